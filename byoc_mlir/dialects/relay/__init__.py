@@ -1,0 +1,33 @@
+"""The `relay` dialect: neural network ops on tensors, named as in TVM's Relay.
+
+One file per family; every op class of a family file is registered.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+
+from xdsl.ir import Dialect
+
+from byoc_mlir.dialects.relay import constant, elementwise, nn, reduce, transform, window
+from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.constant import ConstantOp, Weight, WeightAttr
+
+__all__ = ["FAMILIES", "RELAY", "ConstantOp", "RelayOp", "Weight", "WeightAttr"]
+
+FAMILIES: tuple[ModuleType, ...] = (constant, elementwise, nn, reduce, transform, window)
+
+
+def _ops(family: ModuleType) -> list[type[RelayOp]]:
+    return [
+        item
+        for item in vars(family).values()
+        if inspect.isclass(item)
+        and issubclass(item, RelayOp)
+        and item.__module__ == family.__name__
+        and "name" in vars(item)
+    ]
+
+
+RELAY = Dialect("relay", [op for family in FAMILIES for op in _ops(family)], [WeightAttr])

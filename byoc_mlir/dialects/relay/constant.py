@@ -1,0 +1,176 @@
+"""Constants: small ones inline, large ones as a handle to bytes kept beside the IR."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition, irdl_op_definition, prop_def, result_def, traits_def
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import RelayOp, Tensor
+from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
+from byoc_mlir.errors import MissingWeightsError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+INLINE_ELEMENTS = 16
+"""Constants of up to this many elements are written into the IR, for the reader's sake."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A handle to a constant's bytes: a readable name, the hash of the content, the content.
+
+    Two handles are equal when name and digest are, so IR that was read without its store is
+    still the same IR.
+    """
+
+    name: str
+    digest: str
+    array: Array | None = field(default=None, compare=False, repr=False)
+
+    @staticmethod
+    def of(name: str, array: Array) -> Weight:
+        """The handle for `array`, which must not be changed afterwards."""
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        return Weight(name, content_digest(array), array)
+
+
+def content_digest(array: Array) -> str:
+    """The key of an array in a store: SHA-256 over dtype, shape and bytes, 32 hex digits."""
+    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()[:32]
+
+
+@irdl_attr_definition
+class WeightAttr(Data[Weight]):
+    """`#relay.weight<"fc1.weight", "0f3c…">`: never the bytes themselves, see `Weight`."""
+
+    name = "relay.weight"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Weight:
+        with parser.in_angle_brackets():
+            name = parser.parse_str_literal()
+            parser.parse_punctuation(",")
+            return Weight(name, parser.parse_str_literal())
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.data.name)
+            printer.print_string(", ")
+            printer.print_string_literal(self.data.digest)
+
+
+@irdl_op_definition
+class ConstantOp(RelayOp):
+    """A constant tensor.
+
+    ```mlir
+    %w = relay.constant #relay.weight<"fc1.weight", "0f3c…"> : tensor<64x128xf32>
+    %two = relay.constant dense<2.0> : tensor<f32>
+    ```
+    """
+
+    name = "relay.constant"
+    value = prop_def(WeightAttr | DenseIntOrFPElementsAttr)
+    output = result_def(TensorType)
+    traits = traits_def(ConstantLike())
+
+    @classmethod
+    def of(cls, name: str, array: Array) -> ConstantOp:
+        """A constant that holds `array` (frozen from now on): inline when small, else by handle."""
+        type_ = TensorType(relay_type(array.dtype), array.shape)
+        if array.size <= INLINE_ELEMENTS and _can_be_inline(array):
+            return cls.inline(array, type_)
+        return cls(value=WeightAttr(Weight.of(name, array)), result_types=[type_])
+
+    @classmethod
+    def inline(cls, array: Array, type_: Tensor) -> ConstantOp:
+        """A constant whose values are written into the IR."""
+        data = np.ascontiguousarray(array).tobytes()
+        value = DenseIntOrFPElementsAttr(cast(Any, type_), BytesAttr(data))
+        return cls(value=value, result_types=[type_])
+
+    @property
+    def type(self) -> Tensor:
+        """The type of the constant, shape and element type."""
+        return self.output.type
+
+    @property
+    def array(self) -> Array:
+        """The values as a read-only numpy array.
+
+        Raises:
+            MissingWeightsError: the module was read without the store that holds them.
+        """
+        if isinstance(self.value, WeightAttr):
+            return _stored(self.value.data)
+        return _inline_array(self.value, self.type)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        if isinstance(self.value, DenseIntOrFPElementsAttr):
+            return (self.value.get_type(),)
+        return (self.output.type,)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if not self.type.has_static_shape():
+            raise VerifyException(f"{self.name}: a constant has a static shape, found {self.type}")
+        if isinstance(self.value, WeightAttr) and self.value.data.array is not None:
+            array = self.value.data.array
+            if array.shape != self.type.get_shape() or array.dtype != numpy_dtype(
+                self.type.element_type
+            ):
+                raise VerifyException(
+                    f"{self.name}: weight '{self.value.data.name}' is {array.dtype}"
+                    f"{list(array.shape)}, the constant is {self.type}"
+                )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        value = parser.parse_attribute()
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            return cls.create(properties={"value": value}, result_types=[value.get_type()])
+        parser.parse_punctuation(":")
+        return cls.create(properties={"value": value}, result_types=[parser.parse_type()])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+        if isinstance(self.value, WeightAttr):
+            printer.print_string(" : ")
+            printer.print_attribute(self.output.type)
+
+
+def _can_be_inline(array: Array) -> bool:
+    # xDSL 0.74 prints NaN and infinity in a dense list as hex, and reads that back as an integer
+    return array.size > 0 and array.dtype.kind in "iuf" and bool(np.isfinite(array).all())
+
+
+def _stored(weight: Weight) -> Array:
+    if weight.array is None:
+        raise MissingWeightsError(
+            f"the bytes of weight '{weight.name}' ({weight.digest}) are not loaded; keep the"
+            " .safetensors file next to the .mlir file, under the same name, and load that"
+        )
+    return weight.array
+
+
+def _inline_array(value: DenseIntOrFPElementsAttr, type_: Tensor) -> Array:
+    flat = np.frombuffer(value.data.data, dtype=numpy_dtype(type_.element_type))
+    return (
+        np.broadcast_to(flat, type_.get_shape())
+        if flat.size == 1
+        else flat.reshape(type_.get_shape())
+    )

@@ -1,0 +1,75 @@
+"""The element types of `relay` tensors and the numpy dtypes that hold them.
+
+Signed integers are signless in the IR, as everywhere in MLIR; unsigned ones say so (`ui8`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, TypeAttribute
+
+from byoc_mlir.errors import ByocError
+
+
+def _unsigned(width: int) -> IntegerType:
+    return IntegerType(width, Signedness.UNSIGNED)
+
+
+_DTYPES: dict[Attribute, np.dtype[Any]] = {
+    Float32Type(): np.dtype(np.float32),
+    Float64Type(): np.dtype(np.float64),
+    Float16Type(): np.dtype(np.float16),
+    BFloat16Type(): np.dtype(ml_dtypes.bfloat16),
+    IntegerType(1): np.dtype(np.bool_),
+    IntegerType(8): np.dtype(np.int8),
+    IntegerType(16): np.dtype(np.int16),
+    IntegerType(32): np.dtype(np.int32),
+    IntegerType(64): np.dtype(np.int64),
+    _unsigned(8): np.dtype(np.uint8),
+    _unsigned(16): np.dtype(np.uint16),
+    _unsigned(32): np.dtype(np.uint32),
+    _unsigned(64): np.dtype(np.uint64),
+}
+_TYPES = {dtype: type_ for type_, dtype in _DTYPES.items()}
+
+
+def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
+    """The dtype of numpy arrays that hold `element_type`.
+
+    Raises:
+        ByocError: no numpy dtype holds it.
+    """
+    if element_type not in _DTYPES:
+        raise ByocError(f"no numpy dtype holds the element type {element_type}")
+    return _DTYPES[element_type]
+
+
+def relay_type(dtype: np.dtype[Any]) -> TypeAttribute:
+    """The element type for values of a numpy dtype.
+
+    Raises:
+        ByocError: the dtype has no counterpart.
+    """
+    if dtype not in _TYPES:
+        raise ByocError(f"no relay element type holds the numpy dtype {dtype}")
+    found = _TYPES[dtype]
+    assert isinstance(found, TypeAttribute)
+    return found
+
+
+def is_unsigned(element_type: Attribute) -> bool:
+    """Whether it is an unsigned integer; `i1` counts as unsigned."""
+    return isinstance(element_type, IntegerType) and (
+        element_type.signedness.data == Signedness.UNSIGNED or element_type.width.data == 1
+    )

@@ -1,0 +1,504 @@
+"""Element-wise ops: unary ones keep the type, binary ones broadcast as numpy does."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, i1
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.traits import Commutative
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import (
+    DYNAMIC,
+    RelayOp,
+    Tensor,
+    float_prop,
+    shape_of,
+    tensor_type,
+)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that numpy broadcasting gives; unknown dimensions stay unknown.
+
+    Raises:
+        VerifyException: two dimensions differ and neither is 1.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, start=rank - len(shape)):
+            if size == 1 or result[axis] == size:
+                continue
+            if result[axis] == 1 or (result[axis] == DYNAMIC and size != DYNAMIC):
+                result[axis] = size
+            elif size != DYNAMIC:
+                listed = ", ".join(str(list(other)) for other in shapes)
+                raise VerifyException(f"shapes {listed} do not broadcast")
+    return tuple(result)
+
+
+class UnaryOp(RelayOp, ABC):
+    """`data [...] -> output [...]`, shape and element type unchanged."""
+
+    data = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (self.data.type,)
+
+
+class BroadcastOp(RelayOp, ABC):
+    """`lhs [...], rhs [...] -> output [...]` with numpy broadcasting, one element type."""
+
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def broadcast_type(self) -> Tensor:
+        """The broadcast of the operand types."""
+        lhs, rhs = tensor_type(self.lhs), tensor_type(self.rhs)
+        if lhs.element_type != rhs.element_type:
+            raise VerifyException(
+                f"{self.name}: expected operands of one element type,"
+                f" found {lhs.element_type} and {rhs.element_type}"
+            )
+        return TensorType(lhs.element_type, broadcast_shapes(lhs.get_shape(), rhs.get_shape()))
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (self.broadcast_type(),)
+
+
+class CompareOp(BroadcastOp, ABC):
+    """`lhs [...], rhs [...] -> output [...]` of `i1`, with numpy broadcasting."""
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (TensorType(i1, self.broadcast_type().get_shape()),)
+
+
+@irdl_op_definition
+class AddOp(BroadcastOp):
+    """`lhs + rhs`."""
+
+    name = "relay.add"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class SubtractOp(BroadcastOp):
+    """`lhs - rhs`."""
+
+    name = "relay.subtract"
+
+
+@irdl_op_definition
+class MultiplyOp(BroadcastOp):
+    """`lhs * rhs`."""
+
+    name = "relay.multiply"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class DivideOp(BroadcastOp):
+    """`lhs / rhs`; integers round toward zero."""
+
+    name = "relay.divide"
+
+
+@irdl_op_definition
+class PowerOp(BroadcastOp):
+    """`lhs` to the power of `rhs`."""
+
+    name = "relay.power"
+
+
+@irdl_op_definition
+class MaximumOp(BroadcastOp):
+    """The larger of both; NaN when either is NaN."""
+
+    name = "relay.maximum"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class MinimumOp(BroadcastOp):
+    """The smaller of both; NaN when either is NaN."""
+
+    name = "relay.minimum"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class ModOp(BroadcastOp):
+    """The remainder with the sign of the dividend, as C `fmod`."""
+
+    name = "relay.mod"
+
+
+@irdl_op_definition
+class FloorModOp(BroadcastOp):
+    """The remainder with the sign of the divisor."""
+
+    name = "relay.floor_mod"
+
+
+@irdl_op_definition
+class LogicalAndOp(BroadcastOp):
+    """`lhs and rhs` on `i1`."""
+
+    name = "relay.logical_and"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class LogicalOrOp(BroadcastOp):
+    """`lhs or rhs` on `i1`."""
+
+    name = "relay.logical_or"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class LogicalXorOp(BroadcastOp):
+    """`lhs xor rhs` on `i1`."""
+
+    name = "relay.logical_xor"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class BitwiseAndOp(BroadcastOp):
+    """Bitwise and of integers."""
+
+    name = "relay.bitwise_and"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class BitwiseOrOp(BroadcastOp):
+    """Bitwise or of integers."""
+
+    name = "relay.bitwise_or"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class BitwiseXorOp(BroadcastOp):
+    """Bitwise exclusive or of integers."""
+
+    name = "relay.bitwise_xor"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class LeftShiftOp(BroadcastOp):
+    """`lhs` shifted left by `rhs` bits."""
+
+    name = "relay.left_shift"
+
+
+@irdl_op_definition
+class RightShiftOp(BroadcastOp):
+    """`lhs` shifted right by `rhs` bits."""
+
+    name = "relay.right_shift"
+
+
+@irdl_op_definition
+class EqualOp(CompareOp):
+    """`lhs == rhs`."""
+
+    name = "relay.equal"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class NotEqualOp(CompareOp):
+    """`lhs != rhs`."""
+
+    name = "relay.not_equal"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class LessOp(CompareOp):
+    """`lhs < rhs`."""
+
+    name = "relay.less"
+
+
+@irdl_op_definition
+class LessEqualOp(CompareOp):
+    """`lhs <= rhs`."""
+
+    name = "relay.less_equal"
+
+
+@irdl_op_definition
+class GreaterOp(CompareOp):
+    """`lhs > rhs`."""
+
+    name = "relay.greater"
+
+
+@irdl_op_definition
+class GreaterEqualOp(CompareOp):
+    """`lhs >= rhs`."""
+
+    name = "relay.greater_equal"
+
+
+@irdl_op_definition
+class NegativeOp(UnaryOp):
+    """`-data`."""
+
+    name = "relay.negative"
+
+
+@irdl_op_definition
+class AbsOp(UnaryOp):
+    """The absolute value."""
+
+    name = "relay.abs"
+
+
+@irdl_op_definition
+class SignOp(UnaryOp):
+    """-1, 0 or 1; NaN stays NaN."""
+
+    name = "relay.sign"
+
+
+@irdl_op_definition
+class ExpOp(UnaryOp):
+    """The exponential."""
+
+    name = "relay.exp"
+
+
+@irdl_op_definition
+class LogOp(UnaryOp):
+    """The natural logarithm."""
+
+    name = "relay.log"
+
+
+@irdl_op_definition
+class SqrtOp(UnaryOp):
+    """The square root."""
+
+    name = "relay.sqrt"
+
+
+@irdl_op_definition
+class RsqrtOp(UnaryOp):
+    """One over the square root."""
+
+    name = "relay.rsqrt"
+
+
+@irdl_op_definition
+class TanhOp(UnaryOp):
+    """The hyperbolic tangent."""
+
+    name = "relay.tanh"
+
+
+@irdl_op_definition
+class SigmoidOp(UnaryOp):
+    """`1 / (1 + exp(-data))`."""
+
+    name = "relay.sigmoid"
+
+
+@irdl_op_definition
+class ErfOp(UnaryOp):
+    """The error function."""
+
+    name = "relay.erf"
+
+
+@irdl_op_definition
+class SinOp(UnaryOp):
+    """The sine, in radians."""
+
+    name = "relay.sin"
+
+
+@irdl_op_definition
+class CosOp(UnaryOp):
+    """The cosine, in radians."""
+
+    name = "relay.cos"
+
+
+@irdl_op_definition
+class TanOp(UnaryOp):
+    """The tangent, in radians."""
+
+    name = "relay.tan"
+
+
+@irdl_op_definition
+class AsinOp(UnaryOp):
+    """The inverse sine."""
+
+    name = "relay.asin"
+
+
+@irdl_op_definition
+class AcosOp(UnaryOp):
+    """The inverse cosine."""
+
+    name = "relay.acos"
+
+
+@irdl_op_definition
+class AtanOp(UnaryOp):
+    """The inverse tangent."""
+
+    name = "relay.atan"
+
+
+@irdl_op_definition
+class SinhOp(UnaryOp):
+    """The hyperbolic sine."""
+
+    name = "relay.sinh"
+
+
+@irdl_op_definition
+class CoshOp(UnaryOp):
+    """The hyperbolic cosine."""
+
+    name = "relay.cosh"
+
+
+@irdl_op_definition
+class AsinhOp(UnaryOp):
+    """The inverse hyperbolic sine."""
+
+    name = "relay.asinh"
+
+
+@irdl_op_definition
+class AcoshOp(UnaryOp):
+    """The inverse hyperbolic cosine."""
+
+    name = "relay.acosh"
+
+
+@irdl_op_definition
+class AtanhOp(UnaryOp):
+    """The inverse hyperbolic tangent."""
+
+    name = "relay.atanh"
+
+
+@irdl_op_definition
+class CeilOp(UnaryOp):
+    """The next integer upward."""
+
+    name = "relay.ceil"
+
+
+@irdl_op_definition
+class FloorOp(UnaryOp):
+    """The next integer downward."""
+
+    name = "relay.floor"
+
+
+@irdl_op_definition
+class RoundOp(UnaryOp):
+    """The nearest integer, halves to even."""
+
+    name = "relay.round"
+
+
+@irdl_op_definition
+class LogicalNotOp(UnaryOp):
+    """`not data` on `i1`."""
+
+    name = "relay.logical_not"
+
+
+@irdl_op_definition
+class BitwiseNotOp(UnaryOp):
+    """Bitwise complement of integers."""
+
+    name = "relay.bitwise_not"
+
+
+class PredicateOp(RelayOp, ABC):
+    """`data [...] -> output [...]` of `i1`."""
+
+    data = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (TensorType(i1, shape_of(self.data)),)
+
+
+@irdl_op_definition
+class IsnanOp(PredicateOp):
+    """Whether an element is NaN."""
+
+    name = "relay.isnan"
+
+
+@irdl_op_definition
+class IsinfOp(PredicateOp):
+    """Whether an element is infinite, of either sign."""
+
+    name = "relay.isinf"
+
+
+@irdl_op_definition
+class ClipOp(UnaryOp):
+    """`min(max(data, a_min), a_max)`; NaN stays NaN."""
+
+    name = "relay.clip"
+    a_min = float_prop()
+    a_max = float_prop()
+
+
+@irdl_op_definition
+class CastOp(RelayOp):
+    """Conversion to the element type `dtype`, as numpy's `astype`."""
+
+    name = "relay.cast"
+    data = operand_def(TensorType)
+    dtype = prop_def(Attribute)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (TensorType(self.dtype, shape_of(self.data)),)
+
+
+@irdl_op_definition
+class WhereOp(RelayOp):
+    """`x` where `condition` holds, else `y`, with numpy broadcasting over all three."""
+
+    name = "relay.where"
+    condition = operand_def(TensorType)
+    x = operand_def(TensorType)
+    y = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        x, y = tensor_type(self.x), tensor_type(self.y)
+        if tensor_type(self.condition).element_type != i1:
+            raise VerifyException(
+                f"{self.name}: the condition must be of i1, found {self.condition.type}"
+            )
+        if x.element_type != y.element_type:
+            raise VerifyException(
+                f"{self.name}: expected x and y of one element type, found {x} and {y}"
+            )
+        shape = broadcast_shapes(shape_of(self.condition), x.get_shape(), y.get_shape())
+        return (TensorType(x.element_type, shape),)

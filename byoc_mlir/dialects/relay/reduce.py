@@ -1,0 +1,141 @@
+"""Reductions over a list of axes, and the soft maxima."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import (
+    RelayOp,
+    bool_prop,
+    int_prop,
+    ints,
+    ints_prop,
+    normalize_axis,
+    shape_of,
+    tensor_type,
+)
+from byoc_mlir.dialects.relay.elementwise import UnaryOp
+
+
+class ReduceOp(RelayOp, ABC):
+    """`data [...] -> output`, reduced over `axis` (no axis given: nothing is reduced).
+
+    Reduced dimensions stay as 1 with `keepdims`, else they go.
+    """
+
+    data = operand_def(TensorType)
+    axis = ints_prop()
+    keepdims = bool_prop(False)
+    output = result_def(TensorType)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The reduced axes, counted from the front, ascending."""
+        rank = len(shape_of(self.data))
+        axes = tuple(sorted(normalize_axis(axis, rank) for axis in ints(self.axis)))
+        if len(set(axes)) != len(axes):
+            raise VerifyException(f"{self.name}: axis {list(ints(self.axis))} repeats a dimension")
+        return axes
+
+    def reduced_shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        axes, shape = self.axes, shape_of(self.data)
+        if self.keepdims.value.data:
+            return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+        return tuple(size for axis, size in enumerate(shape) if axis not in axes)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (TensorType(tensor_type(self.data).element_type, self.reduced_shape()),)
+
+
+class ArgReduceOp(ReduceOp, ABC):
+    """`data [...] -> output` of `i64`: where along the one axis the extreme value stands."""
+
+    select_last_index = bool_prop(False)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (TensorType(i64, self.reduced_shape()),)
+
+
+@irdl_op_definition
+class SumOp(ReduceOp):
+    """The sum."""
+
+    name = "relay.sum"
+
+
+@irdl_op_definition
+class MeanOp(ReduceOp):
+    """The arithmetic mean."""
+
+    name = "relay.mean"
+
+
+@irdl_op_definition
+class ProdOp(ReduceOp):
+    """The product."""
+
+    name = "relay.prod"
+
+
+@irdl_op_definition
+class MaxOp(ReduceOp):
+    """The maximum; NaN when any element is."""
+
+    name = "relay.max"
+
+
+@irdl_op_definition
+class MinOp(ReduceOp):
+    """The minimum; NaN when any element is."""
+
+    name = "relay.min"
+
+
+@irdl_op_definition
+class ArgmaxOp(ArgReduceOp):
+    """The index of the maximum, the first one unless `select_last_index`."""
+
+    name = "relay.argmax"
+
+
+@irdl_op_definition
+class ArgminOp(ArgReduceOp):
+    """The index of the minimum, the first one unless `select_last_index`."""
+
+    name = "relay.argmin"
+
+
+class SoftmaxLikeOp(UnaryOp, ABC):
+    """`data [...] -> output [...]`, normalised along `axis`."""
+
+    axis = int_prop(-1)
+
+    @property
+    def positive_axis(self) -> int:
+        """`axis`, counted from the front."""
+        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+
+    def infer_types(self) -> Sequence[Attribute]:
+        _ = self.positive_axis
+        return super().infer_types()
+
+
+@irdl_op_definition
+class SoftmaxOp(SoftmaxLikeOp):
+    """`exp(data - max) / sum(exp(data - max))` along `axis`."""
+
+    name = "relay.nn.softmax"
+
+
+@irdl_op_definition
+class LogSoftmaxOp(SoftmaxLikeOp):
+    """The logarithm of softmax along `axis`."""
+
+    name = "relay.nn.log_softmax"

@@ -1,0 +1,347 @@
+"""Ops that slide a window over spatial dimensions: convolutions and pools, 1-D to 3-D.
+
+`data` is `[N, C, spatial...]`, `padding` lists all begins, then all ends, as ONNX `pads` does.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import (
+    DYNAMIC,
+    Ints,
+    RelayOp,
+    Tensor,
+    bool_prop,
+    int_prop,
+    ints,
+    ints_prop,
+    str_prop,
+    tensor_type,
+)
+
+
+class WindowOp(RelayOp, ABC):
+    """What convolutions and pools share: `strides`, `padding` and `dilation`."""
+
+    SPATIAL_RANK: ClassVar[int]
+
+    data = operand_def(TensorType)
+    strides = ints_prop()
+    padding = ints_prop()
+    dilation = ints_prop()
+    output = result_def(TensorType)
+
+    def checked_window(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """`strides`, `padding` and `dilation`, of the right lengths and signs."""
+        n = self.SPATIAL_RANK
+        strides = self._list("strides", self.strides, n, least=1)
+        padding = self._list("padding", self.padding, 2 * n, least=0)
+        return strides, padding, self._list("dilation", self.dilation, n, least=1)
+
+    def _list(self, what: str, attribute: Ints, length: int, least: int) -> tuple[int, ...]:
+        values = ints(attribute)
+        if len(values) != length or any(value < least for value in values):
+            raise VerifyException(
+                f"{self.name}: {what} must be {length} integers of at least {least},"
+                f" found {list(values)}"
+            )
+        return values
+
+    def checked_data(self) -> Tensor:
+        """The type of `data`, which is `[N, C, spatial...]`."""
+        data = tensor_type(self.data)
+        if len(data.get_shape()) != self.SPATIAL_RANK + 2:
+            raise VerifyException(
+                f"{self.name}: data must have rank {self.SPATIAL_RANK + 2}, found {data}"
+            )
+        return data
+
+    def output_size(self, size: int, kernel: int, axis: int, *, ceil: bool = False) -> int:
+        """The number of windows along spatial axis `axis` of `size` elements."""
+        if size == DYNAMIC:
+            return DYNAMIC
+        strides, padding, dilation = self.checked_window()
+        before, after = padding[axis], padding[axis + self.SPATIAL_RANK]
+        span = size + before + after - ((kernel - 1) * dilation[axis] + 1)
+        if span < 0:
+            raise VerifyException(
+                f"{self.name}: a window of {kernel} (dilation {dilation[axis]}) does not fit the"
+                f" {size} elements of spatial axis {axis} with padding {before} and {after}"
+            )
+        if not ceil:
+            return span // strides[axis] + 1
+        count = -(-span // strides[axis]) + 1
+        starts_in_end_padding = (count - 1) * strides[axis] >= size + before
+        return count - 1 if starts_in_end_padding else count
+
+
+class ConvOp(WindowOp, ABC):
+    """`data [N, C, ...], weight [O, C / groups, ...] -> output [N, O, ...]`, a correlation."""
+
+    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
+    weight = operand_def(TensorType)
+    groups = int_prop(1)
+    data_layout = str_prop("NCHW")
+    kernel_layout = str_prop("OIHW")
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, weight = self.checked_data(), tensor_type(self.weight)
+        shape, kernel, groups = data.get_shape(), weight.get_shape(), self.groups.value.data
+        if len(kernel) != len(shape) or data.element_type != weight.element_type:
+            raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
+        if groups < 1 or kernel[0] % groups or shape[1] not in (kernel[1] * groups, DYNAMIC):
+            raise VerifyException(
+                f"{self.name}: {shape[1]} channels in {groups} groups do not fit weight {weight}"
+            )
+        spatial = [
+            self.output_size(size, kernel[axis + 2], axis) for axis, size in enumerate(shape[2:])
+        ]
+        return (TensorType(data.element_type, [shape[0], kernel[0], *spatial]),)
+
+
+class ConvTransposeOp(WindowOp, ABC):
+    """`data [N, C, ...], weight [C, O / groups, ...] -> output [N, O, ...]`.
+
+    The gradient of a convolution; `output_padding` adds to the end of each spatial dimension.
+    """
+
+    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
+    weight = operand_def(TensorType)
+    output_padding = ints_prop()
+    groups = int_prop(1)
+    data_layout = str_prop("NCHW")
+    kernel_layout = str_prop("IOHW")
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, weight = self.checked_data(), tensor_type(self.weight)
+        shape, kernel, groups = data.get_shape(), weight.get_shape(), self.groups.value.data
+        strides, padding, dilation = self.checked_window()
+        extra = self._list("output_padding", self.output_padding, self.SPATIAL_RANK, least=0)
+        if len(kernel) != len(shape) or data.element_type != weight.element_type:
+            raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
+        if groups < 1 or kernel[0] % groups or shape[1] not in (kernel[0], DYNAMIC):
+            raise VerifyException(
+                f"{self.name}: {shape[1]} channels in {groups} groups do not fit weight {weight}"
+            )
+        spatial: list[int] = []
+        for axis, size in enumerate(shape[2:]):
+            full = (size - 1) * strides[axis] + (kernel[axis + 2] - 1) * dilation[axis] + 1
+            cut = padding[axis] + padding[axis + self.SPATIAL_RANK]
+            spatial.append(DYNAMIC if size == DYNAMIC else full - cut + extra[axis])
+        if any(size < 1 for size in spatial if size != DYNAMIC):
+            raise VerifyException(
+                f"{self.name}: padding {list(padding)} leaves nothing of the output"
+            )
+        return (TensorType(data.element_type, [shape[0], kernel[1] * groups, *spatial]),)
+
+
+class PoolOp(WindowOp, ABC):
+    """`data [N, C, ...] -> output [N, C, ...]`, one value for each window of `pool_size`."""
+
+    pool_size = ints_prop()
+    ceil_mode = bool_prop(False)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = self.checked_data()
+        shape, ceil = data.get_shape(), bool(self.ceil_mode.value.data)
+        pool = self._list("pool_size", self.pool_size, self.SPATIAL_RANK, least=1)
+        spatial = [
+            self.output_size(size, pool[axis], axis, ceil=ceil)
+            for axis, size in enumerate(shape[2:])
+        ]
+        return (TensorType(data.element_type, [*shape[:2], *spatial]),)
+
+
+class MaxPoolOp(PoolOp, ABC):
+    """The maximum of each window; padding does not take part."""
+
+
+class AvgPoolOp(PoolOp, ABC):
+    """The mean of each window, over the elements in the data.
+
+    With `count_include_pad` the divisor counts padding too (but never what lies beyond it, which
+    `ceil_mode` can reach).
+    """
+
+    count_include_pad = bool_prop(False)
+
+
+class GlobalPoolOp(RelayOp, ABC):
+    """`data [N, C, ...] -> output [N, C, 1, ...]` over all spatial dimensions."""
+
+    SPATIAL_RANK: ClassVar[int]
+
+    data = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = tensor_type(self.data)
+        shape = data.get_shape()
+        if len(shape) != self.SPATIAL_RANK + 2:
+            raise VerifyException(
+                f"{self.name}: data must have rank {self.SPATIAL_RANK + 2}, found {data}"
+            )
+        if math.prod(shape[2:]) == 0:
+            raise VerifyException(f"{self.name}: data {data} has no spatial elements")
+        return (TensorType(data.element_type, [*shape[:2], *[1] * self.SPATIAL_RANK]),)
+
+
+@irdl_op_definition
+class Conv1DOp(ConvOp):
+    """`data [N, C, W], weight [O, C / groups, W] -> output [N, O, W]`."""
+
+    name = "relay.nn.conv1d"
+    SPATIAL_RANK: ClassVar = 1
+    data_layout = str_prop("NCW")
+    kernel_layout = str_prop("OIW")
+
+
+@irdl_op_definition
+class Conv2DOp(ConvOp):
+    """`data [N, C, H, W], weight [O, C / groups, H, W] -> output [N, O, H, W]`."""
+
+    name = "relay.nn.conv2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class Conv3DOp(ConvOp):
+    """`data [N, C, D, H, W], weight [O, C / groups, D, H, W] -> output [N, O, D, H, W]`."""
+
+    name = "relay.nn.conv3d"
+    SPATIAL_RANK: ClassVar = 3
+    data_layout = str_prop("NCDHW")
+    kernel_layout = str_prop("OIDHW")
+
+
+@irdl_op_definition
+class Conv1DTransposeOp(ConvTransposeOp):
+    """`data [N, C, W], weight [C, O / groups, W] -> output [N, O, W]`."""
+
+    name = "relay.nn.conv1d_transpose"
+    SPATIAL_RANK: ClassVar = 1
+    data_layout = str_prop("NCW")
+    kernel_layout = str_prop("IOW")
+
+
+@irdl_op_definition
+class Conv2DTransposeOp(ConvTransposeOp):
+    """`data [N, C, H, W], weight [C, O / groups, H, W] -> output [N, O, H, W]`."""
+
+    name = "relay.nn.conv2d_transpose"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class Conv3DTransposeOp(ConvTransposeOp):
+    """`data [N, C, D, H, W], weight [C, O / groups, D, H, W] -> output [N, O, D, H, W]`."""
+
+    name = "relay.nn.conv3d_transpose"
+    SPATIAL_RANK: ClassVar = 3
+    data_layout = str_prop("NCDHW")
+    kernel_layout = str_prop("IODHW")
+
+
+@irdl_op_definition
+class MaxPool1DOp(MaxPoolOp):
+    """The maximum of each window of `[N, C, W]`."""
+
+    name = "relay.nn.max_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class AvgPool1DOp(AvgPoolOp):
+    """The mean of each window of `[N, C, W]`."""
+
+    name = "relay.nn.avg_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class MaxPool2DOp(MaxPoolOp):
+    """The maximum of each window of `[N, C, H, W]`."""
+
+    name = "relay.nn.max_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class AvgPool2DOp(AvgPoolOp):
+    """The mean of each window of `[N, C, H, W]`."""
+
+    name = "relay.nn.avg_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class MaxPool3DOp(MaxPoolOp):
+    """The maximum of each window of `[N, C, D, H, W]`."""
+
+    name = "relay.nn.max_pool3d"
+    SPATIAL_RANK: ClassVar = 3
+
+
+@irdl_op_definition
+class AvgPool3DOp(AvgPoolOp):
+    """The mean of each window of `[N, C, D, H, W]`."""
+
+    name = "relay.nn.avg_pool3d"
+    SPATIAL_RANK: ClassVar = 3
+
+
+@irdl_op_definition
+class GlobalMaxPool1DOp(GlobalPoolOp):
+    """The maximum over `[W]`."""
+
+    name = "relay.nn.global_max_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class GlobalAvgPool1DOp(GlobalPoolOp):
+    """The mean over `[W]`."""
+
+    name = "relay.nn.global_avg_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class GlobalMaxPool2DOp(GlobalPoolOp):
+    """The maximum over `[H, W]`."""
+
+    name = "relay.nn.global_max_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class GlobalAvgPool2DOp(GlobalPoolOp):
+    """The mean over `[H, W]`."""
+
+    name = "relay.nn.global_avg_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class GlobalMaxPool3DOp(GlobalPoolOp):
+    """The maximum over `[D, H, W]`."""
+
+    name = "relay.nn.global_max_pool3d"
+    SPATIAL_RANK: ClassVar = 3
+
+
+@irdl_op_definition
+class GlobalAvgPool3DOp(GlobalPoolOp):
+    """The mean over `[D, H, W]`."""
+
+    name = "relay.nn.global_avg_pool3d"
+    SPATIAL_RANK: ClassVar = 3
