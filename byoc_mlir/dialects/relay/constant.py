@@ -118,6 +118,13 @@ class ConstantOp(RelayOp):
             return _stored(self.value.data)
         return _inline_array(self.value, self.type)
 
+    @property
+    def weight(self) -> Weight:
+        """The handle of the constant's content; an inline constant gets one on the spot."""
+        if isinstance(self.value, WeightAttr):
+            return self.value.data
+        return Weight.of("inline", np.ascontiguousarray(self.array))
+
     def infer_types(self) -> Sequence[Attribute]:
         if isinstance(self.value, DenseIntOrFPElementsAttr):
             return (self.value.get_type(),)

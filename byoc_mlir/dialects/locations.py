@@ -1,0 +1,44 @@
+"""ONNX node names as locations: how passes keep them and reports read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Operation
+
+
+def node_location(node: str) -> LocationAttr:
+    """The location of the ONNX node with that name."""
+    return NameLoc(StringAttr(node), NoneAttr())
+
+
+def fused_location(ops: Iterable[Operation]) -> LocationAttr:
+    """The location of one op that does the work of several: each node once, in order."""
+    nodes = list(dict.fromkeys(node for op in ops for node in node_names(op)))
+    if not nodes:
+        return UNKNOWN_LOC
+    if len(nodes) == 1:
+        return node_location(nodes[0])
+    return FusedLoc(ArrayAttr([node_location(node) for node in nodes]), NoneAttr())
+
+
+def node_names(op: Operation) -> tuple[str, ...]:
+    """The ONNX nodes that an op stands for; none when it has no location."""
+    return tuple(_names(op.location))
+
+
+def _names(location: Attribute) -> Iterator[str]:
+    if isinstance(location, NameLoc):
+        yield location.desc.data
+    elif isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
+        for part in location.locations:
+            yield from _names(part)
