@@ -14,7 +14,8 @@ from typing import ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Dialect, Operation
+from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.patterns import CompositePattern
@@ -140,6 +141,14 @@ class Backend(ABC):
     def patterns(self) -> Sequence[CompositePattern]:
         """Patterns for composites; the first one that matches wins."""
         return ()
+
+    def dialects(self) -> Sequence[Dialect]:
+        """Dialects of the backend's own, which `byoc-opt` shall read."""
+        return ()
+
+    def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
+        """Passes of the backend's own, which `byoc-opt` shall run, by name."""
+        return {}
 
     @abstractmethod
     def codegen(self, region: FuncOp, context: CodegenContext) -> GeneratedCode:

@@ -1,0 +1,98 @@
+"""`byoc-opt`: runs passes over `.mlir` or `.onnx` files and prints the IR."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.universe import Universe
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from byoc_mlir.backends import backend_names, get_backend, load_backend_module
+from byoc_mlir.dialects import core_dialects
+from byoc_mlir.frontend.importer import import_model
+from byoc_mlir.frontend.mlir_file import STORE_SUFFIX, attach_weights, save_weights
+from byoc_mlir.tools.explain import placement_table
+from byoc_mlir.tools.passes import all_passes
+
+
+class ByocOptMain(xDSLOptMain):
+    """xDSL's opt tool with our dialects and passes, ONNX input and users' backends."""
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        super().register_all_arguments(arg_parser)
+        arg_parser.add_argument(
+            "--backend",
+            action="append",
+            default=[],
+            metavar="FILE.py|package.module",
+            help="load a module that registers backends; may be given several times",
+        )
+        arg_parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="print where each op went and why, instead of the IR",
+        )
+
+    def register_all_dialects(self) -> None:
+        for name, factory in core_dialects().items():
+            self.ctx.register_dialect(name, factory)
+
+    def register_all_passes(self) -> None:
+        ours = all_passes()
+        for name, factory in Universe.get_multiverse().all_passes.items():
+            if name not in ours:
+                self.register_pass(name, factory)
+        for name, factory in ours.items():
+            self.register_pass(name, factory)
+
+    def register_all_frontends(self) -> None:
+        super().register_all_frontends()
+        parse_text = self.available_frontends["mlir"]
+
+        def parse_mlir(stream: IO[bytes]) -> ModuleOp:
+            module = parse_text(stream)
+            store = self._input_path().with_suffix(STORE_SUFFIX)
+            if self.args.input_file is not None and store.is_file():
+                attach_weights(module, store)
+            return module
+
+        def parse_onnx(stream: IO[bytes]) -> ModuleOp:
+            if self.args.input_file is None:
+                return import_model(stream.read()).module
+            return import_model(self._input_path()).module
+
+        self.available_frontends["mlir"] = parse_mlir
+        self.available_frontends["onnx"] = parse_onnx
+
+    def setup_pipeline(self) -> None:
+        for spec in self.args.backend:
+            load_backend_module(spec)
+        for backend in map(get_backend, backend_names()):
+            for dialect in backend.dialects():
+                self.ctx.load_dialect(dialect)
+            for name, factory in backend.passes().items():
+                self.register_pass(name, factory)
+        super().setup_pipeline()
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        if self.args.explain:
+            return placement_table(prog)
+        if self.args.output_file is not None:
+            save_weights(prog, Path(self.args.output_file).with_suffix(STORE_SUFFIX))
+        return super().output_resulting_program(prog)
+
+    def _input_path(self) -> Path:
+        return Path(self.args.input_file or "")
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """The entry point of the `byoc-opt` command."""
+    ByocOptMain("modular optimizer driver of byoc_mlir", args).run()
+
+
+if __name__ == "__main__":
+    main()
