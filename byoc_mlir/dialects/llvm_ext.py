@@ -1,0 +1,602 @@
+"""The `llvm` dialect: xDSL's ops and the upstream ones it lacks, under their upstream names.
+
+`LLVM` replaces xDSL's dialect object of the same name, so a tool registers it instead of (not beside)
+`xdsl.dialects.llvm.LLVM`. The meaning of every op is the LLVM instruction or intrinsic it is named after.
+Upstream documentation: https://mlir.llvm.org/docs/Dialects/LLVM/
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    I1,
+    AnyFloatConstr,
+    BoolAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    IntegerType,
+    SignlessIntegerConstraint,
+    VectorType,
+    i32,
+)
+from xdsl.dialects.llvm import FastMathAttr, GenericCastOp, LLVMPointerType
+from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    successor_def,
+    traits_def,
+    var_operand_def,
+    var_successor_def,
+)
+from xdsl.traits import IsTerminator, Pure, SameOperandsAndResultType
+from xdsl.utils.exceptions import VerifyException
+
+_INTEGER_LIKE = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
+_FLOAT_LIKE = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
+
+_CALL_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
+
+
+# Conversions
+
+
+@irdl_op_definition
+class FPToSIOp(GenericCastOp):
+    name = "llvm.fptosi"
+
+
+@irdl_op_definition
+class FPToUIOp(GenericCastOp):
+    name = "llvm.fptoui"
+
+
+@irdl_op_definition
+class UIToFPOp(GenericCastOp):
+    name = "llvm.uitofp"
+
+
+# Values
+
+
+@irdl_op_definition
+class PoisonOp(IRDLOperation):
+    """A value that nothing may depend on."""
+
+    name = "llvm.mlir.poison"
+
+    res = result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict `:` type($res)"
+
+    def __init__(self, result_type: Attribute):
+        super().__init__(result_types=[result_type])
+
+
+@irdl_op_definition
+class FreezeOp(IRDLOperation):
+    """An arbitrary but fixed value where the operand is undefined or poison."""
+
+    name = "llvm.freeze"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    val = operand_def(T)
+    res = result_def(T)
+
+    traits = traits_def(Pure())
+    assembly_format = "$val attr-dict `:` type($val)"
+
+    def __init__(self, value: SSAValue | Operation):
+        super().__init__(operands=[value], result_types=[SSAValue.get(value).type])
+
+
+@irdl_op_definition
+class ExtractElementOp(IRDLOperation):
+    """One element of a vector."""
+
+    name = "llvm.extractelement"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    vector = operand_def(VectorType.constr(T))
+    position = operand_def(SignlessIntegerConstraint)
+    res = result_def(T)
+
+    traits = traits_def(Pure())
+    assembly_format = "$vector `[` $position `:` type($position) `]` attr-dict `:` type($vector)"
+
+    def __init__(self, vector: SSAValue | Operation, position: SSAValue | Operation):
+        vector = SSAValue.get(vector, type=VectorType)
+        super().__init__(operands=[vector, position], result_types=[vector.type.element_type])
+
+
+# Control flow
+
+
+@irdl_op_definition
+class SwitchOp(IRDLOperation):
+    """A jump to the case whose value equals the operand, or to the default destination."""
+
+    name = "llvm.switch"
+
+    value = operand_def(IntegerType)
+    default_operands = var_operand_def()
+    case_operands = var_operand_def()
+    case_values = opt_prop_def(DenseIntOrFPElementsAttr)
+    case_operand_segments = prop_def(DenseArrayBase.constr(i32))
+    default_destination = successor_def()
+    case_destinations = var_successor_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(IsTerminator())
+
+    def __init__(
+        self,
+        value: SSAValue | Operation,
+        default: tuple[Block, Sequence[SSAValue]],
+        cases: Sequence[tuple[int, Block, Sequence[SSAValue]]],
+    ):
+        value = SSAValue.get(value, type=IntegerType)
+        case_values = DenseIntOrFPElementsAttr.from_list(
+            VectorType(value.type, [len(cases)]), [case for case, _, _ in cases]
+        )
+        super().__init__(
+            operands=[value, default[1], [arg for _, _, args in cases for arg in args]],
+            properties={
+                "case_values": case_values if cases else None,
+                "case_operand_segments": DenseArrayBase.from_list(
+                    i32, [len(args) for _, _, args in cases]
+                ),
+            },
+            successors=[default[0], [block for _, block, _ in cases]],
+        )
+
+    def cases(self) -> Sequence[tuple[int, Block, Sequence[SSAValue]]]:
+        """The value, the destination and the block arguments of each case, in order."""
+        values = () if self.case_values is None else self.case_values.get_values()
+        operands = tuple(self.case_operands)
+        cases: list[tuple[int, Block, Sequence[SSAValue]]] = []
+        start = 0
+        for value, block, length in zip(
+            values, self.case_destinations, self.case_operand_segments.get_values(), strict=True
+        ):
+            cases.append((int(value), block, operands[start : start + int(length)]))
+            start += int(length)
+        return cases
+
+    def verify_(self) -> None:
+        segments = self.case_operand_segments.get_values()
+        values = 0 if self.case_values is None else len(self.case_values)
+        if not len(segments) == len(self.case_destinations) == values:
+            raise VerifyException(
+                f"expected as many case values ({values}) and operand segments ({len(segments)}) "
+                f"as case destinations ({len(self.case_destinations)})"
+            )
+        if sum(segments) != len(self.case_operands):
+            raise VerifyException(
+                f"expected case operand segments to cover all {len(self.case_operands)} operands, "
+                f"got {sum(segments)}"
+            )
+
+
+# Memory
+
+
+class _BlockTransferOp(IRDLOperation, ABC):
+    """Copies `len` bytes from `src` to `dst`."""
+
+    dst = operand_def(LLVMPointerType)
+    src = operand_def(LLVMPointerType)
+    len = operand_def(SignlessIntegerConstraint)
+    is_volatile = prop_def(BoolAttr, prop_name="isVolatile")
+
+    def __init__(
+        self, dst: SSAValue | Operation, src: SSAValue | Operation, length: SSAValue | Operation
+    ):
+        super().__init__(
+            operands=[dst, src, length], properties={"isVolatile": BoolAttr.from_bool(False)}
+        )
+
+
+@irdl_op_definition
+class MemcpyOp(_BlockTransferOp):
+    name = "llvm.intr.memcpy"
+
+
+@irdl_op_definition
+class MemmoveOp(_BlockTransferOp):
+    name = "llvm.intr.memmove"
+
+
+@irdl_op_definition
+class MemsetOp(IRDLOperation):
+    """Fills `len` bytes at `dst` with the byte `val`."""
+
+    name = "llvm.intr.memset"
+
+    dst = operand_def(LLVMPointerType)
+    val = operand_def(IntegerType(8))
+    len = operand_def(SignlessIntegerConstraint)
+    is_volatile = prop_def(BoolAttr, prop_name="isVolatile")
+
+    def __init__(
+        self, dst: SSAValue | Operation, val: SSAValue | Operation, length: SSAValue | Operation
+    ):
+        super().__init__(
+            operands=[dst, val, length], properties={"isVolatile": BoolAttr.from_bool(False)}
+        )
+
+
+@irdl_op_definition
+class MaskedLoadOp(IRDLOperation):
+    """The elements of a vector in memory where `mask` is set, elsewhere those of `pass_thru`."""
+
+    name = "llvm.intr.masked.load"
+
+    T: ClassVar = VarConstraint("T", VectorType.constr(AnyAttr()))
+    data = operand_def(LLVMPointerType)
+    mask = operand_def(VectorType[I1])
+    pass_thru = operand_def(T)
+    res = result_def(T)
+    alignment = prop_def(IntegerAttr.constr(i32))
+
+    def __init__(
+        self,
+        data: SSAValue | Operation,
+        mask: SSAValue | Operation,
+        pass_thru: SSAValue | Operation,
+        alignment: int,
+    ):
+        super().__init__(
+            operands=[data, mask, pass_thru],
+            properties={"alignment": IntegerAttr(alignment, i32)},
+            result_types=[SSAValue.get(pass_thru).type],
+        )
+
+
+# Intrinsics
+
+
+class FloatUnaryIntrinsic(IRDLOperation, ABC):
+    T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
+
+    arg = operand_def(T)
+    res = result_def(T)
+    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(Pure(), SameOperandsAndResultType())
+    assembly_format = _CALL_FORMAT
+
+
+class FloatBinaryIntrinsic(IRDLOperation, ABC):
+    T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
+
+    lhs = operand_def(T)
+    rhs = operand_def(T)
+    res = result_def(T)
+    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(Pure(), SameOperandsAndResultType())
+    assembly_format = _CALL_FORMAT
+
+
+class IntegerUnaryIntrinsic(IRDLOperation, ABC):
+    T: ClassVar = VarConstraint("T", _INTEGER_LIKE)
+
+    arg = operand_def(T)
+    res = result_def(T)
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(Pure(), SameOperandsAndResultType())
+    assembly_format = _CALL_FORMAT
+
+
+class IntegerBinaryIntrinsic(IRDLOperation, ABC):
+    T: ClassVar = VarConstraint("T", _INTEGER_LIKE)
+
+    lhs = operand_def(T)
+    rhs = operand_def(T)
+    res = result_def(T)
+
+    traits = traits_def(Pure(), SameOperandsAndResultType())
+    assembly_format = _CALL_FORMAT
+
+
+class IntegerReduction(IRDLOperation, ABC):
+    """Combines all elements of an integer vector."""
+
+    T: ClassVar = VarConstraint("T", SignlessIntegerConstraint)
+
+    arg = operand_def(VectorType.constr(T))
+    res = result_def(T)
+
+    traits = traits_def(Pure())
+    assembly_format = _CALL_FORMAT
+
+
+class FloatReduction(IRDLOperation, ABC):
+    """Combines all elements of a float vector, in any order."""
+
+    T: ClassVar = VarConstraint("T", AnyFloatConstr)
+
+    arg = operand_def(VectorType.constr(T))
+    res = result_def(T)
+    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(Pure())
+    assembly_format = _CALL_FORMAT
+
+
+@irdl_op_definition
+class FTruncOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.trunc"
+
+
+@irdl_op_definition
+class RoundOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.round"
+
+
+@irdl_op_definition
+class RoundEvenOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.roundeven"
+
+
+@irdl_op_definition
+class Log10Op(FloatUnaryIntrinsic):
+    name = "llvm.intr.log10"
+
+
+@irdl_op_definition
+class TanOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.tan"
+
+
+@irdl_op_definition
+class AsinOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.asin"
+
+
+@irdl_op_definition
+class AcosOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.acos"
+
+
+@irdl_op_definition
+class AtanOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.atan"
+
+
+@irdl_op_definition
+class SinhOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.sinh"
+
+
+@irdl_op_definition
+class CoshOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.cosh"
+
+
+@irdl_op_definition
+class TanhOp(FloatUnaryIntrinsic):
+    name = "llvm.intr.tanh"
+
+
+@irdl_op_definition
+class Atan2Op(FloatBinaryIntrinsic):
+    name = "llvm.intr.atan2"
+
+
+@irdl_op_definition
+class MaximumOp(FloatBinaryIntrinsic):
+    """The larger operand; NaN when either is."""
+
+    name = "llvm.intr.maximum"
+
+
+@irdl_op_definition
+class MinimumOp(FloatBinaryIntrinsic):
+    """The smaller operand; NaN when either is."""
+
+    name = "llvm.intr.minimum"
+
+
+@irdl_op_definition
+class FMulAddOp(IRDLOperation):
+    """`a * b + c`, fused where the target does that for the price of a multiplication."""
+
+    name = "llvm.intr.fmuladd"
+
+    T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
+    a = operand_def(T)
+    b = operand_def(T)
+    c = operand_def(T)
+    res = result_def(T)
+    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(Pure(), SameOperandsAndResultType())
+    assembly_format = _CALL_FORMAT
+
+
+@irdl_op_definition
+class CtPopOp(IntegerUnaryIntrinsic):
+    name = "llvm.intr.ctpop"
+
+
+@irdl_op_definition
+class SMaxOp(IntegerBinaryIntrinsic):
+    name = "llvm.intr.smax"
+
+
+@irdl_op_definition
+class SMinOp(IntegerBinaryIntrinsic):
+    name = "llvm.intr.smin"
+
+
+@irdl_op_definition
+class UMaxOp(IntegerBinaryIntrinsic):
+    name = "llvm.intr.umax"
+
+
+@irdl_op_definition
+class UMinOp(IntegerBinaryIntrinsic):
+    name = "llvm.intr.umin"
+
+
+@irdl_op_definition
+class AbsOp(IntegerUnaryIntrinsic):
+    name = "llvm.intr.abs"
+
+    is_int_min_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
+
+
+@irdl_op_definition
+class CountLeadingZerosOp(IntegerUnaryIntrinsic):
+    name = "llvm.intr.ctlz"
+
+    is_zero_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
+
+
+@irdl_op_definition
+class CountTrailingZerosOp(IntegerUnaryIntrinsic):
+    name = "llvm.intr.cttz"
+
+    is_zero_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
+
+
+@irdl_op_definition
+class ReduceAddOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.add"
+
+
+@irdl_op_definition
+class ReduceMulOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.mul"
+
+
+@irdl_op_definition
+class ReduceAndOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.and"
+
+
+@irdl_op_definition
+class ReduceOrOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.or"
+
+
+@irdl_op_definition
+class ReduceXorOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.xor"
+
+
+@irdl_op_definition
+class ReduceSMaxOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.smax"
+
+
+@irdl_op_definition
+class ReduceSMinOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.smin"
+
+
+@irdl_op_definition
+class ReduceUMaxOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.umax"
+
+
+@irdl_op_definition
+class ReduceUMinOp(IntegerReduction):
+    name = "llvm.intr.vector.reduce.umin"
+
+
+@irdl_op_definition
+class ReduceFMaxOp(FloatReduction):
+    name = "llvm.intr.vector.reduce.fmax"
+
+
+@irdl_op_definition
+class ReduceFMinOp(FloatReduction):
+    name = "llvm.intr.vector.reduce.fmin"
+
+
+@irdl_op_definition
+class ReduceFMaximumOp(FloatReduction):
+    name = "llvm.intr.vector.reduce.fmaximum"
+
+
+@irdl_op_definition
+class ReduceFMinimumOp(FloatReduction):
+    name = "llvm.intr.vector.reduce.fminimum"
+
+
+LLVM = Dialect(
+    "llvm",
+    [
+        *llvm.LLVM.operations,
+        FPToSIOp,
+        FPToUIOp,
+        UIToFPOp,
+        PoisonOp,
+        FreezeOp,
+        ExtractElementOp,
+        SwitchOp,
+        MemcpyOp,
+        MemmoveOp,
+        MemsetOp,
+        MaskedLoadOp,
+        FTruncOp,
+        RoundOp,
+        RoundEvenOp,
+        Log10Op,
+        TanOp,
+        AsinOp,
+        AcosOp,
+        AtanOp,
+        SinhOp,
+        CoshOp,
+        TanhOp,
+        Atan2Op,
+        MaximumOp,
+        MinimumOp,
+        FMulAddOp,
+        CtPopOp,
+        SMaxOp,
+        SMinOp,
+        UMaxOp,
+        UMinOp,
+        AbsOp,
+        CountLeadingZerosOp,
+        CountTrailingZerosOp,
+        ReduceAddOp,
+        ReduceMulOp,
+        ReduceAndOp,
+        ReduceOrOp,
+        ReduceXorOp,
+        ReduceSMaxOp,
+        ReduceSMinOp,
+        ReduceUMaxOp,
+        ReduceUMinOp,
+        ReduceFMaxOp,
+        ReduceFMinOp,
+        ReduceFMaximumOp,
+        ReduceFMinimumOp,
+    ],
+    list(llvm.LLVM.attributes),
+)

@@ -1,0 +1,98 @@
+"""The pass `check-legal`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+Stage = Literal["relay", "linalg", "buffers", "loops", "llvm"]
+
+
+@dataclass(frozen=True)
+class _Legal:
+    """What a stage accepts: whole dialects, and single ops of others."""
+
+    dialects: frozenset[str]
+    ops: frozenset[str] = frozenset()
+
+    def accepts(self, op: Operation) -> bool:
+        return op.name.partition(".")[0] in self.dialects or op.name in self.ops
+
+
+_MODULE = frozenset({"builtin.module"})
+
+_STAGES: dict[Stage, _Legal] = {
+    "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
+    "linalg": _Legal(
+        frozenset({"builtin", "func", "linalg", "tensor", "arith", "math"}),
+        frozenset({"relay.constant"}),
+    ),
+    "buffers": _Legal(frozenset({"memref", "linalg", "scf", "arith", "math", "func"}), _MODULE),
+    "loops": _Legal(
+        frozenset({"memref", "scf", "cf", "arith", "math", "vector", "func", "llvm"}),
+        _MODULE | {"builtin.unrealized_conversion_cast"},
+    ),
+    "llvm": _Legal(frozenset({"llvm"}), _MODULE),
+}
+
+
+@dataclass
+class _Illegal:
+    first: Operation
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class CheckLegal(ModulePass):
+    """Fails when ops are left that do not belong to a stage of the lowering.
+
+    ```mlir
+    %0 = arith.addi %a, %b : i32
+    ```
+    fails `check-legal{stage=llvm}` with: 1 kind of op is not legal in stage llvm: arith.addi (1, ...).
+    """
+
+    name = "check-legal"
+
+    stage: Stage
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_legal(op, self.stage)
+
+
+def check_legal(module: ModuleOp, stage: Stage) -> None:
+    """Raises `PassFailedException` that lists every kind of op not legal in `stage`."""
+    legal = _STAGES[stage]
+    found: dict[str, _Illegal] = {}
+    for op in _illegal_ops(module, legal):
+        found.setdefault(op.name, _Illegal(op)).count += 1
+    if not found:
+        return
+    kinds = "kind of op is" if len(found) == 1 else "kinds of op are"
+    listed = "\n".join(
+        f"  {name}: {illegal.count}, the first at {illegal.first.location}"
+        for name, illegal in sorted(found.items())
+    )
+    raise PassFailedException(
+        f"{len(found)} {kinds} not legal in stage {stage} "
+        f"(accepted: {', '.join(sorted(legal.dialects | legal.ops))}):\n{listed}"
+    )
+
+
+def _illegal_ops(module: ModuleOp, legal: _Legal) -> Iterator[Operation]:
+    """The illegal ops of a module."""
+    verdicts: dict[str, bool] = {}
+    for op in module.walk():
+        key = op.name
+        verdict = verdicts.get(key)
+        if verdict is None:
+            verdict = verdicts[key] = legal.accepts(op)
+        if not verdict:
+            yield op

@@ -1,0 +1,1 @@
+"""From the `llvm` dialect to LLVM assembly and object code."""

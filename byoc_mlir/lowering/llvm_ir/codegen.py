@@ -1,0 +1,108 @@
+"""From a module of the `llvm` dialect to a relocatable object file, through LLVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import llvmlite.binding as llvm
+from xdsl.dialects.builtin import ModuleOp
+
+from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.llvm_ir.translate import translate_module
+
+
+@dataclass(frozen=True)
+class Target:
+    """The machine code is generated for: a triple, a CPU name and its features (`+avx2,-sse4a`)."""
+
+    triple: str
+    cpu: str
+    features: str
+
+    @staticmethod
+    @cache
+    def host() -> Target:
+        """The machine this process runs on."""
+        features = llvm.get_host_cpu_features().flatten()
+        return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+
+
+def emit_object(
+    module: ModuleOp,
+    *,
+    opt_level: int = 3,
+    cpu: str | None = None,
+    features: str | None = None,
+) -> bytes:
+    """Compiles a module of the `llvm` dialect to position-independent object code.
+
+    `cpu` and `features` default to the host's; a CPU given without features has the features of its
+    name alone. The object can be linked by the JIT or by `ld -shared`. Raises `CompilationError`
+    when the module is not legal LLVM.
+    """
+    target = _target(cpu, features)
+    machine = _target_machine(target, opt_level)
+    return machine.emit_object(_optimised(translate_module(module), target, machine, opt_level))
+
+
+def optimised_assembly(
+    module: ModuleOp,
+    *,
+    opt_level: int = 3,
+    cpu: str | None = None,
+    features: str | None = None,
+) -> str:
+    """The optimised LLVM assembly that `emit_object` emits code for."""
+    target = _target(cpu, features)
+    machine = _target_machine(target, opt_level)
+    return str(_optimised(translate_module(module), target, machine, opt_level))
+
+
+def _target(cpu: str | None, features: str | None) -> Target:
+    host = Target.host()
+    if cpu is None:
+        return Target(host.triple, host.cpu, host.features if features is None else features)
+    return Target(host.triple, cpu, features or "")
+
+
+@cache
+def _initialise_llvm() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def _target_machine(target: Target, opt_level: int) -> llvm.TargetMachine:
+    _initialise_llvm()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=opt_level,
+        reloc="pic",
+        codemodel="default",
+    )
+
+
+def _optimised(
+    assembly: str, target: Target, machine: llvm.TargetMachine, opt_level: int
+) -> llvm.ModuleRef:
+    """The verified and optimised module, in an LLVM context of its own that it keeps alive."""
+    try:
+        module = llvm.parse_assembly(assembly, llvm.create_context())
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompilationError(f"llvm-ir: LLVM rejects the module: {error}") from error
+    builder = llvm.create_pass_builder(machine, _tuning_options(opt_level))
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def _tuning_options(opt_level: int) -> llvm.PipelineTuningOptions:
+    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    options.loop_vectorization = opt_level >= 2
+    options.slp_vectorization = opt_level >= 2
+    options.loop_interleaving = opt_level >= 2
+    options.loop_unrolling = opt_level >= 2
+    return options

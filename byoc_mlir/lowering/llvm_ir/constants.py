@@ -1,0 +1,102 @@
+"""Constants as LLVM assembly spells them."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    VectorType,
+)
+from xdsl.dialects.llvm import LLVMArrayType
+from xdsl.ir import Attribute
+
+from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.llvm_ir.types import type_text
+
+_PRINTABLE = frozenset(range(0x20, 0x7F)) - {ord('"'), ord("\\")}
+_ESCAPED = [chr(byte) if byte in _PRINTABLE else f"\\{byte:02X}" for byte in range(256)]
+_FLOAT_FORMATS = {16: "<e", 32: "<f", 64: "<d"}
+
+
+def constant_text(value: Attribute, type_: Attribute) -> str:
+    """The constant, without its type. Raises `CompilationError` for a value LLVM cannot hold."""
+    match value:
+        case IntegerAttr() if isinstance(type_, IntegerType):
+            return _integer_text(value.value.data, type_)
+        case FloatAttr():
+            return _float_text(value.value.data, type_)
+        case DenseIntOrFPElementsAttr() if isinstance(type_, VectorType):
+            return _vector_text(value, type_)
+        case _:
+            raise CompilationError(f"llvm-ir: constant {value} of type {type_} is not supported")
+
+
+def quoted(data: bytes) -> str:
+    """The bytes in double quotes, all that is not plain ASCII escaped."""
+    return '"' + "".join([_ESCAPED[byte] for byte in data]) + '"'
+
+
+def initialiser(value: Attribute, type_: Attribute) -> str:
+    """Type and initial value of a global.
+
+    Arrays of numbers are written as their bytes: pointers carry no element type, and one character
+    per byte is an order of magnitude less text than one number per element.
+    """
+    if isinstance(value, StringAttr):
+        return _bytes_text(value.data.encode())
+    if isinstance(value, DenseIntOrFPElementsAttr) and isinstance(type_, LLVMArrayType):
+        return _bytes_text(_element_bytes(value))
+    return f"{type_text(type_)} {constant_text(value, type_)}"
+
+
+def _bytes_text(data: bytes) -> str:
+    if not data.strip(b"\0"):
+        return f"[{len(data)} x i8] zeroinitializer"
+    return f"[{len(data)} x i8] c{quoted(data)}"
+
+
+def _element_bytes(value: DenseIntOrFPElementsAttr) -> bytes:
+    """The bytes of all elements, also where the attribute keeps one that stands for all."""
+    data = value.data.data
+    count = math.prod(value.get_shape())
+    size = value.get_element_type().compile_time_size
+    return data * count if len(data) == size else data
+
+
+def _integer_text(value: int, type_: IntegerType) -> str:
+    if type_.width.data == 1:
+        return "true" if value else "false"
+    return str(value)
+
+
+def _float_text(value: float, type_: Attribute) -> str:
+    """The exact bits: f32 and f64 are both written as those of a double."""
+    if isinstance(type_, Float16Type):
+        return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
+    if isinstance(type_, BFloat16Type):
+        return f"0xR{struct.unpack('<I', struct.pack('<f', value))[0] >> 16:04X}"
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def _vector_text(value: DenseIntOrFPElementsAttr, type_: VectorType) -> str:
+    element = type_.element_type
+    data = _element_bytes(value)
+    numbers = value.get_element_type().unpack(data, type_.get_shape()[0])
+    elements = ", ".join(f"{type_text(element)} {_number_text(n, element)}" for n in numbers)
+    return f"<{elements}>"
+
+
+def _number_text(number: object, type_: Attribute) -> str:
+    if isinstance(number, int) and isinstance(type_, IntegerType):
+        return _integer_text(number, type_)
+    if isinstance(number, float):
+        return _float_text(number, type_)
+    raise CompilationError(f"llvm-ir: {number} is no element of a vector of {type_}")

@@ -1,0 +1,292 @@
+"""One instruction of LLVM assembly per op: a table per family, a function per exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.dialects.llvm import FastMathAttr, OverflowAttr
+from xdsl.ir import Operation
+
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.llvm_ir.constants import quoted
+from byoc_mlir.lowering.llvm_ir.scope import Scope, symbol
+from byoc_mlir.lowering.llvm_ir.types import type_text
+
+Writer = Callable[[Any, Scope], str]
+"""The text of an op without its result: `add i32 %a, %b`."""
+
+NONTEMPORAL = "!nontemporal !0"
+"""Metadata node 0 of every module is `!{i32 1}`."""
+
+_INTEGER_BINARY: Mapping[type[Operation], str] = {
+    llvm.AddOp: "add",
+    llvm.SubOp: "sub",
+    llvm.MulOp: "mul",
+    llvm.ShlOp: "shl",
+    llvm.UDivOp: "udiv",
+    llvm.SDivOp: "sdiv",
+    llvm.LShrOp: "lshr",
+    llvm.AShrOp: "ashr",
+    llvm.URemOp: "urem",
+    llvm.SRemOp: "srem",
+    llvm.AndOp: "and",
+    llvm.OrOp: "or",
+    llvm.XOrOp: "xor",
+}
+_FLOAT_BINARY: Mapping[type[Operation], str] = {
+    llvm.FAddOp: "fadd",
+    llvm.FSubOp: "fsub",
+    llvm.FMulOp: "fmul",
+    llvm.FDivOp: "fdiv",
+    llvm.FRemOp: "frem",
+}
+_CASTS: Mapping[type[Operation], str] = {
+    llvm.TruncOp: "trunc",
+    llvm.ZExtOp: "zext",
+    llvm.SExtOp: "sext",
+    llvm.BitcastOp: "bitcast",
+    llvm.FPExtOp: "fpext",
+    llvm.FPTruncOp: "fptrunc",
+    llvm.SIToFPOp: "sitofp",
+    llvm.PtrToIntOp: "ptrtoint",
+    llvm.IntToPtrOp: "inttoptr",
+    llvm_ext.UIToFPOp: "uitofp",
+    llvm_ext.FPToSIOp: "fptosi",
+    llvm_ext.FPToUIOp: "fptoui",
+}
+_CONVENTIONS = {
+    "ccc": "",
+    "webkit_jscc": "webkit_jscc ",
+    "anyregcc": "anyregcc ",
+}
+_SIGNED_WRAP, _UNSIGNED_WRAP = 1, 2
+_GEP_INBOUNDS, _GEP_UNSIGNED_SIGNED_WRAP, _GEP_NO_UNSIGNED_WRAP = 1, 2, 4
+
+
+def fastmath_text(flags: FastMathAttr) -> str:
+    """The flags, each followed by a space."""
+    return "".join([f"{flag.value} " for flag in sorted(flags.data)])
+
+
+def convention_text(convention: llvm.CallingConventionAttr) -> str:
+    """The calling convention, followed by a space unless it is the default one."""
+    name = convention.cconv_name
+    return _CONVENTIONS.get(name, f"{name} ")
+
+
+def _integer_binary(op: Any, scope: Scope) -> str:
+    flags = _integer_flags(op)
+    return f"{_INTEGER_BINARY[type(op)]} {flags}{scope.typed(op.lhs)}, {scope[op.rhs]}"
+
+
+def _integer_flags(op: Operation) -> str:
+    properties = op.properties
+    overflow = properties.get("overflowFlags")
+    if isinstance(overflow, IntegerAttr):
+        bits = overflow.value.data
+        return ("nuw " if bits & _UNSIGNED_WRAP else "") + ("nsw " if bits & _SIGNED_WRAP else "")
+    if "isExact" in properties:
+        return "exact "
+    return "disjoint " if "isDisjoint" in properties else ""
+
+
+def _float_binary(op: llvm.AbstractFloatArithOp, scope: Scope) -> str:
+    flags = fastmath_text(op.fastmathFlags)
+    return f"{_FLOAT_BINARY[type(op)]} {flags}{scope.typed(op.lhs)}, {scope[op.rhs]}"
+
+
+def _cast(op: Operation, scope: Scope) -> str:
+    flags = ""
+    overflow = op.properties.get("overflowFlags")
+    if isinstance(overflow, OverflowAttr):
+        flags = "".join([f"{flag.value} " for flag in sorted(overflow.data, reverse=True)])
+    elif "nonNeg" in op.properties:
+        flags = "nneg "
+    target = type_text(op.results[0].type)
+    return f"{_CASTS[type(op)]} {flags}{scope.typed(op.operands[0])} to {target}"
+
+
+def _fneg(op: llvm.FNegOp, scope: Scope) -> str:
+    return f"fneg {fastmath_text(op.fastmathFlags)}{scope.typed(op.arg)}"
+
+
+def _icmp(op: llvm.ICmpOp, scope: Scope) -> str:
+    predicate = llvm.ICmpPredicateFlag.from_int(op.predicate.value.data)
+    return f"icmp {predicate.value} {scope.typed(op.lhs)}, {scope[op.rhs]}"
+
+
+def _fcmp(op: llvm.FCmpOp, scope: Scope) -> str:
+    predicate = llvm.FCmpPredicateFlag.from_int(op.predicate.value.data).value.removeprefix("_")
+    flags = fastmath_text(op.fastmathFlags)
+    return f"fcmp {flags}{predicate} {scope.typed(op.lhs)}, {scope[op.rhs]}"
+
+
+def _select(op: llvm.SelectOp, scope: Scope) -> str:
+    flags = fastmath_text(op.fastmathFlags)
+    return f"select {flags}{scope.typed_list([op.cond, op.lhs, op.rhs])}"
+
+
+def _freeze(op: llvm_ext.FreezeOp, scope: Scope) -> str:
+    return f"freeze {scope.typed(op.val)}"
+
+
+def _load(op: llvm.LoadOp, scope: Scope) -> str:
+    ordering = _ordering(op.ordering)
+    atomic = "atomic " if ordering else ""
+    suffix = ordering + _alignment(op.alignment)
+    return f"load {atomic}{type_text(op.dereferenced_value.type)}, {scope.typed(op.ptr)}{suffix}"
+
+
+def _store(op: llvm.StoreOp, scope: Scope) -> str:
+    ordering = _ordering(op.ordering)
+    atomic = "atomic " if ordering else ""
+    volatile = "volatile " if op.volatile_ is not None else ""
+    suffix = ordering + _alignment(op.alignment)
+    if op.nontemporal is not None:
+        suffix += f", {NONTEMPORAL}"
+    return f"store {atomic}{volatile}{scope.typed(op.value)}, {scope.typed(op.ptr)}{suffix}"
+
+
+def _ordering(ordering: IntegerAttr | None) -> str:
+    value = ordering.value.data if ordering else 0
+    return f" {llvm.ATOMIC_ORDERING_KEYWORDS[value]}" if value else ""
+
+
+def _alignment(alignment: IntegerAttr | None) -> str:
+    return f", align {alignment.value.data}" if alignment and alignment.value.data else ""
+
+
+def _alloca(op: llvm.AllocaOp, scope: Scope) -> str:
+    return f"alloca {type_text(op.elem_type)}, {scope.typed(op.size)}{_alignment(op.alignment)}"
+
+
+def _getelementptr(op: llvm.GEPOp, scope: Scope) -> str:
+    dynamic = iter(op.ssa_indices)
+    indices = [
+        scope.typed(next(dynamic)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
+        for index in op.rawConstantIndices.get_values()
+    ]
+    operands = ", ".join([type_text(op.elem_type), scope.typed(op.ptr), *indices])
+    return f"getelementptr {_gep_flags(op)}{operands}"
+
+
+def _gep_flags(op: llvm.GEPOp) -> str:
+    bits = op.noWrapFlags.value.data
+    inbounds = "inbounds " if op.inbounds is not None or bits & _GEP_INBOUNDS else ""
+    nusw = "nusw " if bits & _GEP_UNSIGNED_SIGNED_WRAP and not inbounds else ""
+    return inbounds + nusw + ("nuw " if bits & _GEP_NO_UNSIGNED_WRAP else "")
+
+
+def _extractvalue(op: llvm.ExtractValueOp, scope: Scope) -> str:
+    return f"extractvalue {scope.typed(op.container)}{_path(op)}"
+
+
+def _insertvalue(op: llvm.InsertValueOp, scope: Scope) -> str:
+    return f"insertvalue {scope.typed_list([op.container, op.value])}{_path(op)}"
+
+
+def _path(op: llvm.ExtractValueOp | llvm.InsertValueOp) -> str:
+    return "".join([f", {index}" for index in op.position.get_values()])
+
+
+def _extractelement(op: llvm_ext.ExtractElementOp, scope: Scope) -> str:
+    return f"extractelement {scope.typed_list([op.vector, op.position])}"
+
+
+def _insertelement(op: llvm.InsertElementOp, scope: Scope) -> str:
+    return f"insertelement {scope.typed_list([op.vector, op.value, op.index])}"
+
+
+def _shufflevector(op: llvm.ShuffleVectorOp, scope: Scope) -> str:
+    lanes = [int(lane) for lane in op.mask.get_values()]
+    mask = ", ".join(["i32 poison" if lane < 0 else f"i32 {lane}" for lane in lanes])
+    return f"shufflevector {scope.typed_list([op.v1, op.v2])}, <{len(lanes)} x i32> <{mask}>"
+
+
+def _call(op: llvm.CallOp, scope: Scope) -> str:
+    if op.op_bundle_operands:
+        raise CompilationError("llvm-ir: llvm.call with operand bundles is not supported")
+    args = list(op.args)
+    callee = symbol(op.callee.string_value()) if op.callee else scope[args.pop(0)]
+    tail = op.TailCallKind.data.value
+    prefix = "" if tail == "none" else f"{tail} "
+    flags, convention = fastmath_text(op.fastmathFlags), convention_text(op.CConv)
+    if op.var_callee_type is not None:
+        type_ = type_text(op.var_callee_type)
+    else:
+        type_ = "void" if op.returned is None else type_text(op.returned.type)
+    return f"{prefix}call {flags}{convention}{type_} {callee}({scope.typed_list(args)})"
+
+
+def _inline_asm(op: llvm.InlineAsmOp, scope: Scope) -> str:
+    tail = op.tail_call_kind.data.value
+    prefix = "" if tail == "none" else f"{tail} "
+    flags = [
+        ("sideeffect ", isinstance(op.has_side_effects, UnitAttr)),
+        ("alignstack ", isinstance(op.is_align_stack, UnitAttr)),
+        ("inteldialect ", op.asm_dialect is not None and op.asm_dialect.value.data == 1),
+    ]
+    keywords = "".join([keyword for keyword, is_set in flags if is_set])
+    text, constraints = quoted(op.asm_string.data.encode()), quoted(op.constraints.data.encode())
+    type_ = "void" if op.res is None else type_text(op.res.type)
+    args = scope.typed_list(op.operands_)
+    return f"{prefix}call {type_} asm {keywords}{text}, {constraints}({args})"
+
+
+def _br(op: llvm.BrOp, scope: Scope) -> str:
+    return f"br label %{scope.edges(op)[0]}"
+
+
+def _cond_br(op: llvm.CondBrOp, scope: Scope) -> str:
+    then, otherwise = scope.edges(op)
+    return f"br {scope.typed(op.cond)}, label %{then}, label %{otherwise}"
+
+
+def _switch(op: llvm_ext.SwitchOp, scope: Scope) -> str:
+    default, *labels = scope.edges(op)
+    type_ = type_text(op.value.type)
+    cases = " ".join(
+        f"{type_} {value}, label %{label}"
+        for (value, _, _), label in zip(op.cases(), labels, strict=True)
+    )
+    return f"switch {scope.typed(op.value)}, label %{default} [ {cases} ]"
+
+
+def _return(op: llvm.ReturnOp, scope: Scope) -> str:
+    return "ret void" if op.arg is None else f"ret {scope.typed(op.arg)}"
+
+
+def _unreachable(_: llvm.UnreachableOp, __: Scope) -> str:
+    return "unreachable"
+
+
+INSTRUCTIONS: Mapping[type[Operation], Writer] = {
+    **dict.fromkeys(_INTEGER_BINARY, _integer_binary),
+    **dict.fromkeys(_FLOAT_BINARY, _float_binary),
+    **dict.fromkeys(_CASTS, _cast),
+    llvm.FNegOp: _fneg,
+    llvm.ICmpOp: _icmp,
+    llvm.FCmpOp: _fcmp,
+    llvm.SelectOp: _select,
+    llvm_ext.FreezeOp: _freeze,
+    llvm.LoadOp: _load,
+    llvm.StoreOp: _store,
+    llvm.AllocaOp: _alloca,
+    llvm.GEPOp: _getelementptr,
+    llvm.ExtractValueOp: _extractvalue,
+    llvm.InsertValueOp: _insertvalue,
+    llvm_ext.ExtractElementOp: _extractelement,
+    llvm.InsertElementOp: _insertelement,
+    llvm.ShuffleVectorOp: _shufflevector,
+    llvm.CallOp: _call,
+    llvm.InlineAsmOp: _inline_asm,
+    llvm.BrOp: _br,
+    llvm.CondBrOp: _cond_br,
+    llvm_ext.SwitchOp: _switch,
+    llvm.ReturnOp: _return,
+    llvm.UnreachableOp: _unreachable,
+}

@@ -1,0 +1,153 @@
+"""Intrinsics: a call whose name carries the types it is overloaded on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.llvm import FastMathAttr
+from xdsl.ir import Attribute, Operation
+
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.llvm_ir.instructions import Writer, fastmath_text
+from byoc_mlir.lowering.llvm_ir.scope import Scope
+from byoc_mlir.lowering.llvm_ir.types import intrinsic_suffix, type_text
+
+_ON_RESULT: Sequence[type[Operation]] = (
+    llvm.FAbsOp,
+    llvm.FCeilOp,
+    llvm.FSqrtOp,
+    llvm.FFloorOp,
+    llvm.FExpOp,
+    llvm.FExp2Op,
+    llvm.FLogOp,
+    llvm.FLog2Op,
+    llvm.FSinOp,
+    llvm.FCosOp,
+    llvm.FPowOp,
+    llvm.FCopySignOp,
+    llvm.FMAOp,
+    llvm.VectorFMaxOp,
+    llvm.VectorFMinOp,
+    llvm_ext.FTruncOp,
+    llvm_ext.RoundOp,
+    llvm_ext.RoundEvenOp,
+    llvm_ext.Log10Op,
+    llvm_ext.TanOp,
+    llvm_ext.AsinOp,
+    llvm_ext.AcosOp,
+    llvm_ext.AtanOp,
+    llvm_ext.SinhOp,
+    llvm_ext.CoshOp,
+    llvm_ext.TanhOp,
+    llvm_ext.Atan2Op,
+    llvm_ext.MaximumOp,
+    llvm_ext.MinimumOp,
+    llvm_ext.FMulAddOp,
+    llvm_ext.CtPopOp,
+    llvm_ext.SMaxOp,
+    llvm_ext.SMinOp,
+    llvm_ext.UMaxOp,
+    llvm_ext.UMinOp,
+)
+_ON_LAST_OPERAND: Sequence[type[Operation]] = (
+    llvm.VectorReduceFAddOp,
+    llvm.VectorReduceFMulOp,
+    llvm_ext.ReduceAddOp,
+    llvm_ext.ReduceMulOp,
+    llvm_ext.ReduceAndOp,
+    llvm_ext.ReduceOrOp,
+    llvm_ext.ReduceXorOp,
+    llvm_ext.ReduceSMaxOp,
+    llvm_ext.ReduceSMinOp,
+    llvm_ext.ReduceUMaxOp,
+    llvm_ext.ReduceUMinOp,
+    llvm_ext.ReduceFMaxOp,
+    llvm_ext.ReduceFMinOp,
+    llvm_ext.ReduceFMaximumOp,
+    llvm_ext.ReduceFMinimumOp,
+)
+_ON_ALL_OPERANDS: Sequence[type[Operation]] = (llvm_ext.MemcpyOp, llvm_ext.MemmoveOp)
+_IMMEDIATES = ("isVolatile", "is_int_min_poison", "is_zero_poison")
+
+
+def _overloaded(types: Callable[[Operation], Sequence[Attribute]]) -> Writer:
+    """The writer of an intrinsic that is overloaded on the given types."""
+
+    def write(op: Operation, scope: Scope) -> str:
+        name = "llvm." + op.name.removeprefix("llvm.intr.")
+        return call_text(op, ".".join([name, *map(intrinsic_suffix, types(op))]), scope)
+
+    return write
+
+
+def call_text(op: Operation, name: str, scope: Scope, extra: Sequence[str] = ()) -> str:
+    """The call of intrinsic `name` on the operands, then the immediates of `op`, then `extra`."""
+    flags = op.properties.get("fastmathFlags")
+    prefix = fastmath_text(flags) if isinstance(flags, FastMathAttr) else ""
+    immediates = [_immediate(op.properties[key]) for key in _IMMEDIATES if key in op.properties]
+    args = ", ".join([*map(scope.typed, op.operands), *immediates, *extra])
+    type_ = type_text(op.results[0].type) if op.results else "void"
+    return f"call {prefix}{type_} @{name}({args})"
+
+
+def _immediate(value: Attribute) -> str:
+    assert isinstance(value, IntegerAttr)
+    return f"i1 {'true' if value.value.data else 'false'}"
+
+
+def _memset(op: llvm_ext.MemsetOp, scope: Scope) -> str:
+    suffix = f"{intrinsic_suffix(op.dst.type)}.{intrinsic_suffix(op.len.type)}"
+    return call_text(op, f"llvm.memset.{suffix}", scope)
+
+
+def _masked_load(op: llvm_ext.MaskedLoadOp, scope: Scope) -> str:
+    suffix = f"{intrinsic_suffix(op.res.type)}.{intrinsic_suffix(op.data.type)}"
+    address = f"{scope.typed(op.data)}{_align_argument(op.alignment)}"
+    others = scope.typed_list([op.mask, op.pass_thru])
+    return f"call {type_text(op.res.type)} @llvm.masked.load.{suffix}({address}, {others})"
+
+
+def _masked_store(op: llvm.MaskedStoreOp, scope: Scope) -> str:
+    suffix = f"{intrinsic_suffix(op.value.type)}.{intrinsic_suffix(op.data.type)}"
+    args = scope.typed_list([op.value, op.data])
+    mask = scope.typed(op.mask)
+    return f"call void @llvm.masked.store.{suffix}({args}{_align_argument(op.alignment)}, {mask})"
+
+
+def _align_argument(alignment: IntegerAttr) -> str:
+    return f", i32 {alignment.value.data}"
+
+
+def _stacksave(op: llvm.StackSaveOp, scope: Scope) -> str:
+    return call_text(op, f"llvm.stacksave.{intrinsic_suffix(op.res.type)}", scope)
+
+
+def _stackrestore(op: llvm.StackRestoreOp, scope: Scope) -> str:
+    return call_text(op, f"llvm.stackrestore.{intrinsic_suffix(op.ptr.type)}", scope)
+
+
+def _call_intrinsic(op: llvm.CallIntrinsicOp, scope: Scope) -> str:
+    if op.op_bundle_operands:
+        raise CompilationError("llvm-ir: llvm.call_intrinsic with operand bundles is not supported")
+    return call_text(op, op.intrin.data, scope)
+
+
+INTRINSICS: Mapping[type[Operation], Writer] = {
+    **dict.fromkeys(_ON_RESULT, _overloaded(lambda op: [op.results[0].type])),
+    **dict.fromkeys(_ON_LAST_OPERAND, _overloaded(lambda op: [op.operands[-1].type])),
+    **dict.fromkeys(
+        _ON_ALL_OPERANDS, _overloaded(lambda op: [operand.type for operand in op.operands])
+    ),
+    llvm_ext.AbsOp: _overloaded(lambda op: [op.results[0].type]),
+    llvm_ext.CountLeadingZerosOp: _overloaded(lambda op: [op.results[0].type]),
+    llvm_ext.CountTrailingZerosOp: _overloaded(lambda op: [op.results[0].type]),
+    llvm_ext.MemsetOp: _memset,
+    llvm_ext.MaskedLoadOp: _masked_load,
+    llvm.MaskedStoreOp: _masked_store,
+    llvm.StackSaveOp: _stacksave,
+    llvm.StackRestoreOp: _stackrestore,
+    llvm.CallIntrinsicOp: _call_intrinsic,
+}

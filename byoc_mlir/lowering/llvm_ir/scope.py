@@ -1,0 +1,128 @@
+"""The names of one function while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator
+
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.llvm_ir.constants import constant_text, quoted
+from byoc_mlir.lowering.llvm_ir.types import type_text
+
+Edge = tuple[Block, Sequence[SSAValue]]
+
+
+class Scope:
+    """Names values and blocks, and knows which values flow over which edge.
+
+    Constants have no instruction: their name is their text. A second edge from one block to the same
+    destination with other arguments goes through a block of its own, since a phi node cannot tell
+    the two apart.
+    """
+
+    def __init__(self, body: Region) -> None:
+        self._names: dict[SSAValue, str] = {}
+        self._labels: dict[Block, str] = {}
+        self._edge_labels: dict[Operation, list[str]] = {}
+        self.incoming: dict[Block, list[tuple[str, Sequence[SSAValue]]]] = {}
+        self.edge_blocks: list[tuple[str, Block]] = []
+        for number, block in enumerate(body.blocks):
+            self._labels[block] = f"b{number}"
+            self.incoming[block] = []
+            self._name_all(block.args)
+        for block in body.blocks:
+            for op in block.ops:
+                self._name_results(op)
+            self._connect(block)
+
+    def __getitem__(self, value: SSAValue) -> str:
+        return self._names[value]
+
+    def typed(self, value: SSAValue) -> str:
+        """The value with its type before it."""
+        return f"{type_text(value.type)} {self._names[value]}"
+
+    def typed_list(self, values: Iterable[SSAValue]) -> str:
+        """Several values, each with its type."""
+        return ", ".join([self.typed(value) for value in values])
+
+    def label(self, block: Block) -> str:
+        """The label of a block."""
+        return self._labels[block]
+
+    def edges(self, terminator: Operation) -> Sequence[str]:
+        """The label to jump to for each edge of a terminator, in the order of `edges_of`."""
+        return self._edge_labels[terminator]
+
+    def _name_all(self, values: Iterable[SSAValue]) -> None:
+        for value in values:
+            self._names[value] = f"%v{len(self._names)}"
+
+    def _name_results(self, op: Operation) -> None:
+        text = literal(op)
+        if text is None:
+            self._name_all(op.results)
+        else:
+            self._names[op.results[0]] = text
+
+    def _connect(self, block: Block) -> None:
+        terminator = block.last_op
+        if terminator is None or not terminator.has_trait(IsTerminator):
+            raise CompilationError("llvm-ir: a block does not end in a terminator")
+        labels: list[str] = []
+        taken: dict[Block, Sequence[SSAValue]] = {}
+        for destination, args in edges_of(terminator):
+            source, label = self._labels[block], self._labels[destination]
+            if list(taken.setdefault(destination, args)) != list(args):
+                source = label = self._edge_block(destination)
+            labels.append(label)
+            self.incoming[destination].append((source, args))
+        self._edge_labels[terminator] = labels
+
+    def _edge_block(self, destination: Block) -> str:
+        label = f"e{len(self.edge_blocks)}"
+        self.edge_blocks.append((label, destination))
+        return label
+
+
+def edges_of(terminator: Operation) -> Sequence[Edge]:
+    """The destinations of a terminator, each with the arguments it passes."""
+    match terminator:
+        case llvm.BrOp():
+            return [(terminator.successor, terminator.arguments)]
+        case llvm.CondBrOp():
+            return [
+                (terminator.then_block, terminator.then_arguments),
+                (terminator.else_block, terminator.else_arguments),
+            ]
+        case llvm_ext.SwitchOp():
+            default = (terminator.default_destination, terminator.default_operands)
+            return [default, *((block, args) for _, block, args in terminator.cases())]
+        case _:
+            return []
+
+
+def literal(op: Operation) -> str | None:
+    """The text of an op that is a constant in LLVM, or None."""
+    match op:
+        case llvm.ConstantOp():
+            return constant_text(op.value, op.result.type)
+        case llvm.AddressOfOp():
+            return symbol(op.global_name.string_value())
+        case llvm.ZeroOp():
+            return "null" if isinstance(op.res.type, llvm.LLVMPointerType) else "zeroinitializer"
+        case llvm.UndefOp():
+            return "undef"
+        case llvm_ext.PoisonOp():
+            return "poison"
+        case _:
+            return None
+
+
+def symbol(name: str) -> str:
+    """A global name."""
+    return f"@{name}" if name.isidentifier() and name.isascii() else f"@{quoted(name.encode())}"

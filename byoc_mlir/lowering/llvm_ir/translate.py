@@ -1,0 +1,135 @@
+"""A module of the `llvm` dialect as LLVM assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation
+
+from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.llvm_ir.attributes import function_attributes, is_set, value_attributes
+from byoc_mlir.lowering.llvm_ir.constants import quoted
+from byoc_mlir.lowering.llvm_ir.globals import global_text
+from byoc_mlir.lowering.llvm_ir.instructions import INSTRUCTIONS, Writer, convention_text
+from byoc_mlir.lowering.llvm_ir.intrinsics import INTRINSICS
+from byoc_mlir.lowering.llvm_ir.scope import Scope, literal, symbol
+from byoc_mlir.lowering.llvm_ir.types import type_text
+
+_WRITERS: Mapping[type[Operation], Writer] = {**INSTRUCTIONS, **INTRINSICS}
+
+_VISIBILITIES = ("", "hidden ", "protected ")
+_UNNAMED_ADDR = ("", " local_unnamed_addr", " unnamed_addr")
+_DECLARED = frozenset({"external", "extern_weak"})
+_MODULE_STRINGS = {
+    "llvm.data_layout": "target datalayout",
+    "llvm.target_triple": "target triple",
+}
+
+
+def translate_module(module: ModuleOp) -> str:
+    """The module as LLVM assembly.
+
+    Every linkage, attribute, alignment, flag and ordering is kept. Raises `CompilationError` that
+    names the op for anything that cannot be expressed; nothing is dropped silently, except locations
+    and the attributes of other dialects.
+    """
+    lines = [
+        f"{keyword} = {quoted(value.data.encode())}"
+        for name, keyword in _MODULE_STRINGS.items()
+        if isinstance(value := module.attributes.get(name), StringAttr)
+    ]
+    for op in module.body.block.ops:
+        lines.extend(_top_level(op))
+    lines.append("!0 = !{i32 1}")
+    return "\n".join(lines) + "\n"
+
+
+def _top_level(op: Operation) -> Iterator[str]:
+    match op:
+        case llvm.FuncOp() if op.body.blocks:
+            yield from _definition(op)
+        case llvm.FuncOp():
+            yield _declaration(op)
+        case llvm.GlobalOp():
+            yield global_text(op)
+        case _:
+            raise CompilationError(f"llvm-ir: {op.name} at {op.location} cannot be translated")
+
+
+def _declaration(op: llvm.FuncOp) -> str:
+    linkage = op.linkage.linkage.data
+    name = op.sym_name.data
+    if linkage not in _DECLARED:
+        raise CompilationError(
+            f"llvm-ir: function @{name} has no body, so its linkage must be external, not {linkage}"
+        )
+    inputs = op.function_type.inputs.data
+    attributes = value_attributes(op.arg_attrs, len(inputs), f"an argument of @{name}")
+    args = [
+        f"{type_text(type_)} {text}".rstrip()
+        for type_, text in zip(inputs, attributes, strict=True)
+    ]
+    return f"declare {_header(op, args, '' if linkage == 'external' else f'{linkage} ')}"
+
+
+def _definition(op: llvm.FuncOp) -> Iterator[str]:
+    scope = Scope(op.body)
+    entry = op.body.blocks.first
+    assert entry is not None
+    if scope.incoming[entry]:
+        raise CompilationError(f"llvm-ir: the entry block of @{op.sym_name.data} is jumped to")
+    attributes = value_attributes(
+        op.arg_attrs, len(entry.args), f"an argument of @{op.sym_name.data}"
+    )
+    args = [
+        f"{type_text(arg.type)} {text}{scope[arg]}"
+        for arg, text in zip(entry.args, attributes, strict=True)
+    ]
+    yield f"define {_header(op, args, f'{op.linkage.linkage.data} ')} {{"
+    for block in op.body.blocks:
+        yield f"{scope.label(block)}:"
+        if block is not entry:
+            yield from _phis(block, scope)
+        yield from _instructions(block, scope)
+    for label, destination in scope.edge_blocks:
+        yield f"{label}:"
+        yield f"  br label %{scope.label(destination)}"
+    yield "}"
+
+
+def _header(op: llvm.FuncOp, args: list[str], linkage: str) -> str:
+    type_ = op.function_type
+    name = op.sym_name.data
+    if type_.is_variadic:
+        args = [*args, "..."]
+    (result,) = value_attributes(op.res_attrs, 1, f"the result of @{name}")
+    local = "dso_local " if is_set(op, "dso_local") else ""
+    visibility = _VISIBILITIES[op.visibility_.value.data]
+    unnamed = _UNNAMED_ADDR[op.unnamed_addr.value.data if op.unnamed_addr else 0]
+    return (
+        f"{linkage}{local}{visibility}{convention_text(op.CConv)}{result}{type_text(type_.output)} "
+        f"{symbol(name)}({', '.join(args)}){unnamed}{function_attributes(op)}"
+    )
+
+
+def _phis(block: Block, scope: Scope) -> Iterator[str]:
+    incoming = scope.incoming[block]
+    if block.args and not incoming:
+        yield from (f"  {scope[arg]} = freeze {type_text(arg.type)} poison" for arg in block.args)
+        return
+    for index, arg in enumerate(block.args):
+        values = ", ".join([f"[ {scope[args[index]]}, %{label} ]" for label, args in incoming])
+        yield f"  {scope[arg]} = phi {type_text(arg.type)} {values}"
+
+
+def _instructions(block: Block, scope: Scope) -> Iterator[str]:
+    for op in block.ops:
+        writer = _WRITERS.get(type(op))
+        if writer is None:
+            if literal(op) is not None:
+                continue
+            raise CompilationError(f"llvm-ir: {op.name} at {op.location} cannot be translated")
+        text = writer(op, scope)
+        yield f"  {scope[op.results[0]]} = {text}" if op.results else f"  {text}"

@@ -1,0 +1,78 @@
+"""Addresses of memref elements: `llvm.getelementptr` with one linear i64 index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.lowering.to_llvm.emitter import Emitter
+from byoc_mlir.lowering.to_llvm.types import static_strides, storage_type
+
+_NO_WRAP = llvm.OverflowAttr([llvm.OverflowFlag.NO_SIGNED_WRAP])
+_LARGEST_CONSTANT_INDEX = 2**31 - 1
+
+Index = SSAValue | int
+"""An index known at run time (already lowered) or at compile time."""
+
+
+def element_address(
+    base: SSAValue, type_: MemRefType, indices: Sequence[SSAValue], emitter: Emitter
+) -> SSAValue:
+    """The address of `base[indices]`, both as the source op has them."""
+    lowered = [_known_or_lowered(index, emitter) for index in indices]
+    return strided_address(
+        emitter[base], storage_type(type_.element_type), lowered, static_strides(type_), emitter
+    )
+
+
+def strided_address(
+    pointer: SSAValue,
+    element: Attribute,
+    indices: Sequence[Index],
+    strides: Sequence[int],
+    emitter: Emitter,
+) -> SSAValue:
+    """The address of the element at the sum of `index * stride` over all dimensions."""
+    constant = 0
+    linear: SSAValue | None = None
+    for index, stride in zip(indices, strides, strict=True):
+        if isinstance(index, int):
+            constant += index * stride
+            continue
+        term = _scaled(index, stride, emitter)
+        linear = term if linear is None else _add(linear, term, emitter)
+    if linear is None:
+        return offset_address(pointer, element, constant, emitter)
+    if constant:
+        linear = _add(linear, emitter.constant(constant), emitter)
+    return offset_address(pointer, element, linear, emitter)
+
+
+def offset_address(
+    pointer: SSAValue, element: Attribute, offset: Index, emitter: Emitter
+) -> SSAValue:
+    """The address `offset` elements after `pointer`."""
+    if offset == 0:
+        return pointer
+    if isinstance(offset, int) and abs(offset) > _LARGEST_CONSTANT_INDEX:
+        offset = emitter.constant(offset)
+    return emitter.emit(llvm.GEPOp.from_mixed_indices(pointer, [offset], element, inbounds=True))
+
+
+def _known_or_lowered(index: SSAValue, emitter: Emitter) -> Index:
+    if isinstance(index.owner, arith.ConstantOp) and isinstance(index.owner.value, IntegerAttr):
+        return index.owner.value.value.data
+    return emitter[index]
+
+
+def _scaled(index: SSAValue, stride: int, emitter: Emitter) -> SSAValue:
+    if stride == 1:
+        return index
+    return emitter.emit(llvm.MulOp(index, emitter.constant(stride), overflow=_NO_WRAP))
+
+
+def _add(lhs: SSAValue, rhs: SSAValue, emitter: Emitter) -> SSAValue:
+    return emitter.emit(llvm.AddOp(lhs, rhs, overflow=_NO_WRAP))

@@ -1,0 +1,354 @@
+"""`arith` to `llvm`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    UnrealizedConversionCastOp,
+    VectorType,
+    f32,
+    i1,
+    i16,
+)
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.lowering.to_llvm import floats
+from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings
+from byoc_mlir.lowering.to_llvm.types import convert_type
+
+_NO_FLAGS = arith.FastMathFlagsAttr("none")
+_NO_LLVM_FLAGS = llvm.FastMathAttr(None)
+
+
+def fastmath(flags: arith.FastMathFlagsAttr) -> llvm.FastMathAttr:
+    """The same flags, as the llvm dialect spells them."""
+    return _NO_LLVM_FLAGS if flags == _NO_FLAGS else llvm.FastMathAttr(flags.data)
+
+
+def integer_op(target: type[Operation]) -> Lowering:
+    """The lowering of an integer op with a counterpart of the same operands and result."""
+
+    def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
+        result_type = convert_type(op.results[0].type)
+        return [
+            emitter.emit(
+                target.create(operands=emitter.all(op.operands), result_types=[result_type])
+            )
+        ]
+
+    return lower
+
+
+def overflow_op(target: type[llvm.ArithmeticBinOpOverflow]) -> Lowering:
+    """The lowering of an integer op that carries overflow flags."""
+
+    def lower(
+        op: arith.SignlessIntegerBinaryOperationWithOverflow, emitter: Emitter
+    ) -> Sequence[SSAValue]:
+        flags = llvm.OverflowAttr(
+            [llvm.OverflowFlag(flag.value) for flag in op.overflow_flags.data]
+        )
+        return [emitter.emit(target(emitter[op.lhs], emitter[op.rhs], overflow=flags))]
+
+    return lower
+
+
+def float_op(target: type[Operation]) -> Lowering:
+    """The lowering of a float op with a counterpart of the same operands, result and flags."""
+
+    def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
+        result_type = op.results[0].type
+        flags = op.properties.get("fastmath", _NO_FLAGS)
+        assert isinstance(flags, arith.FastMathFlagsAttr)
+        value = emitter.emit(
+            target.create(
+                operands=[floats.operand(value, emitter) for value in op.operands],
+                result_types=[convert_type(floats.compute_type(result_type))],
+                properties={"fastmathFlags": fastmath(flags)},
+            )
+        )
+        return [floats.result(value, result_type, emitter)]
+
+    return lower
+
+
+def _constant(op: arith.ConstantOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = convert_type(op.result.type)
+    value = _constant_value(op.value, type_)
+    constant = llvm.ConstantOp.create(result_types=[type_], properties={"value": value})
+    return [emitter.emit(constant)]
+
+
+def _constant_value(value: Attribute, type_: Attribute) -> Attribute:
+    match value:
+        case IntegerAttr(type=IndexType()):
+            return IntegerAttr(value.value.data, 64)
+        case FloatAttr(type=BFloat16Type()):
+            return IntegerAttr(bf16_bits(value), i16, truncate_bits=True)
+        case DenseIntOrFPElementsAttr() if value.get_type() != type_:
+            raise PassFailedException(f"a constant of type {value.get_type()} cannot be lowered")
+        case _:
+            return value
+
+
+def bf16_bits(value: FloatAttr) -> int:
+    """The sixteen bits of a bf16 attribute."""
+    dense = DenseIntOrFPElementsAttr.from_list(VectorType(value.type, [1]), [value.value.data])
+    return int.from_bytes(dense.data.data, "little")
+
+
+def _ceildivui(op: arith.CeilDivUIOp, emitter: Emitter) -> Sequence[SSAValue]:
+    lhs, rhs = emitter[op.lhs], emitter[op.rhs]
+    type_ = _integer(lhs)
+    zero, one = emitter.constant(0, type_), emitter.constant(1, type_)
+    quotient = emitter.emit(llvm.UDivOp(emitter.emit(llvm.SubOp(lhs, one)), rhs))
+    is_zero = emitter.emit(llvm.ICmpOp(lhs, zero, _predicate("eq")))
+    rounded_up = emitter.emit(llvm.AddOp(quotient, one))
+    return [emitter.emit(llvm.SelectOp(is_zero, zero, rounded_up))]
+
+
+def _ceildivsi(op: arith.CeilDivSIOp, emitter: Emitter) -> Sequence[SSAValue]:
+    quotient, inexact, signs_differ = _truncated_division(op, emitter)
+    same_sign = emitter.emit(llvm.XOrOp(signs_differ, emitter.constant(1, i1)))
+    correction = emitter.emit(llvm.AndOp(inexact, same_sign))
+    step = emitter.emit(llvm.ZExtOp(correction, quotient.type))
+    return [emitter.emit(llvm.AddOp(quotient, step))]
+
+
+def _floordivsi(op: arith.FloorDivSIOp, emitter: Emitter) -> Sequence[SSAValue]:
+    quotient, inexact, signs_differ = _truncated_division(op, emitter)
+    correction = emitter.emit(llvm.AndOp(inexact, signs_differ))
+    step = emitter.emit(llvm.ZExtOp(correction, quotient.type))
+    return [emitter.emit(llvm.SubOp(quotient, step))]
+
+
+def _truncated_division(
+    op: arith.SignlessIntegerBinaryOperation, emitter: Emitter
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """The quotient, whether a remainder is left, and whether the operands' signs differ."""
+    lhs, rhs = emitter[op.lhs], emitter[op.rhs]
+    zero = emitter.constant(0, _integer(lhs))
+    quotient = emitter.emit(llvm.SDivOp(lhs, rhs))
+    product = emitter.emit(llvm.MulOp(quotient, rhs))
+    inexact = emitter.emit(llvm.ICmpOp(product, lhs, _predicate("ne")))
+    signs = emitter.emit(llvm.XOrOp(lhs, rhs))
+    return quotient, inexact, emitter.emit(llvm.ICmpOp(signs, zero, _predicate("slt")))
+
+
+def _addui_extended(op: arith.AddUIExtendedOp, emitter: Emitter) -> Sequence[SSAValue]:
+    lhs = emitter[op.lhs]
+    total = emitter.emit(llvm.AddOp(lhs, emitter[op.rhs]))
+    return [total, emitter.emit(llvm.ICmpOp(total, lhs, _predicate("ult")))]
+
+
+def _mul_extended(extension: type[llvm.SExtOp] | type[llvm.ZExtOp]) -> Lowering:
+    def lower(op: arith.MulExtendedBase, emitter: Emitter) -> Sequence[SSAValue]:
+        narrow = _integer(emitter[op.lhs])
+        width = narrow.width.data
+        wide = IntegerType(2 * width)
+        lhs = emitter.emit(extension(emitter[op.lhs], wide))
+        rhs = emitter.emit(extension(emitter[op.rhs], wide))
+        product = emitter.emit(llvm.MulOp(lhs, rhs))
+        upper = emitter.emit(llvm.LShrOp(product, emitter.constant(width, wide)))
+        low, high = llvm.TruncOp(product, narrow), llvm.TruncOp(upper, narrow)
+        return [emitter.emit(low), emitter.emit(high)]
+
+    return lower
+
+
+def _extremum(target: type[Operation], strict_predicate: str) -> Lowering:
+    """`maximumf` and `minimumf`.
+
+    Against a constant that is neither zero nor NaN (or any but NaN under `nsz`), a compare and a
+    select give the same answer, NaN included, and are one instruction on x86.
+    """
+    general = float_op(target)
+
+    def lower(op: arith.FloatingPointLikeBinaryOperation, emitter: Emitter) -> Sequence[SSAValue]:
+        signed_zeros = FastMathFlag.NO_SIGNED_ZEROS not in op.fastmath.data
+        if not _is_plain_constant(op.rhs, allow_zero=not signed_zeros):
+            return general(op, emitter)
+        value, bound = emitter[op.lhs], emitter[op.rhs]
+        beyond = llvm.FCmpOp(value, bound, strict_predicate)
+        return [emitter.emit(llvm.SelectOp(emitter.emit(beyond), bound, value))]
+
+    return lower
+
+
+def _is_plain_constant(value: SSAValue, *, allow_zero: bool) -> bool:
+    """Whether a value is a scalar constant, not bf16, not NaN, and not zero unless allowed."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, FloatAttr):
+        return False
+    if isinstance(value.type, BFloat16Type):
+        return False
+    number = owner.value.value.data
+    return not math.isnan(number) and (allow_zero or number != 0.0)
+
+
+def _cmpi(op: arith.CmpiOp, emitter: Emitter) -> Sequence[SSAValue]:
+    predicate = IntegerAttr(op.predicate.value.data, 64)
+    return [emitter.emit(llvm.ICmpOp(emitter[op.lhs], emitter[op.rhs], predicate))]
+
+
+def _cmpf(op: arith.CmpfOp, emitter: Emitter) -> Sequence[SSAValue]:
+    compare = llvm.FCmpOp(
+        floats.operand(op.lhs, emitter),
+        floats.operand(op.rhs, emitter),
+        IntegerAttr(op.predicate.value.data, 64),
+    )
+    compare.fastmathFlags = fastmath(op.fastmath)
+    return [emitter.emit(compare)]
+
+
+def _select(op: arith.SelectOp, emitter: Emitter) -> Sequence[SSAValue]:
+    return [emitter.emit(llvm.SelectOp(emitter[op.cond], emitter[op.lhs], emitter[op.rhs]))]
+
+
+def _bitcast(op: arith.BitcastOp, emitter: Emitter) -> Sequence[SSAValue]:
+    value, target = emitter[op.input], convert_type(op.result.type)
+    if value.type == target:
+        return [value]
+    return [emitter.emit(llvm.BitcastOp(value, target))]
+
+
+def _index_cast(op: arith.IndexCastOp, emitter: Emitter) -> Sequence[SSAValue]:
+    value, target = emitter[op.input], convert_type(op.result.type)
+    source_width, target_width = _integer(value).width.data, _width(target)
+    if source_width == target_width:
+        return [value]
+    cast = llvm.SExtOp if source_width < target_width else llvm.TruncOp
+    return [emitter.emit(cast(value, target))]
+
+
+def _integer_resize(target: type[llvm.SExtOp] | type[llvm.ZExtOp] | type[llvm.TruncOp]) -> Lowering:
+    def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
+        result_type = convert_type(op.results[0].type)
+        return [emitter.emit(target(emitter[op.operands[0]], result_type))]
+
+    return lower
+
+
+def _float_to_integer(target: type[llvm.GenericCastOp]) -> Lowering:
+    def lower(op: arith.FloatingPointToIntegerBaseOp, emitter: Emitter) -> Sequence[SSAValue]:
+        value = floats.operand(op.input, emitter)
+        return [emitter.emit(target(value, convert_type(op.result.type)))]
+
+    return lower
+
+
+def _integer_to_float(target: type[llvm.GenericCastOp]) -> Lowering:
+    def lower(op: arith.IntegerToFloatingPointBaseOp, emitter: Emitter) -> Sequence[SSAValue]:
+        result_type = op.result.type
+        value = emitter.emit(target(emitter[op.input], floats.compute_type(result_type)))
+        return [floats.result(value, result_type, emitter)]
+
+    return lower
+
+
+def _extf(op: arith.ExtFOp, emitter: Emitter) -> Sequence[SSAValue]:
+    value, target = floats.operand(op.input, emitter), op.result.type
+    if value.type == target:
+        return [value]
+    return [emitter.emit(llvm.FPExtOp(value, target))]
+
+
+def _truncf(op: arith.TruncFOp, emitter: Emitter) -> Sequence[SSAValue]:
+    value, target = emitter[op.input], op.result.type
+    if isinstance(target, BFloat16Type):
+        return [floats.narrow(value, emitter)]
+    if isinstance(value.type, Float64Type) and isinstance(target, Float16Type):
+        # The direct conversion is a call into the compiler's runtime library, which a JIT lacks.
+        value = emitter.emit(llvm.FPTruncOp(value, f32))
+    return [emitter.emit(llvm.FPTruncOp(value, target))]
+
+
+def _cast(op: UnrealizedConversionCastOp, emitter: Emitter) -> Sequence[SSAValue]:
+    values = emitter.all(op.inputs)
+    if [value.type for value in values] != [convert_type(result.type) for result in op.results]:
+        found = ", ".join(str(value.type) for value in op.inputs)
+        wanted = ", ".join(str(value.type) for value in op.results)
+        raise PassFailedException(
+            f"builtin.unrealized_conversion_cast from {found} to {wanted} does not fold away"
+        )
+    return values
+
+
+def _integer(value: SSAValue) -> IntegerType:
+    assert isinstance(value.type, IntegerType)
+    return value.type
+
+
+def _width(type_: Attribute) -> int:
+    assert isinstance(type_, IntegerType)
+    return type_.width.data
+
+
+def _predicate(name: str) -> IntegerAttr[IntegerType]:
+    return IntegerAttr(llvm.ICmpPredicateFlag(name).to_int(), 64)
+
+
+LOWERINGS: Lowerings = {
+    arith.ConstantOp: _constant,
+    arith.AddiOp: overflow_op(llvm.AddOp),
+    arith.SubiOp: overflow_op(llvm.SubOp),
+    arith.MuliOp: overflow_op(llvm.MulOp),
+    arith.ShLIOp: overflow_op(llvm.ShlOp),
+    arith.DivUIOp: integer_op(llvm.UDivOp),
+    arith.DivSIOp: integer_op(llvm.SDivOp),
+    arith.RemUIOp: integer_op(llvm.URemOp),
+    arith.RemSIOp: integer_op(llvm.SRemOp),
+    arith.AndIOp: integer_op(llvm.AndOp),
+    arith.OrIOp: integer_op(llvm.OrOp),
+    arith.XOrIOp: integer_op(llvm.XOrOp),
+    arith.ShRUIOp: integer_op(llvm.LShrOp),
+    arith.ShRSIOp: integer_op(llvm.AShrOp),
+    arith.MinUIOp: integer_op(llvm_ext.UMinOp),
+    arith.MaxUIOp: integer_op(llvm_ext.UMaxOp),
+    arith.MinSIOp: integer_op(llvm_ext.SMinOp),
+    arith.MaxSIOp: integer_op(llvm_ext.SMaxOp),
+    arith.CeilDivUIOp: _ceildivui,
+    arith.CeilDivSIOp: _ceildivsi,
+    arith.FloorDivSIOp: _floordivsi,
+    arith.AddUIExtendedOp: _addui_extended,
+    arith.MulUIExtendedOp: _mul_extended(llvm.ZExtOp),
+    arith.MulSIExtendedOp: _mul_extended(llvm.SExtOp),
+    arith.AddfOp: float_op(llvm.FAddOp),
+    arith.SubfOp: float_op(llvm.FSubOp),
+    arith.MulfOp: float_op(llvm.FMulOp),
+    arith.DivfOp: float_op(llvm.FDivOp),
+    arith.NegfOp: float_op(llvm.FNegOp),
+    arith.MaximumfOp: _extremum(llvm_ext.MaximumOp, "olt"),
+    arith.MinimumfOp: _extremum(llvm_ext.MinimumOp, "ogt"),
+    arith.MaxnumfOp: float_op(llvm.VectorFMaxOp),
+    arith.MinnumfOp: float_op(llvm.VectorFMinOp),
+    arith.CmpiOp: _cmpi,
+    arith.CmpfOp: _cmpf,
+    arith.SelectOp: _select,
+    arith.BitcastOp: _bitcast,
+    arith.IndexCastOp: _index_cast,
+    arith.ExtSIOp: _integer_resize(llvm.SExtOp),
+    arith.ExtUIOp: _integer_resize(llvm.ZExtOp),
+    arith.TruncIOp: _integer_resize(llvm.TruncOp),
+    arith.FPToSIOp: _float_to_integer(llvm_ext.FPToSIOp),
+    arith.FPToUIOp: _float_to_integer(llvm_ext.FPToUIOp),
+    arith.SIToFPOp: _integer_to_float(llvm.SIToFPOp),
+    arith.UIToFPOp: _integer_to_float(llvm_ext.UIToFPOp),
+    arith.ExtFOp: _extf,
+    arith.TruncFOp: _truncf,
+    UnrealizedConversionCastOp: _cast,
+}

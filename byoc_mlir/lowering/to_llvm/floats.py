@@ -1,0 +1,51 @@
+"""bf16 in a world without bf16 instructions: its bits in an i16, its arithmetic in f32."""
+
+from __future__ import annotations
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import BFloat16Type, Float64Type, f32, i16, i32
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.lowering.to_llvm.emitter import Emitter
+
+_QUIET_NAN = 0x7FC0
+_ROUNDING_BIAS = 0x7FFF
+_UNORDERED = "uno"
+
+
+def compute_type(type_: Attribute) -> Attribute:
+    """The type arithmetic on `type_` is done in."""
+    return f32 if isinstance(type_, BFloat16Type) else type_
+
+
+def operand(value: SSAValue, emitter: Emitter) -> SSAValue:
+    """The lowered operand, ready for arithmetic."""
+    lowered = emitter[value]
+    return widen(lowered, emitter) if isinstance(value.type, BFloat16Type) else lowered
+
+
+def result(value: SSAValue, type_: Attribute, emitter: Emitter) -> SSAValue:
+    """The result of an arithmetic op as a value of the source type `type_`."""
+    return narrow(value, emitter) if isinstance(type_, BFloat16Type) else value
+
+
+def widen(bits: SSAValue, emitter: Emitter) -> SSAValue:
+    """The f32 with the value of these bf16 bits: they are its upper half."""
+    wide = emitter.emit(llvm.ZExtOp(bits, i32))
+    shifted = emitter.emit(llvm.ShlOp(wide, emitter.constant(16, i32)))
+    return emitter.emit(llvm.BitcastOp(shifted, f32))
+
+
+def narrow(value: SSAValue, emitter: Emitter) -> SSAValue:
+    """The bf16 bits nearest to a float, ties to even; a NaN gives the quiet NaN."""
+    if isinstance(value.type, Float64Type):
+        value = emitter.emit(llvm.FPTruncOp(value, f32))
+    bits = emitter.emit(llvm.BitcastOp(value, i32))
+    upper = emitter.emit(llvm.LShrOp(bits, emitter.constant(16, i32)))
+    odd = emitter.emit(llvm.AndOp(upper, emitter.constant(1, i32)))
+    bias = emitter.emit(llvm.AddOp(odd, emitter.constant(_ROUNDING_BIAS, i32)))
+    rounded = emitter.emit(llvm.AddOp(bits, bias))
+    kept = emitter.emit(llvm.LShrOp(rounded, emitter.constant(16, i32)))
+    short = emitter.emit(llvm.TruncOp(kept, i16))
+    is_nan = emitter.emit(llvm.FCmpOp(value, value, _UNORDERED))
+    return emitter.emit(llvm.SelectOp(is_nan, emitter.constant(_QUIET_NAN, i16), short))

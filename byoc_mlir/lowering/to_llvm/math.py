@@ -1,0 +1,130 @@
+"""`math` to `llvm`: an intrinsic where LLVM has one, else a call of the C library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import llvm, math
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    BoolAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    f32,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.lowering.to_llvm import floats
+from byoc_mlir.lowering.to_llvm.arith import fastmath, float_op
+from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings
+from byoc_mlir.lowering.to_llvm.types import convert_type
+
+_SUFFIXES: dict[type[Attribute], str] = {Float32Type: "f", Float64Type: ""}
+
+
+def _library_call(name: str) -> Lowering:
+    """A call of `name` for f64 and of `namef` for f32 and what is computed through it."""
+
+    def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
+        result_type = op.results[0].type
+        args = [_through_f32(floats.operand(value, emitter), emitter) for value in op.operands]
+        type_ = args[0].type
+        if type(type_) not in _SUFFIXES:
+            raise PassFailedException(
+                f"{op.name} on {result_type} cannot be lowered; accepted are f16, bf16, f32 and f64"
+            )
+        (value,) = emitter.call(name + _SUFFIXES[type(type_)], args, type_)
+        return [_back_from_f32(value, result_type, emitter)]
+
+    return lower
+
+
+def _through_f32(value: SSAValue, emitter: Emitter) -> SSAValue:
+    if isinstance(value.type, Float16Type):
+        return emitter.emit(llvm.FPExtOp(value, f32))
+    return value
+
+
+def _back_from_f32(value: SSAValue, type_: Attribute, emitter: Emitter) -> SSAValue:
+    if isinstance(type_, Float16Type):
+        return emitter.emit(llvm.FPTruncOp(value, type_))
+    return floats.result(value, type_, emitter)
+
+
+def _rsqrt(op: math.RsqrtOp, emitter: Emitter) -> Sequence[SSAValue]:
+    flags, type_ = fastmath(op.fastmath), op.result.type
+    if not isinstance(type_, BFloat16Type | Float16Type | Float32Type | Float64Type):
+        raise PassFailedException(f"math.rsqrt on {type_} cannot be lowered; accepted are scalars")
+    root = emitter.emit(llvm.FSqrtOp(floats.operand(op.operand, emitter), flags))
+    one = emitter.emit(llvm.ConstantOp(FloatAttr(1.0, root.type), root.type))
+    return [floats.result(emitter.emit(llvm.FDivOp(one, root, flags)), type_, emitter)]
+
+
+def _fpowi(op: math.FPowIOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = op.result.type
+    base = floats.operand(op.lhs, emitter)
+    exponent = emitter.emit(llvm.SIToFPOp(emitter[op.rhs], base.type))
+    power = emitter.emit(llvm.FPowOp(base, exponent, fastmath(op.fastmath)))
+    return [floats.result(power, type_, emitter)]
+
+
+def _integer_unary(target: type[llvm_ext.IntegerUnaryIntrinsic], immediate: str | None) -> Lowering:
+    """An integer intrinsic, with every input defined."""
+
+    def lower(
+        op: math.SignlessIntegerLikeUnaryMathOperation, emitter: Emitter
+    ) -> Sequence[SSAValue]:
+        intrinsic = target.create(
+            operands=[emitter[op.operand]],
+            result_types=[convert_type(op.result.type)],
+            properties={immediate: BoolAttr.from_bool(False)} if immediate else {},
+        )
+        return [emitter.emit(intrinsic)]
+
+    return lower
+
+
+LOWERINGS: Lowerings = {
+    math.AbsFOp: float_op(llvm.FAbsOp),
+    math.AcosOp: float_op(llvm_ext.AcosOp),
+    math.AcoshOp: _library_call("acosh"),
+    math.AsinOp: float_op(llvm_ext.AsinOp),
+    math.AsinhOp: _library_call("asinh"),
+    math.AtanOp: float_op(llvm_ext.AtanOp),
+    math.Atan2Op: float_op(llvm_ext.Atan2Op),
+    math.AtanhOp: _library_call("atanh"),
+    math.CbrtOp: _library_call("cbrt"),
+    math.CeilOp: float_op(llvm.FCeilOp),
+    math.CopySignOp: float_op(llvm.FCopySignOp),
+    math.CosOp: float_op(llvm.FCosOp),
+    math.CoshOp: float_op(llvm_ext.CoshOp),
+    math.ErfOp: _library_call("erf"),
+    math.ExpOp: float_op(llvm.FExpOp),
+    math.Exp2Op: float_op(llvm.FExp2Op),
+    math.ExpM1Op: _library_call("expm1"),
+    math.FloorOp: float_op(llvm.FFloorOp),
+    math.FmaOp: float_op(llvm.FMAOp),
+    math.FPowIOp: _fpowi,
+    math.LogOp: float_op(llvm.FLogOp),
+    math.Log10Op: float_op(llvm_ext.Log10Op),
+    math.Log1pOp: _library_call("log1p"),
+    math.Log2Op: float_op(llvm.FLog2Op),
+    math.PowFOp: float_op(llvm.FPowOp),
+    math.RoundOp: float_op(llvm_ext.RoundOp),
+    math.RoundEvenOp: float_op(llvm_ext.RoundEvenOp),
+    math.RsqrtOp: _rsqrt,
+    math.SinOp: float_op(llvm.FSinOp),
+    math.SinhOp: float_op(llvm_ext.SinhOp),
+    math.SqrtOp: float_op(llvm.FSqrtOp),
+    math.TanOp: float_op(llvm_ext.TanOp),
+    math.TanhOp: float_op(llvm_ext.TanhOp),
+    math.TruncOp: float_op(llvm_ext.FTruncOp),
+    math.AbsIOp: _integer_unary(llvm_ext.AbsOp, "is_int_min_poison"),
+    math.CountLeadingZerosOp: _integer_unary(llvm_ext.CountLeadingZerosOp, "is_zero_poison"),
+    math.CountTrailingZerosOp: _integer_unary(llvm_ext.CountTrailingZerosOp, "is_zero_poison"),
+    math.CtPopOp: _integer_unary(llvm_ext.CtPopOp, None),
+}

@@ -1,0 +1,199 @@
+"""`memref` to `llvm`.
+
+A lowered memref is a bare pointer to the first element of the view: shape, strides and offset are
+static and live in the type. A bool takes one byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import llvm, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    MemRefType,
+    UnitAttr,
+    i1,
+    i8,
+)
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.lowering.to_llvm.address import (
+    Index,
+    element_address,
+    offset_address,
+    strided_address,
+)
+from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, integer_constant
+from byoc_mlir.lowering.to_llvm.types import (
+    POINTER,
+    byte_width,
+    convert_type,
+    is_contiguous,
+    static_strides,
+    storage_type,
+)
+
+BUFFER_ALIGNMENT = 64
+"""Bytes; the widest vector register and the cache line."""
+
+
+def _load(op: memref.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.memref)
+    address = element_address(op.memref, type_, op.indices, emitter)
+    stored, wanted = storage_type(type_.element_type), convert_type(type_.element_type)
+    value = emitter.emit(llvm.LoadOp(address, stored))
+    if stored == wanted:
+        return [value]
+    zero = emitter.constant(0, i8)
+    return [emitter.emit(llvm.ICmpOp(value, zero, _NOT_EQUAL))]
+
+
+def _store(op: memref.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.memref)
+    address = element_address(op.memref, type_, op.indices, emitter)
+    value = emitter[op.value]
+    if value.type == i1:
+        value = emitter.emit(llvm.ZExtOp(value, i8))
+    nontemporal = op.nontemporal is not None and bool(op.nontemporal.value.data)
+    emitter.add(llvm.StoreOp(value, address, nontemporal=nontemporal))
+    return ()
+
+
+_NOT_EQUAL = IntegerAttr(llvm.ICmpPredicateFlag.NE.to_int(), 64)
+
+
+def _subview(op: memref.SubviewOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.source)
+    static_strides(memref_type(op.result))
+    dynamic = iter(op.offsets)
+    offsets: list[Index] = [
+        emitter[next(dynamic)] if offset == DYNAMIC_INDEX else int(offset)
+        for offset in op.static_offsets.get_values()
+    ]
+    element = storage_type(type_.element_type)
+    source = emitter[op.source]
+    return [strided_address(source, element, offsets, static_strides(type_), emitter)]
+
+
+def _reinterpret_cast(op: memref.ReinterpretCastOp, emitter: Emitter) -> Sequence[SSAValue]:
+    (offset,) = op.static_offsets.get_values()
+    source_type = memref_type(op.source)
+    if offset == DYNAMIC_INDEX or source_type.get_offset() not in (0, None):
+        raise PassFailedException(
+            f"memref.reinterpret_cast from {source_type} with a run-time offset, or of a view with an "
+            "offset, cannot be lowered; the pointer of a view does not know where its buffer starts"
+        )
+    static_strides(memref_type(op.result))
+    element = storage_type(source_type.element_type)
+    return [offset_address(emitter[op.source], element, int(offset), emitter)]
+
+
+def _view(op: memref.ViewOp, emitter: Emitter) -> Sequence[SSAValue]:
+    source, shift = op.source, op.byte_shift
+    return [element_address(source, MemRefType(i8, [DYNAMIC_INDEX]), [shift], emitter)]
+
+
+def _same_pointer(
+    op: memref.CastOp | memref.CollapseShapeOp | memref.ExpandShapeOp | memref.AssumeAlignmentOp,
+    emitter: Emitter,
+) -> Sequence[SSAValue]:
+    static_strides(memref_type(op.results[0]))
+    return [emitter[op.operands[0]]]
+
+
+def _dim(op: memref.DimOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.source)
+    known = op.index.owner
+    index = getattr(known, "value", None)
+    if not isinstance(index, IntegerAttr) or type_.get_shape()[index.value.data] == DYNAMIC_INDEX:
+        raise PassFailedException(f"memref.dim of {type_} is not known statically")
+    return [emitter.constant(type_.get_shape()[index.value.data])]
+
+
+def _alloca(op: memref.AllocaOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.memref)
+    if op.dynamic_sizes or op.symbol_operands:
+        raise PassFailedException(f"memref.alloca of {type_} has a run-time size; make it static")
+    size = emitter.hoist(integer_constant(prod(type_.get_shape())))
+    alignment = op.alignment.value.data if op.alignment else 0
+    element = storage_type(type_.element_type)
+    return [emitter.hoist(llvm.AllocaOp(size, element, alignment=max(alignment, BUFFER_ALIGNMENT)))]
+
+
+def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
+    source_type, target_type = memref_type(op.source), memref_type(op.destination)
+    if not (is_contiguous(source_type) and is_contiguous(target_type)):
+        raise PassFailedException(
+            f"memref.copy from {source_type} to {target_type} is not contiguous; "
+            "run expand-memref-copy first"
+        )
+    length = prod(source_type.get_shape()) * byte_width(source_type.element_type)
+    source, target = emitter[op.source], emitter[op.destination]
+    emitter.add(llvm_ext.MemcpyOp(target, source, emitter.constant(length)))
+    return ()
+
+
+def _get_global(op: memref.GetGlobalOp, emitter: Emitter) -> Sequence[SSAValue]:
+    return [emitter.emit(llvm.AddressOfOp(op.name_, POINTER))]
+
+
+def lower_global(op: memref.GlobalOp) -> llvm.GlobalOp:
+    """The `llvm.mlir.global` of a small constant or an uninitialised static buffer."""
+    type_ = op.type
+    array = llvm.LLVMArrayType(prod(type_.get_shape()), storage_type(type_.element_type))
+    is_private = op.sym_visibility.data == "private"
+    value = op.initial_value
+    lowered = llvm.GlobalOp(
+        array,
+        op.sym_name,
+        "internal" if is_private else "external",
+        constant=op.constant is not None,
+        value=value if isinstance(value, DenseIntOrFPElementsAttr) else None,
+        alignment=op.alignment.value.data if op.alignment else BUFFER_ALIGNMENT,
+        body=None,
+    )
+    if isinstance(value, UnitAttr):
+        lowered.linkage = llvm.LinkageAttr("internal" if is_private else "common")
+    lowered.location = op.location
+    return lowered
+
+
+def _planned_before(op: memref.AllocOp | memref.DeallocOp, _: Emitter) -> Sequence[SSAValue]:
+    raise PassFailedException(
+        f"{op.name} of {op.operands[0].type if op.operands else op.results[0].type} is left; buffers "
+        "are planned into the arena before the lowering to llvm"
+    )
+
+
+def memref_type(value: SSAValue) -> MemRefType:
+    """The ranked memref type of a value of the source IR."""
+    if not isinstance(value.type, MemRefType):
+        raise PassFailedException(f"expected a ranked memref, got {value.type}")
+    return value.type
+
+
+_SAME_POINTER: Lowering = _same_pointer
+
+LOWERINGS: Lowerings = {
+    memref.LoadOp: _load,
+    memref.StoreOp: _store,
+    memref.SubviewOp: _subview,
+    memref.ReinterpretCastOp: _reinterpret_cast,
+    memref.ViewOp: _view,
+    memref.CastOp: _SAME_POINTER,
+    memref.CollapseShapeOp: _SAME_POINTER,
+    memref.ExpandShapeOp: _SAME_POINTER,
+    memref.AssumeAlignmentOp: _SAME_POINTER,
+    memref.DimOp: _dim,
+    memref.AllocaOp: _alloca,
+    memref.CopyOp: _copy,
+    memref.GetGlobalOp: _get_global,
+    memref.AllocOp: _planned_before,
+    memref.DeallocOp: _planned_before,
+}

@@ -1,0 +1,248 @@
+"""`vector` to `llvm`, for vectors of one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import llvm, vector
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.lowering.to_llvm.address import element_address
+from byoc_mlir.lowering.to_llvm.arith import fastmath
+from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
+from byoc_mlir.lowering.to_llvm.memref import memref_type
+from byoc_mlir.lowering.to_llvm.types import byte_width, convert_type
+
+_INTEGER_REDUCTIONS: dict[str, type[llvm_ext.IntegerReduction]] = {
+    "add": llvm_ext.ReduceAddOp,
+    "mul": llvm_ext.ReduceMulOp,
+    "and": llvm_ext.ReduceAndOp,
+    "or": llvm_ext.ReduceOrOp,
+    "xor": llvm_ext.ReduceXorOp,
+    "minui": llvm_ext.ReduceUMinOp,
+    "minsi": llvm_ext.ReduceSMinOp,
+    "maxui": llvm_ext.ReduceUMaxOp,
+    "maxsi": llvm_ext.ReduceSMaxOp,
+}
+_INTEGER_COMBINERS: dict[str, type[Operation]] = {
+    "add": llvm.AddOp,
+    "mul": llvm.MulOp,
+    "and": llvm.AndOp,
+    "or": llvm.OrOp,
+    "xor": llvm.XOrOp,
+    "minui": llvm_ext.UMinOp,
+    "minsi": llvm_ext.SMinOp,
+    "maxui": llvm_ext.UMaxOp,
+    "maxsi": llvm_ext.SMaxOp,
+}
+_FLOAT_REDUCTIONS: dict[str, type[llvm_ext.FloatReduction]] = {
+    "minnumf": llvm_ext.ReduceFMinOp,
+    "maxnumf": llvm_ext.ReduceFMaxOp,
+    "minimumf": llvm_ext.ReduceFMinimumOp,
+    "maximumf": llvm_ext.ReduceFMaximumOp,
+}
+_FLOAT_COMBINERS: dict[str, type[Operation]] = {
+    "minnumf": llvm.VectorFMinOp,
+    "maxnumf": llvm.VectorFMaxOp,
+    "minimumf": llvm_ext.MinimumOp,
+    "maximumf": llvm_ext.MaximumOp,
+}
+_ORDERED_REDUCTIONS: dict[str, tuple[type[llvm.VectorReduceOperation], float]] = {
+    "add": (llvm.VectorReduceFAddOp, -0.0),
+    "mul": (llvm.VectorReduceFMulOp, 1.0),
+}
+
+
+def _load(op: vector.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.base)
+    _require_unit_stride(op.name, op.base)
+    address = element_address(op.base, type_, op.indices, emitter)
+    alignment = byte_width(type_.element_type)
+    return [emitter.emit(llvm.LoadOp(address, convert_type(op.result.type), alignment))]
+
+
+def _store(op: vector.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.base)
+    _require_unit_stride(op.name, op.base)
+    address = element_address(op.base, type_, op.indices, emitter)
+    alignment = byte_width(type_.element_type)
+    emitter.add(llvm.StoreOp(emitter[op.vector], address, alignment))
+    return ()
+
+
+def _masked_load(op: vector.MaskedLoadOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.base)
+    _require_unit_stride(op.name, op.base)
+    address = element_address(op.base, type_, op.indices, emitter)
+    mask, pass_thru = emitter[op.mask], emitter[op.pass_thru]
+    alignment = byte_width(type_.element_type)
+    return [emitter.emit(llvm_ext.MaskedLoadOp(address, mask, pass_thru, alignment))]
+
+
+def _masked_store(op: vector.MaskedStoreOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.base)
+    _require_unit_stride(op.name, op.base)
+    address = element_address(op.base, type_, op.indices, emitter)
+    value, mask = emitter[op.value_to_store], emitter[op.mask]
+    alignment = byte_width(type_.element_type)
+    emitter.add(llvm.MaskedStoreOp(value, address, mask, alignment))
+    return ()
+
+
+def _broadcast(op: vector.BroadcastOp, emitter: Emitter) -> Sequence[SSAValue]:
+    source = emitter[op.source]
+    type_ = _flat(op.vector.type)
+    if source.type == type_:
+        return [source]
+    if isinstance(source.type, VectorType):
+        raise PassFailedException(f"vector.broadcast of {op.source.type} is not of a scalar")
+    return [splat(source, type_.get_shape()[0], emitter)]
+
+
+def splat(scalar: SSAValue, lanes: int, emitter: Emitter) -> SSAValue:
+    """A vector with the scalar in every lane."""
+    type_ = VectorType(scalar.type, [lanes])
+    poison = emitter.emit(llvm_ext.PoisonOp(type_))
+    first = emitter.emit(llvm.InsertElementOp(poison, scalar, emitter.constant(0)))
+    mask = DenseArrayBase.from_list(i32, [0] * lanes)
+    return emitter.emit(llvm.ShuffleVectorOp(first, poison, mask, type_))
+
+
+def _fma(op: vector.FMAOp, emitter: Emitter) -> Sequence[SSAValue]:
+    return [emitter.emit(llvm.FMAOp(*emitter.all([op.lhs, op.rhs, op.acc])))]
+
+
+def _extract(op: vector.ExtractOp, emitter: Emitter) -> Sequence[SSAValue]:
+    _flat(op.vector.type)
+    position = _position(op, emitter)
+    return [emitter.emit(llvm_ext.ExtractElementOp(emitter[op.vector], position))]
+
+
+def _insert(op: vector.InsertOp, emitter: Emitter) -> Sequence[SSAValue]:
+    _flat(op.dest.type)
+    position = _position(op, emitter)
+    return [emitter.emit(llvm.InsertElementOp(emitter[op.dest], emitter[op.source], position))]
+
+
+def _position(op: vector.ExtractOp | vector.InsertOp, emitter: Emitter) -> SSAValue:
+    (static,) = op.static_position.get_values()
+    if static == DYNAMIC_INDEX:
+        return emitter[op.dynamic_position[0]]
+    return emitter.constant(int(static))
+
+
+def _shuffle(op: vector.ShuffleOp, emitter: Emitter) -> Sequence[SSAValue]:
+    mask = DenseArrayBase.from_list(i32, [int(lane) for lane in op.mask.get_values()])
+    _flat(op.v1.type)
+    first, second = emitter[op.v1], emitter[op.v2]
+    type_ = convert_type(op.result.type)
+    return [emitter.emit(llvm.ShuffleVectorOp(first, second, mask, type_))]
+
+
+def _bitcast(op: vector.BitcastOp, emitter: Emitter) -> Sequence[SSAValue]:
+    value, target = emitter[op.source], convert_type(op.result.type)
+    return [value if value.type == target else emitter.emit(llvm.BitcastOp(value, target))]
+
+
+def _reduction(op: vector.ReductionOp, emitter: Emitter) -> Sequence[SSAValue]:
+    _flat(op.vector.type)
+    if isinstance(convert_type(op.dest.type), IntegerType):
+        return [_integer_reduction(op, emitter)]
+    if op.kind.data.value in _ORDERED_REDUCTIONS:
+        return [_sum_or_product(op, emitter)]
+    return [_float_extremum(op, emitter)]
+
+
+def _integer_reduction(op: vector.ReductionOp, emitter: Emitter) -> SSAValue:
+    kind, type_ = op.kind.data.value, convert_type(op.dest.type)
+    reduction = _INTEGER_REDUCTIONS[kind].create(
+        operands=[emitter[op.vector]], result_types=[type_]
+    )
+    value = emitter.emit(reduction)
+    if op.acc is None:
+        return value
+    operands = [emitter[op.acc], value]
+    return emitter.emit(_INTEGER_COMBINERS[kind].create(operands=operands, result_types=[type_]))
+
+
+def _float_extremum(op: vector.ReductionOp, emitter: Emitter) -> SSAValue:
+    kind, type_ = op.kind.data.value, op.dest.type
+    properties: dict[str, Attribute] = {"fastmathFlags": fastmath(op.fastmath)}
+    reduction = _FLOAT_REDUCTIONS[kind].create(
+        operands=[emitter[op.vector]], result_types=[type_], properties=properties
+    )
+    value = emitter.emit(reduction)
+    if op.acc is None:
+        return value
+    combiner = _FLOAT_COMBINERS[kind].create(
+        operands=[emitter[op.acc], value], result_types=[type_], properties=properties
+    )
+    return emitter.emit(combiner)
+
+
+def _sum_or_product(op: vector.ReductionOp, emitter: Emitter) -> SSAValue:
+    reduction, neutral = _ORDERED_REDUCTIONS[op.kind.data.value]
+    if op.acc is not None:
+        start = emitter[op.acc]
+    else:
+        type_ = op.dest.type
+        start = emitter.emit(llvm.ConstantOp(FloatAttr(neutral, type_), type_))
+    return emitter.emit(reduction(start, emitter[op.vector], fastmath(op.fastmath)))
+
+
+def _create_mask(op: vector.CreateMaskOp, emitter: Emitter) -> Sequence[SSAValue]:
+    (lanes,) = _flat(op.mask_vector.type).get_shape()
+    type_ = VectorType(i64, [lanes])
+    numbers = DenseIntOrFPElementsAttr.from_list(type_, list(range(lanes)))
+    lane = emitter.emit(llvm.ConstantOp(numbers, type_))
+    size = splat(emitter[op.mask_dim_sizes[0]], lanes, emitter)
+    less = IntegerAttr(llvm.ICmpPredicateFlag.SLT.to_int(), 64)
+    return [emitter.emit(llvm.ICmpOp(lane, size, less))]
+
+
+def _flat(type_: Attribute) -> VectorType:
+    """The type, when it is a vector of one dimension."""
+    if not isinstance(type_, VectorType) or type_.get_num_dims() != 1:
+        raise PassFailedException(
+            f"{type_} cannot be lowered to llvm; accepted are vectors of one dimension"
+        )
+    return type_
+
+
+def _require_unit_stride(name: str, base: SSAValue) -> None:
+    type_ = memref_type(base)
+    strides = type_.get_strides()
+    if not strides or strides[-1] != 1 or type_.element_type == i1:
+        raise PassFailedException(
+            f"{name} on {type_}: the last dimension must have stride 1, and elements not be i1"
+        )
+
+
+LOWERINGS: Lowerings = {
+    vector.LoadOp: _load,
+    vector.StoreOp: _store,
+    vector.MaskedLoadOp: _masked_load,
+    vector.MaskedStoreOp: _masked_store,
+    vector.BroadcastOp: _broadcast,
+    vector.FMAOp: _fma,
+    vector.ExtractOp: _extract,
+    vector.InsertOp: _insert,
+    vector.ShuffleOp: _shuffle,
+    vector.BitcastOp: _bitcast,
+    vector.ReductionOp: _reduction,
+    vector.CreateMaskOp: _create_mask,
+}
