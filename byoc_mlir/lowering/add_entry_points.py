@@ -1,0 +1,279 @@
+"""The pass `add-entry-points`: the functions that the runtime calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, cf, func, llvm
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, i8, i32, i64
+from xdsl.dialects.llvm import LLVMPointerType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.lowering.region_calls import (
+    WORKSPACE_OFFSET,
+    RegionCall,
+    int_attribute,
+    region_functions,
+)
+
+STATE_SLOTS = "byoc.state_slots"
+CONTEXT_SLOTS = "byoc.context_slots"
+SET_THREADS = "omp_set_num_threads"
+
+_POINTER = LLVMPointerType()
+_SLOT_BYTES = 8
+
+
+@dataclass(frozen=True)
+class _Region:
+    """A region with the ranges of slots it was given; `number` counts from 1."""
+
+    number: int
+    call: RegionCall
+    state: int
+    context: int
+    workspace: int
+
+
+@dataclass(frozen=True)
+class AddEntryPoints(ModulePass):
+    """Adds `byoc_load`, `byoc_open`, `byoc_run`, `byoc_close` and `byoc_unload`, and passes state
+    and context down to the regions. docs/architecture.md, "Native code", says what they do.
+
+    Options:
+        threads: OpenMP threads that a run asks for; 0 when there is no OpenMP runtime.
+        outputs: how many trailing arguments of @main are results.
+
+    ```mlir
+    func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
+      func.call @dnnl_main_0(%x, %y) : (memref<4xf32>, memref<4xf32>) -> ()
+      func.return
+    }
+    // becomes
+    func.func private @main(%state: !llvm.ptr, %context: !llvm.ptr, %arena: …, …) -> i32 {
+      %s = llvm.getelementptr %state[0] : …
+      %status = func.call @dnnl_main_0(%s, %c, %x, %y) : (…) -> i32
+      cf.cond_br %failed, ^failure(%code), ^next
+      …
+    }
+    llvm.func @byoc_run(%state, %context, %arena, %inputs, %outputs) -> i32 { … }
+    ```
+
+    A status carries the number of the region, from 1, in its upper half. The module gets the
+    attributes `byoc.state_slots` and `byoc.context_slots`, the sizes of both.
+    """
+
+    name = "add-entry-points"
+    threads: int = 0
+    outputs: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        main = _main(op)
+        regions = _number(region_functions(op))
+        data_types = list(main.function_type.inputs)[1:]
+        _thread_context(main, {region.call.symbol: region for region in regions})
+        for declaration in region_functions(op):
+            _take_state(declaration)
+        op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in regions)
+        op.attributes[CONTEXT_SLOTS] = _total(region.call.context_slots for region in regions)
+        entries = [
+            _hook_entry("byoc_load", "load", ("state",), regions),
+            _hook_entry("byoc_open", "open", ("state", "context", "workspace"), regions),
+            _run_entry(self.threads, len(data_types) - self.outputs, self.outputs),
+            _hook_entry("byoc_close", "close", ("state", "context"), regions),
+            _hook_entry("byoc_unload", "unload", ("state",), regions),
+        ]
+        op.body.block.add_ops([*_declarations(self.threads, regions), *entries])
+
+
+def _main(module: ModuleOp) -> func.FuncOp:
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == "main":
+            return op
+    raise PassFailedException("add-entry-points: the module has no function @main")
+
+
+def _number(declarations: Sequence[func.FuncOp]) -> list[_Region]:
+    regions: list[_Region] = []
+    state = context = 0
+    for number, declaration in enumerate(declarations, start=1):
+        call = RegionCall.of(declaration)
+        offset = int_attribute(declaration, WORKSPACE_OFFSET)
+        regions.append(_Region(number, call, state, context, offset))
+        state += call.state_slots
+        context += call.context_slots
+    return regions
+
+
+def _total(counts: Iterable[int]) -> IntegerAttr:
+    return IntegerAttr(sum(counts), i64)
+
+
+def _take_state(declaration: func.FuncOp) -> None:
+    inputs = [_POINTER, _POINTER, *declaration.function_type.inputs]
+    declaration.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
+
+
+def _thread_context(main: func.FuncOp, regions: dict[str, _Region]) -> None:
+    """Gives @main the arguments %state and %context, a status as result, and checks after calls."""
+    entry = main.body.block
+    state = entry.insert_arg(_POINTER, 0)
+    context = entry.insert_arg(_POINTER, 1)
+    state.name_hint, context.name_hint = "state", "context"
+    inputs = [_POINTER, _POINTER, *main.function_type.inputs]
+    main.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
+    main.properties.pop("arg_attrs", None)
+    main.properties["sym_visibility"] = StringAttr("private")
+    blocks = [entry]
+    failure = Block(arg_types=[i32])
+    failure.add_op(func.ReturnOp(failure.args[0]))
+    for op in list(entry.ops):
+        if isinstance(op, func.CallOp) and op.callee.root_reference.data in regions:
+            region = regions[op.callee.root_reference.data]
+            op.detach()
+            following = Block()
+            _checked_call(blocks[-1], op, region, (state, context), following, failure)
+            blocks.append(following)
+        elif isinstance(op, func.ReturnOp):
+            op.detach()
+            success = arith.ConstantOp.from_int_and_width(0, i32)
+            blocks[-1].add_ops([success, func.ReturnOp(success)])
+            op.erase()
+        elif op.parent_block() is not blocks[-1]:
+            op.detach()
+            blocks[-1].add_op(op)
+    for block in blocks[1:]:
+        main.body.add_block(block)
+    if len(blocks) > 1:
+        main.body.add_block(failure)
+
+
+def _checked_call(
+    block: Block,
+    call: func.CallOp,
+    region: _Region,
+    slots: tuple[SSAValue, SSAValue],
+    following: Block,
+    failure: Block,
+) -> None:
+    builder = Builder(InsertPoint.at_end(block))
+    arguments = [
+        _slot(builder, slots[0], region.state),
+        _slot(builder, slots[1], region.context),
+        *call.arguments,
+    ]
+    new = builder.insert(func.CallOp(region.call.symbol, arguments, [i32]))
+    new.location = call.location
+    call.erase()
+    _branch_on_failure(builder, new.results[0], region.number, following, failure)
+
+
+def _branch_on_failure(
+    builder: Builder, status: SSAValue, number: int, following: Block, failure: Block
+) -> None:
+    zero = builder.insert(arith.ConstantOp.from_int_and_width(0, i32))
+    origin = builder.insert(arith.ConstantOp.from_int_and_width(number << 16, i32))
+    code = builder.insert(arith.OrIOp(status, origin))
+    failed = builder.insert(arith.CmpiOp(status, zero, "ne"))
+    builder.insert(cf.ConditionalBranchOp(failed, failure, [code.result], following, []))
+
+
+def _slot(builder: Builder, base: SSAValue, index: int) -> SSAValue:
+    return _offset(builder, base, index * _SLOT_BYTES)
+
+
+def _offset(builder: Builder, base: SSAValue, count: int) -> SSAValue:
+    if count == 0:
+        return base
+    return builder.insert(llvm.GEPOp(base, [count], i8, result_type=_POINTER, inbounds=True)).result
+
+
+def _hook_entry(
+    name: str, hook: str, parameters: Sequence[str], regions: Sequence[_Region]
+) -> func.FuncOp:
+    """`name` calls the hook of every region that has it; a failure ends `load` and `open`."""
+    returns_status = hook in ("load", "open")
+    block, failure = Block(arg_types=[_POINTER] * len(parameters)), Block(arg_types=[i32])
+    blocks = [block]
+    for region in regions:
+        if hook not in region.call.hooks:
+            continue
+        builder = Builder(InsertPoint.at_end(blocks[-1]))
+        arguments = [
+            _argument(builder, parameter, value, region)
+            for parameter, value in zip(parameters, block.args, strict=True)
+        ]
+        results = [i32] if returns_status else []
+        call = builder.insert(func.CallOp(f"{region.call.symbol}_{hook}", arguments, results))
+        if returns_status:
+            following = Block()
+            _branch_on_failure(builder, call.results[0], region.number, following, failure)
+            blocks.append(following)
+    return _finished(name, blocks, failure, returns_status=returns_status)
+
+
+def _finished(
+    name: str, blocks: list[Block], failure: Block, *, returns_status: bool
+) -> func.FuncOp:
+    results: list[Attribute] = [i32] if returns_status else []
+    end = Builder(InsertPoint.at_end(blocks[-1]))
+    values: list[Operation] = []
+    if returns_status:
+        values.append(end.insert(arith.ConstantOp.from_int_and_width(0, i32)))
+    end.insert(func.ReturnOp(*values))
+    if len(blocks) > 1:
+        failure.add_op(func.ReturnOp(failure.args[0]))
+        blocks = [*blocks, failure]
+    type_ = FunctionType.from_lists(list(blocks[0].arg_types), results)
+    return func.FuncOp(name, type_, Region(blocks))
+
+
+def _argument(builder: Builder, parameter: str, value: SSAValue, region: _Region) -> SSAValue:
+    offsets = {
+        "state": region.state * _SLOT_BYTES,
+        "context": region.context * _SLOT_BYTES,
+        "workspace": region.workspace,
+    }
+    return _offset(builder, value, offsets[parameter])
+
+
+def _run_entry(threads: int, inputs: int, outputs: int) -> llvm.FuncOp:
+    """`byoc_run(state, context, arena, inputs, outputs)`: unpacks the pointers and calls @main."""
+    block = Block(arg_types=[_POINTER] * 5)
+    builder = Builder(InsertPoint.at_end(block))
+    state, context, arena, input_pointers, output_pointers = block.args
+    if threads:
+        count = builder.insert(llvm.ConstantOp(IntegerAttr(threads, i32), i32))
+        builder.insert(llvm.CallOp(SET_THREADS, count))
+    data = [
+        builder.insert(llvm.LoadOp(_slot(builder, array, index), _POINTER)).dereferenced_value
+        for array, length in ((input_pointers, inputs), (output_pointers, outputs))
+        for index in range(length)
+    ]
+    status = builder.insert(llvm.CallOp("main", state, context, arena, *data, return_type=i32))
+    builder.insert(llvm.ReturnOp(status.results[0]))
+    type_ = llvm.LLVMFunctionType([_POINTER] * 5, i32)
+    return llvm.FuncOp("byoc_run", type_, llvm.LinkageAttr("external"), body=Region(block))
+
+
+def _declarations(threads: int, regions: Sequence[_Region]) -> list[Operation]:
+    declared: list[Operation] = []
+    if threads:
+        type_ = llvm.LLVMFunctionType([i32])
+        declared.append(llvm.FuncOp(SET_THREADS, type_, llvm.LinkageAttr("external")))
+    parameters = {"load": 1, "open": 3, "close": 2, "unload": 1}
+    for region in regions:
+        for hook in region.call.hooks:
+            results: list[Attribute] = [i32] if hook in ("load", "open") else []
+            declared.append(
+                func.FuncOp.external(
+                    f"{region.call.symbol}_{hook}", [_POINTER] * parameters[hook], results
+                )
+            )
+    return declared

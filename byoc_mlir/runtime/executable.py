@@ -1,0 +1,214 @@
+"""`Executable`: what `byoc_mlir.compile` returns."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.errors import ExecutionError, InvalidInputError
+from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.report import Report
+
+Shape: TypeAlias = tuple[int, ...]
+Inputs: TypeAlias = Mapping[str, Any] | Sequence[Any]
+
+CACHED_SHAPES = 16
+"""How many sets of input shapes of a model with symbolic dimensions stay compiled."""
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output as the model declares it; a symbolic dimension is its name."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+class Executable:
+    """A compiled model. `run` may be called from several threads at once.
+
+    Args:
+        inputs: what the model takes, in order.
+        outputs: what it gives, in order.
+        specialise: compiles the model for one set of input shapes. A model without symbolic
+            dimensions is compiled at once, another one when the first inputs of a shape come.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[TensorInfo],
+        specialise: Callable[[Mapping[str, Shape]], Program],
+    ):
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self._specialise = specialise
+        self._lock = threading.Lock()
+        self._instances: OrderedDict[tuple[Shape, ...], Instance] = OrderedDict()
+        self._closed = False
+        self._static: Instance | None = None
+        self._names = {info.name: index for index, info in enumerate(self.inputs)}
+        if not any(isinstance(size, str) for info in self.inputs for size in info.shape):
+            shapes = tuple(tuple(map(int, info.shape)) for info in self.inputs)
+            self._static = self._instance(shapes)
+
+    def run(self, inputs: Inputs) -> dict[str, Array]:
+        """Runs the model.
+
+        Args:
+            inputs: arrays by input name, or in the order of `self.inputs`.
+
+        Returns:
+            The outputs by name, as arrays of the caller's own.
+
+        Raises:
+            InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape.
+            ExecutionError: a native call failed, or the executable is closed.
+        """
+        arrays = self._checked(inputs)
+        instance = self._static
+        if instance is None:
+            instance = self._instance(tuple(array.shape for array in arrays))
+        results = instance.run(arrays)
+        return {info.name: result for info, result in zip(self.outputs, results, strict=True)}
+
+    def warmup(self, shapes: Mapping[str, Shape]) -> None:
+        """Compiles a model with symbolic dimensions for input shapes that are expected.
+
+        Raises:
+            InvalidInputError: the shapes do not fit the model's inputs.
+        """
+        missing = [info.name for info in self.inputs if info.name not in shapes]
+        if missing:
+            raise InvalidInputError(f"no shape is given for input(s) {', '.join(missing)}")
+        ordered = tuple(tuple(shapes[info.name]) for info in self.inputs)
+        for info, shape in zip(self.inputs, ordered, strict=True):
+            _check_shape(info, shape)
+        self._instance(ordered)
+
+    def report(self) -> Report:
+        """Where every ONNX node went and why, for the shapes used last.
+
+        Raises:
+            ExecutionError: the model has symbolic dimensions and was not run yet.
+        """
+        return self.program.report
+
+    @property
+    def program(self) -> Program:
+        """The compiled program for the shapes used last."""
+        if not self._instances:
+            raise ExecutionError(
+                "nothing is compiled yet: the model has symbolic dimensions; call run or warmup"
+            )
+        return next(reversed(self._instances.values())).program
+
+    def close(self) -> None:
+        """Frees all native memory; nothing may be running. The executable is of no use then."""
+        with self._lock:
+            self._closed = True
+            for instance in self._instances.values():
+                instance.close()
+            self._static = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        inputs, outputs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
+        return f"<Executable ({inputs}) -> ({outputs})>"
+
+    def _instance(self, shapes: tuple[Shape, ...]) -> Instance:
+        with self._lock:
+            if self._closed:
+                raise ExecutionError("the executable is closed; compile the model again")
+            if shapes in self._instances:
+                self._instances.move_to_end(shapes)
+                return self._instances[shapes]
+            names = [info.name for info in self.inputs]
+            instance = Instance(self._specialise(dict(zip(names, shapes, strict=True))))
+            self._instances[shapes] = instance
+            if len(self._instances) > CACHED_SHAPES:
+                # A call may still be using it: it is freed when the last reference goes.
+                self._instances.popitem(last=False)
+            return instance
+
+    def _checked(self, inputs: Inputs) -> list[Array]:
+        if isinstance(inputs, Mapping):
+            if inputs.keys() != self._names.keys():
+                raise InvalidInputError(self._name_mismatch(inputs))
+            values = [inputs[info.name] for info in self.inputs]
+        else:
+            values = list(inputs)
+            if len(values) != len(self.inputs):
+                raise InvalidInputError(
+                    f"the model takes {len(self.inputs)} inputs"
+                    f" ({', '.join(self._names)}), found {len(values)}"
+                )
+        return [
+            _checked_array(info, value) for info, value in zip(self.inputs, values, strict=True)
+        ]
+
+    def _name_mismatch(self, inputs: Mapping[str, Any]) -> str:
+        unknown = [name for name in inputs if name not in self._names]
+        missing = [name for name in self._names if name not in inputs]
+        parts = [f"unknown input(s) {', '.join(unknown)}"] if unknown else []
+        parts += [f"missing input(s) {', '.join(missing)}"] if missing else []
+        return f"{'; '.join(parts)}; the model takes {', '.join(map(str, self.inputs)) or 'none'}"
+
+
+def _checked_array(info: TensorInfo, value: Any) -> Array:
+    array = value if isinstance(value, np.ndarray) else _as_array(info, value)
+    if array.dtype != info.dtype:
+        raise InvalidInputError(
+            f"input '{info.name}' must be of {info.dtype}, found {array.dtype};"
+            f" convert it with .astype({str(info.dtype)!r})"
+        )
+    _check_shape(info, array.shape)
+    if not array.flags.c_contiguous or not array.dtype.isnative:
+        return np.ascontiguousarray(array, info.dtype).reshape(array.shape)
+    return array
+
+
+def _as_array(info: TensorInfo, value: Any) -> Array:
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    try:
+        return np.asarray(value, info.dtype)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"input '{info.name}' must be an array of {info}, found {type(value).__name__}"
+        ) from error
+
+
+def _check_shape(info: TensorInfo, shape: Shape) -> None:
+    if shape == info.shape:
+        return
+    fits = len(shape) == len(info.shape) and all(
+        isinstance(expected, str) or expected == size
+        for expected, size in zip(info.shape, shape, strict=True)
+    )
+    if not fits:
+        raise InvalidInputError(
+            f"input '{info.name}' must have shape [{', '.join(map(str, info.shape))}],"
+            f" found {list(shape)}"
+        )

@@ -1,0 +1,205 @@
+"""A loaded program: linked code, shared state, and contexts leased to calls."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.libraries import load_library, resolve_symbol
+from byoc_mlir.runtime.program import Array, Program, PythonRegion, TensorSpec
+
+ENTRY_POINTS = ("byoc_load", "byoc_open", "byoc_run", "byoc_close", "byoc_unload")
+
+_ARENA_ALIGNMENT = 64
+
+PythonCallable: TypeAlias = Callable[[list[Array], list[Array]], None]
+_RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Context:
+    """What one call needs for itself: context slots, the arena, pointer arrays."""
+
+    def __init__(self, program: Program):
+        self.slots = np.zeros(max(program.context_slots, 1), np.int64)
+        self._arena = np.empty(program.arena_bytes + _ARENA_ALIGNMENT, np.uint8)
+        start = self._arena.ctypes.data
+        self.slots_address = int(self.slots.ctypes.data)
+        self.arena_address = start + -start % _ARENA_ALIGNMENT
+        self.inputs = (ctypes.c_void_p * max(len(program.inputs), 1))()
+        self.outputs = (ctypes.c_void_p * max(len(program.outputs), 1))()
+
+
+class Instance:
+    """A program that is linked and loaded; `run` may be called from any number of threads.
+
+    Raises:
+        ExecutionError: a library or a symbol is missing, or a region cannot be loaded.
+    """
+
+    def __init__(self, program: Program):
+        self.program = program
+        self._lock = threading.Lock()
+        self._free: list[Context] = []
+        self._all: list[Context] = []
+        self._errors = threading.local()
+        self._callbacks = [self._callback(region) for region in program.python_regions]
+        self._native = NativeModule(program.object_code, ENTRY_POINTS, self._symbols())
+        self._load, self._open, self._run, self._close, self._unload = self._functions()
+        self._state = np.zeros(max(program.state_slots, 1), np.int64)
+        self._state_address = int(self._state.ctypes.data)
+        self._check(self._load(self._state_address), "load")
+        self._release = weakref.finalize(
+            self, _release, self._native, self._close, self._unload, self._state, self._all
+        )
+        self._release.atexit = False  # the process is going away with all it has
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Runs the model on contiguous arrays that fit `program.inputs`; outputs are new arrays.
+
+        Raises:
+            ExecutionError: a native call failed.
+        """
+        outputs = [np.empty(spec.shape, spec.dtype) for spec in self.program.outputs]
+        context = self._lease()
+        try:
+            for index, array in enumerate(inputs):
+                context.inputs[index] = array.__array_interface__["data"][0]
+            for index, array in enumerate(outputs):
+                context.outputs[index] = array.__array_interface__["data"][0]
+            status = self._run(
+                self._state_address,
+                context.slots_address,
+                context.arena_address,
+                context.inputs,
+                context.outputs,
+            )
+            if status:
+                self._check(status, "run")
+        finally:
+            self._free.append(context)
+        return outputs
+
+    def close(self) -> None:
+        """Frees contexts, primitives and code; nothing may be running. Also done when collected."""
+        with self._lock:
+            self._free.clear()
+            self._release()
+
+    def _lease(self) -> Context:
+        try:
+            return self._free.pop()  # atomic, so no lock on the hot path
+        except IndexError:
+            return self._new_context()
+
+    def _new_context(self) -> Context:
+        with self._lock:
+            if not self._release.alive:
+                raise ExecutionError("the executable is closed; compile or load it again")
+            context = Context(self.program)
+            status = self._open(self._state_address, context.slots_address, context.arena_address)
+            self._check(status, "open a context")
+            self._all.append(context)
+            return context
+
+    def _functions(self) -> tuple[Callable[..., int], ...]:
+        pointer = ctypes.c_void_p
+        shapes = {
+            "byoc_load": (ctypes.c_int32, 1),
+            "byoc_open": (ctypes.c_int32, 3),
+            "byoc_run": (ctypes.c_int32, 5),
+            "byoc_close": (None, 2),
+            "byoc_unload": (None, 1),
+        }
+        return tuple(
+            cast(
+                Callable[..., int],
+                ctypes.CFUNCTYPE(shapes[name][0], *[pointer] * shapes[name][1])(
+                    self._native.address(name)
+                ),
+            )
+            for name in ENTRY_POINTS
+        )
+
+    def _symbols(self) -> dict[str, int]:
+        program = self.program
+        symbols = {name: int(array.ctypes.data) for name, array in program.weights.items()}
+        libraries = [load_library(path) for path in program.libraries]
+        for name in program.externals:
+            symbols[name] = resolve_symbol(name, libraries)
+        for item in program.library_symbols:
+            symbols[item.symbol] = resolve_symbol(item.name, [load_library(item.library)])
+        for region, callback in zip(program.python_regions, self._callbacks, strict=True):
+            address = ctypes.cast(cast(Any, callback), ctypes.c_void_p).value
+            assert address is not None
+            symbols[region.symbol] = address
+        return symbols
+
+    def _callback(self, region: PythonRegion) -> object:
+        function = _load_python_region(region)
+
+        def call(inputs: int, outputs: int) -> int:
+            try:
+                function(_views(region.inputs, inputs), _views(region.outputs, outputs))
+            except Exception as error:  # it cannot cross native frames; `_check` raises it again
+                self._errors.last = error
+                return 1
+            return 0
+
+        return _RegionFunction(call)
+
+    def _check(self, status: int, what: str) -> None:
+        if status == 0:
+            return
+        region = self.program.regions[(status >> 16) - 1] if status >> 16 else "the host function"
+        cause: Exception | None = getattr(self._errors, "last", None)
+        self._errors.last = None
+        detail = f": {cause}" if cause is not None else f" with status {status & 0xFFFF}"
+        raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
+
+
+def _release(
+    native: NativeModule,
+    close: Callable[..., int],
+    unload: Callable[..., int],
+    state: Array,
+    contexts: list[Context],
+) -> None:
+    for context in contexts:
+        close(int(state.ctypes.data), context.slots_address)
+    unload(int(state.ctypes.data))
+    contexts.clear()
+    native.close()
+
+
+def _load_python_region(region: PythonRegion) -> PythonCallable:
+    module_name, _, function_name = region.loader.partition(":")
+    try:
+        loader = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as error:
+        raise ExecutionError(
+            f"region {region.region} needs the loader '{region.loader}', which cannot be"
+            f" imported: {error}; install the backend's package"
+        ) from error
+    return cast(PythonCallable, loader(region.data))
+
+
+def _views(specs: Sequence[TensorSpec], addresses: int) -> list[Array]:
+    """Arrays over the memory that a C array of pointers points at."""
+    pointers = (ctypes.c_void_p * len(specs)).from_address(addresses) if specs else ()
+    return [_view(spec, cast(int, pointer)) for spec, pointer in zip(specs, pointers, strict=True)]
+
+
+def _view(spec: TensorSpec, address: int) -> Array:
+    size = int(np.prod(spec.shape)) * spec.dtype.itemsize
+    if size == 0:
+        return np.empty(spec.shape, spec.dtype)
+    memory = memoryview((ctypes.c_uint8 * size).from_address(address)).cast("B")
+    return np.frombuffer(memory, np.uint8).view(spec.dtype).reshape(spec.shape)

@@ -1,0 +1,42 @@
+"""How many threads a process may use, and how OpenMP's threads wait."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
+_CGROUP_V1 = Path("/sys/fs/cgroup/cpu")
+
+
+def available_threads() -> int:
+    """The number of cores this process may use: its affinity, capped by the cgroup's quota."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    quota = _cgroup_quota()
+    cores = affinity or 1
+    return max(1, min(cores, quota) if quota is not None else cores)
+
+
+def _cgroup_quota() -> int | None:
+    """Whole cores that the cgroup's CPU quota allows, rounded up; `None` without a quota."""
+    try:
+        if _CGROUP_V2.is_file():
+            quota, period = _CGROUP_V2.read_text().split()
+        else:
+            quota = (_CGROUP_V1 / "cpu.cfs_quota_us").read_text().strip()
+            period = (_CGROUP_V1 / "cpu.cfs_period_us").read_text().strip()
+    except (OSError, ValueError):
+        return None  # no cgroup file system here
+    if quota == "max" or int(quota) <= 0:
+        return None
+    return -(-int(quota) // int(period))
+
+
+def prepare_openmp_environment() -> None:
+    """Settings that OpenMP reads when its library loads; the user's own always win.
+
+    A thread that finds no work spins for a moment (long enough for the next loop of the same run)
+    and then sleeps, so that a busy neighbour on the same cores does not stall every run.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "20000")
