@@ -1,0 +1,128 @@
+"""What a function of `frontend.ops` uses to build: ops located at its node, constants, refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, Weight, WeightAttr
+from byoc_mlir.dialects.relay.base import PyValue
+from byoc_mlir.frontend.value import Array, NodeRefused, Value
+
+Argument: TypeAlias = Value | Sequence[Value]
+
+
+def name_hint(name: str) -> str:
+    """An ONNX name as a name hint: other characters become `_`, a digit does not come first."""
+    hint = re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
+    return hint if hint and not hint[0].isdigit() else f"_{hint}"
+
+
+class BlockBuilder:
+    """Appends ops to a block, and every constant before the op that first uses it."""
+
+    def __init__(self, block: Block):
+        self.block = block
+        self._constants: dict[Value, SSAValue] = {}
+        self._weights: dict[int, tuple[Array, Weight]] = {}
+
+    def append(self, op: Operation, location: LocationAttr) -> None:
+        """Adds an op at the end."""
+        op.location = location
+        self.block.add_op(op)
+
+    def operand(self, value: Value) -> SSAValue:
+        """The SSA value to use for `value`; a constant's op is made once."""
+        if value.ssa is not None:
+            return value.ssa
+        if value not in self._constants:
+            op = self._constant_op(value)
+            op.output.name_hint = name_hint(value.name)
+            self.append(op, value.location)
+            self._constants[value] = op.output
+        return self._constants[value]
+
+    def _constant_op(self, value: Value) -> ConstantOp:
+        array = value.constant
+        assert array is not None
+        if id(array) in self._weights:  # hashed before, under another name
+            weight = replace(self._weights[id(array)][1], name=value.name)
+            return ConstantOp(value=WeightAttr(weight), result_types=[value.type])
+        op = ConstantOp.of(value.name, array)
+        if isinstance(op.value, WeightAttr):
+            self._weights[id(array)] = (array, op.value.data)
+        return op
+
+
+@dataclass(frozen=True)
+class NodeContext:
+    """The node that is being imported, as the functions of `frontend.ops` see it."""
+
+    name: str
+    op_type: str
+    opset: int
+    output_names: tuple[str, ...]
+    """One per output up to the last that is used; empty where an output is left out."""
+    builder: BlockBuilder
+
+    def emit(
+        self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue
+    ) -> Value:
+        """Adds an op of one result (or whose first result is meant) and returns that."""
+        return self.emit_all(op, *operands, **properties)[0]
+
+    def emit_all(
+        self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue
+    ) -> tuple[Value, ...]:
+        """Adds an op and returns its results.
+
+        Raises:
+            VerifyException: operands and properties do not fit together.
+        """
+        created = op(*(self._operand(operand) for operand in operands), **properties)
+        self.builder.append(created, node_location(self.name))
+        return tuple(Value(self.name, result) for result in created.results)
+
+    def constant(self, content: Any, dtype: np.dtype[Any] | None = None) -> Value:
+        """A constant made for this node."""
+        return Value(self.name, np.asarray(content, dtype), node_location(self.name))
+
+    def derived(self, source: Value, content: Array) -> Value:
+        """A constant computed from the constant `source`, whose name it keeps."""
+        return Value(source.name, content, source.location)
+
+    def wants(self, output: int) -> bool:
+        """Whether the model uses that output."""
+        return output < len(self.output_names) and self.output_names[output] != ""
+
+    def ints(self, value: Value, what: str) -> tuple[int, ...]:
+        """The integers of a constant operand.
+
+        Raises:
+            NodeRefused: it is computed at run time.
+        """
+        return tuple(int(item) for item in self.known(value, what).reshape(-1))
+
+    def known(self, value: Value, what: str) -> Array:
+        """The content of an operand that must be a constant.
+
+        Raises:
+            NodeRefused: it is computed at run time.
+        """
+        if value.constant is None:
+            raise NodeRefused(f"{what} must be a constant, but is computed at run time")
+        return value.constant
+
+    def _operand(self, operand: Argument | np.generic) -> SSAValue | list[SSAValue]:
+        if isinstance(operand, Value):
+            return self.builder.operand(operand)
+        if isinstance(operand, np.generic):
+            return self.builder.operand(self.constant(operand, operand.dtype))
+        return [self.builder.operand(value) for value in cast(Sequence[Value], operand)]

@@ -1,0 +1,132 @@
+"""The inputs of a graph: their types, and symbolic dimensions bound to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from xdsl.dialects.builtin import TensorType
+
+from byoc_mlir.dialects.relay.base import Tensor
+from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.frontend.model import TensorInfo
+
+
+@dataclass(frozen=True)
+class BoundInput:
+    """An input of `@main`: all dimensions are numbers."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def type(self) -> Tensor:
+        """Its tensor type."""
+        return TensorType(relay_type(self.dtype), self.shape)
+
+
+def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
+    """The inputs that are not initializers, in order; a symbolic dimension is its name.
+
+    A dimension without size or name is called `input[axis]`.
+
+    Raises:
+        InvalidModelError: an input has no tensor type or no shape.
+    """
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    return tuple(
+        _tensor_info(value) for value in model.graph.input if value.name not in initializers
+    )
+
+
+def bind_inputs(
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
+) -> tuple[BoundInput, ...]:
+    """The inputs of the model with all dimensions known.
+
+    Args:
+        shapes: the full shape of each input that has symbolic dimensions.
+
+    Raises:
+        InvalidInputError: a dimension is not bound, or bound to two numbers, or a name or a fixed
+            dimension in `shapes` is not the model's.
+    """
+    infos = model_inputs(model)
+    _check_names(shapes, [info.name for info in infos])
+    symbols: dict[str, int] = {}
+    for info in infos:
+        if info.name in shapes:
+            _bind(info, tuple(shapes[info.name]), symbols)
+    missing = [
+        info for info in infos if any(isinstance(d, str) and d not in symbols for d in info.shape)
+    ]
+    if missing:
+        listed = "; ".join(str(info) for info in missing)
+        first = missing[0]
+        example = ", ".join(str(d) if isinstance(d, int) else "1" for d in first.shape)
+        raise InvalidInputError(
+            f"symbolic dimensions are not bound: {listed}; give the shapes, as in"
+            f" shapes={{{first.name!r}: ({example},)}}"
+        )
+    return tuple(
+        BoundInput(
+            info.name,
+            info.dtype,
+            tuple(d if isinstance(d, int) else symbols[d] for d in info.shape),
+        )
+        for info in infos
+    )
+
+
+def _check_names(shapes: Mapping[str, Sequence[int]], names: Container[str]) -> None:
+    for name in shapes:
+        if name not in names:
+            raise InvalidInputError(f"the model has no input '{name}'; its inputs are {names}")
+
+
+def _bind(info: TensorInfo, shape: tuple[int, ...], symbols: dict[str, int]) -> None:
+    if len(shape) != len(info.shape):
+        raise InvalidInputError(
+            f"input {info} has rank {len(info.shape)}, the shape given is {list(shape)}"
+        )
+    for axis, (declared, size) in enumerate(zip(info.shape, shape, strict=True)):
+        known = symbols.setdefault(declared, size) if isinstance(declared, str) else declared
+        if known != size or size < 0:
+            what = f"'{declared}', bound to {known}" if isinstance(declared, str) else str(known)
+            raise InvalidInputError(
+                f"input {info}: dimension {axis} is {what}, the shape given is {list(shape)}"
+            )
+
+
+def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
+    if value.type.WhichOneof("value") != "tensor_type":
+        kind = value.type.WhichOneof("value") or "no type"
+        raise InvalidModelError(f"input '{value.name}': expected a tensor, found {kind}")
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        raise InvalidModelError(f"input '{value.name}' has no shape, not even a rank")
+    shape = tuple(
+        _dimension(dimension, f"{value.name}[{axis}]")
+        for axis, dimension in enumerate(tensor.shape.dim)
+    )
+    return TensorInfo(value.name, _dtype(value.name, tensor.elem_type), shape)
+
+
+def _dimension(dimension: onnx.TensorShapeProto.Dimension, unnamed: str) -> int | str:
+    if not dimension.HasField("dim_value"):
+        return dimension.dim_param or unnamed
+    if dimension.dim_value < 0:
+        raise InvalidModelError(f"dimension {unnamed} is {dimension.dim_value}")
+    return dimension.dim_value
+
+
+def _dtype(name: str, element_type: int) -> np.dtype[Any]:
+    try:
+        return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_type))
+    except KeyError as error:
+        raise InvalidModelError(f"input '{name}' has no element type {element_type}") from error

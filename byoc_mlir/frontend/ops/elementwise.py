@@ -1,0 +1,261 @@
+"""Element-wise ops: arithmetic, comparison, logic, rounding, casts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import onnx
+
+from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay import elementwise as relay
+from byoc_mlir.dialects.relay import transform
+from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+_UNARY: dict[str, type[RelayOp]] = {
+    "Abs": relay.AbsOp,
+    "Acos": relay.AcosOp,
+    "Acosh": relay.AcoshOp,
+    "Asin": relay.AsinOp,
+    "Asinh": relay.AsinhOp,
+    "Atan": relay.AtanOp,
+    "Atanh": relay.AtanhOp,
+    "BitwiseNot": relay.BitwiseNotOp,
+    "Ceil": relay.CeilOp,
+    "Cos": relay.CosOp,
+    "Cosh": relay.CoshOp,
+    "Erf": relay.ErfOp,
+    "Exp": relay.ExpOp,
+    "Floor": relay.FloorOp,
+    "IsNaN": relay.IsnanOp,
+    "Log": relay.LogOp,
+    "Neg": relay.NegativeOp,
+    "Not": relay.LogicalNotOp,
+    "Round": relay.RoundOp,
+    "Sigmoid": relay.SigmoidOp,
+    "Sign": relay.SignOp,
+    "Sin": relay.SinOp,
+    "Sinh": relay.SinhOp,
+    "Sqrt": relay.SqrtOp,
+    "Tan": relay.TanOp,
+    "Tanh": relay.TanhOp,
+}
+_BINARY: dict[str, type[RelayOp]] = {
+    "Add": relay.AddOp,
+    "And": relay.LogicalAndOp,
+    "Div": relay.DivideOp,
+    "Equal": relay.EqualOp,
+    "Greater": relay.GreaterOp,
+    "Less": relay.LessOp,
+    "Mul": relay.MultiplyOp,
+    "Or": relay.LogicalOrOp,
+    "Pow": relay.PowerOp,
+    "Sub": relay.SubtractOp,
+    "Xor": relay.LogicalXorOp,
+}
+_BINARY_WITHOUT_LEGACY: dict[str, type[RelayOp]] = {
+    "BitwiseAnd": relay.BitwiseAndOp,
+    "BitwiseOr": relay.BitwiseOrOp,
+    "BitwiseXor": relay.BitwiseXorOp,
+    "GreaterOrEqual": relay.GreaterEqualOp,
+    "LessOrEqual": relay.LessEqualOp,
+}
+_VARIADIC: dict[str, type[RelayOp]] = {
+    "Max": relay.MaximumOp,
+    "Min": relay.MinimumOp,
+    "Sum": relay.AddOp,
+}
+
+
+def _register_unary(op_type: str, op: type[RelayOp]) -> None:
+    @onnx_op(op_type)
+    def unary(
+        context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()
+    ) -> Value:
+        return context.emit(op, data)
+
+    del unary
+
+
+def _register_binary(op_type: str, op: type[RelayOp]) -> None:
+    @onnx_op(op_type, since=7)
+    def binary(context: NodeContext, lhs: Value, rhs: Value) -> Value:
+        return context.emit(op, *_same_type(context, lhs, rhs))
+
+    @onnx_op(op_type)
+    def legacy(
+        context: NodeContext,
+        lhs: Value,
+        rhs: Value,
+        *,
+        broadcast: int = 0,
+        axis: int | None = None,
+        consumed_inputs: Sequence[int] = (),
+    ) -> Value:
+        return context.emit(op, lhs, _at_axis(context, rhs, lhs.rank, axis))
+
+    del binary, legacy
+
+
+def _register_modern_binary(op_type: str, op: type[RelayOp]) -> None:
+    @onnx_op(op_type)
+    def binary(context: NodeContext, lhs: Value, rhs: Value) -> Value:
+        return context.emit(op, lhs, rhs)
+
+    del binary
+
+
+def _register_variadic(op_type: str, op: type[RelayOp]) -> None:
+    @onnx_op(op_type)
+    def variadic(
+        context: NodeContext, *data: Value, consumed_inputs: Sequence[int] = ()
+    ) -> Value:
+        return reduce(lambda lhs, rhs: context.emit(op, lhs, rhs), data)
+
+    del variadic
+
+
+for _op_type, _op in _UNARY.items():
+    _register_unary(_op_type, _op)
+for _op_type, _op in _BINARY.items():
+    _register_binary(_op_type, _op)
+for _op_type, _op in _BINARY_WITHOUT_LEGACY.items():
+    _register_modern_binary(_op_type, _op)
+for _op_type, _op in _VARIADIC.items():
+    _register_variadic(_op_type, _op)
+
+
+def cast(context: NodeContext, value: Value, dtype: np.dtype[Any]) -> Value:
+    """`value` with elements of `dtype`, itself when they are."""
+    if value.dtype == dtype:
+        return value
+    return context.emit(relay.CastOp, value, dtype=relay_type(dtype))
+
+
+def scalar(value: Value, number: float) -> np.generic:
+    """A number of `value`'s element type."""
+    return value.dtype.type(number)
+
+
+def _same_type(context: NodeContext, lhs: Value, rhs: Value) -> tuple[Value, Value]:
+    # only Pow may have operands of two types: the result has the base's
+    if lhs.dtype == rhs.dtype or context.op_type != "Pow":
+        return lhs, rhs
+    return lhs, cast(context, rhs, lhs.dtype)
+
+
+def _at_axis(context: NodeContext, value: Value, rank: int, axis: int | None) -> Value:
+    if axis is None:
+        return value
+    trailing = rank - axis % rank - value.rank
+    if trailing <= 0:
+        return value
+    return context.emit(
+        transform.ExpandDimsOp, value, axis=range(value.rank, value.rank + trailing)
+    )
+
+
+@onnx_op("Mean")
+def mean(context: NodeContext, *data: Value, consumed_inputs: Sequence[int] = ()) -> Value:
+    total = reduce(lambda lhs, rhs: context.emit(relay.AddOp, lhs, rhs), data)
+    return context.emit(relay.DivideOp, total, scalar(total, len(data)))
+
+
+@onnx_op("Mod")
+def mod(context: NodeContext, lhs: Value, rhs: Value, *, fmod: int = 0) -> Value:
+    return context.emit(relay.ModOp if fmod else relay.FloorModOp, lhs, rhs)
+
+
+@onnx_op("BitShift")
+def bit_shift(context: NodeContext, lhs: Value, rhs: Value, *, direction: str) -> Value:
+    return context.emit(
+        relay.LeftShiftOp if direction == "LEFT" else relay.RightShiftOp, lhs, rhs
+    )
+
+
+@onnx_op("Where")
+def where(context: NodeContext, condition: Value, x: Value, y: Value) -> Value:
+    return context.emit(relay.WhereOp, condition, x, y)
+
+
+@onnx_op("IsInf")
+def is_inf(
+    context: NodeContext, data: Value, *, detect_negative: int = 1, detect_positive: int = 1
+) -> Value:
+    if detect_negative and detect_positive:
+        return context.emit(relay.IsinfOp, data)
+    if detect_positive:
+        return context.emit(relay.EqualOp, data, scalar(data, float("inf")))
+    if detect_negative:
+        return context.emit(relay.EqualOp, data, scalar(data, float("-inf")))
+    return context.constant(np.zeros(data.shape, np.bool_))
+
+
+@onnx_op("Reciprocal")
+def reciprocal(
+    context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()
+) -> Value:
+    return context.emit(relay.DivideOp, scalar(data, 1), data)
+
+
+@onnx_op("Cast", since=6)
+def cast_node(
+    context: NodeContext, data: Value, *, to: int, saturate: int = 1, round_mode: str = "up"
+) -> Value:
+    return _cast_to(context, data, to)
+
+
+@onnx_op("Cast")
+def cast_by_name(context: NodeContext, data: Value, *, to: str) -> Value:
+    return _cast_to(context, data, onnx.TensorProto.DataType.Value(to.upper()))
+
+
+@onnx_op("CastLike")
+def cast_like(
+    context: NodeContext,
+    data: Value,
+    target: Value,
+    *,
+    saturate: int = 1,
+    round_mode: str = "up",
+) -> Value:
+    return cast(context, data, target.dtype)
+
+
+def _cast_to(context: NodeContext, data: Value, element_type: int) -> Value:
+    if element_type == onnx.TensorProto.STRING:
+        raise NodeRefused("casts to strings are not supported")
+    return cast(context, data, np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_type)))
+
+
+@onnx_op("Clip", since=11)
+def clip(
+    context: NodeContext, data: Value, low: Value | None = None, high: Value | None = None
+) -> Value:
+    bounds = [None if bound is None else bound.constant for bound in (low, high)]
+    if data.dtype.kind == "f" and all(bound is not None for bound in bounds):
+        a_min, a_max = (float(np.asarray(bound).reshape(-1)[0]) for bound in bounds)
+        if a_min <= a_max:
+            return context.emit(relay.ClipOp, data, a_min=a_min, a_max=a_max)
+    if low is not None:
+        data = context.emit(relay.MaximumOp, data, low)
+    if high is not None:
+        data = context.emit(relay.MinimumOp, data, high)
+    return data
+
+
+@onnx_op("Clip")
+def clip_by_attributes(
+    context: NodeContext,
+    data: Value,
+    *,
+    min: float = float(np.finfo(np.float32).min),  # noqa: A002 - the attribute's name
+    max: float = float(np.finfo(np.float32).max),  # noqa: A002 - the attribute's name
+    consumed_inputs: Sequence[int] = (),
+) -> Value:
+    return context.emit(relay.ClipOp, data, a_min=min, a_max=max)

@@ -1,0 +1,238 @@
+"""Dense layers, activations, normalisations, and what disappears in inference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise, nn, reduce, transform
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops.elementwise import cast, scalar
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@onnx_op("Identity")
+def identity(context: NodeContext, data: Value) -> Value:
+    return data
+
+
+@onnx_op("Dropout")
+def dropout_by_attributes(
+    context: NodeContext,
+    data: Value,
+    *,
+    ratio: float = 0.5,
+    is_test: int = 1,
+    consumed_inputs: Sequence[int] = (),
+) -> Sequence[Value]:
+    return _without_dropout(context, data)
+
+
+@onnx_op("Dropout", since=12)
+def dropout(
+    context: NodeContext,
+    data: Value,
+    ratio: Value | None = None,
+    training_mode: Value | None = None,
+    *,
+    seed: int = 0,
+) -> Sequence[Value]:
+    training = training_mode is not None and context.known(training_mode, "training_mode").any()
+    dropped = 0.5 if ratio is None else float(context.known(ratio, "ratio").reshape(-1)[0])
+    if training and dropped:
+        raise NodeRefused("dropout in training mode is random; only inference is supported")
+    return _without_dropout(context, data)
+
+
+def _without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
+    if not context.wants(1):
+        return (data,)
+    mask_type = np.dtype(np.bool_) if context.opset >= 10 else data.dtype
+    return data, context.constant(np.ones(data.shape, mask_type))
+
+
+@onnx_op("Relu")
+def relu(context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()) -> Value:
+    return context.emit(nn.ReluOp, data)
+
+
+@onnx_op("LeakyRelu")
+def leaky_relu(
+    context: NodeContext,
+    data: Value,
+    *,
+    alpha: float = 0.01,
+    consumed_inputs: Sequence[int] = (),
+) -> Value:
+    return context.emit(nn.LeakyReluOp, data, alpha=alpha)
+
+
+@onnx_op("PRelu")
+def prelu_per_channel(
+    context: NodeContext, data: Value, slope: Value, *, consumed_inputs: Sequence[int] = ()
+) -> Value:
+    if slope.rank == 1 and slope.shape[0] != 1 and data.rank > 2:
+        slope = context.emit(transform.ExpandDimsOp, slope, axis=range(1, data.rank - 1))
+    return context.emit(nn.PreluOp, data, slope)
+
+
+@onnx_op("PRelu", since=7)
+def prelu(context: NodeContext, data: Value, slope: Value) -> Value:
+    return context.emit(nn.PreluOp, data, slope)
+
+
+@onnx_op("Softmax", since=13)
+def softmax(context: NodeContext, data: Value, *, axis: int = -1) -> Value:
+    return context.emit(reduce.SoftmaxOp, data, axis=axis)
+
+
+@onnx_op("LogSoftmax", since=13)
+def log_softmax(context: NodeContext, data: Value, *, axis: int = -1) -> Value:
+    return context.emit(reduce.LogSoftmaxOp, data, axis=axis)
+
+
+@onnx_op("Softmax")
+def softmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
+    return _of_rows(context, reduce.SoftmaxOp, data, axis)
+
+
+@onnx_op("LogSoftmax")
+def log_softmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
+    return _of_rows(context, reduce.LogSoftmaxOp, data, axis)
+
+
+def _of_rows(
+    context: NodeContext, op: type[reduce.SoftmaxLikeOp], data: Value, axis: int
+) -> Value:
+    """Before opset 13 the data counts as a matrix: the dimensions from `axis` on are one row."""
+    axis = axis % data.rank if axis != data.rank else axis
+    rows, columns = math.prod(data.shape[:axis]), math.prod(data.shape[axis:])
+    if axis < data.rank and math.prod(data.shape[axis + 1 :]) == 1:
+        return context.emit(op, data, axis=axis)
+    matrix = context.emit(transform.ReshapeOp, data, newshape=[rows, columns])
+    result = context.emit(op, matrix, axis=1)
+    return context.emit(transform.ReshapeOp, result, newshape=data.shape)
+
+
+@onnx_op("LRN")
+def lrn(
+    context: NodeContext,
+    data: Value,
+    *,
+    size: int,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
+    bias: float = 1.0,
+) -> Value:
+    return context.emit(nn.LrnOp, data, size=size, alpha=alpha, beta=beta, bias=bias)
+
+
+@onnx_op("BatchNormalization")
+def batch_normalization(
+    context: NodeContext,
+    data: Value,
+    scale: Value,
+    bias: Value,
+    mean: Value,
+    variance: Value,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    spatial: int = 1,
+    is_test: int = 1,
+    training_mode: int = 0,
+    consumed_inputs: Sequence[int] = (),
+) -> Value:
+    if training_mode or any(context.wants(output) for output in range(1, 5)):
+        raise NodeRefused("batch normalisation in training mode is not supported")
+    if not spatial and data.rank > 2:
+        raise NodeRefused("statistics per element (spatial=0) are not supported")
+    parameters = [cast(context, value, data.dtype) for value in (scale, bias, mean, variance)]
+    return context.emit(nn.BatchNormOp, data, *parameters, epsilon=epsilon)
+
+
+@onnx_op("LayerNormalization")
+def layer_normalization(
+    context: NodeContext,
+    data: Value,
+    scale: Value,
+    bias: Value | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Value:
+    if context.wants(1) or context.wants(2):
+        raise NodeRefused("the outputs Mean and InvStdDev are not supported")
+    shape = data.shape[axis % data.rank :]
+    parameters = (scale, bias or context.constant(np.zeros(shape), data.dtype))
+    full = [
+        value
+        if value.shape == shape
+        else context.emit(transform.BroadcastToOp, value, shape=shape)
+        for value in parameters
+    ]
+    return context.emit(nn.LayerNormOp, data, *full, axis=axis, epsilon=epsilon)
+
+
+@onnx_op("MatMul")
+def matmul(context: NodeContext, a: Value, b: Value) -> Value:
+    if b.constant is not None and b.rank == 2 and a.rank >= 1:
+        weight = context.derived(b, np.ascontiguousarray(b.constant.T))
+        return context.emit(nn.DenseOp, a, weight)
+    left = a if a.rank > 1 else context.emit(transform.ExpandDimsOp, a, axis=[0])
+    right = b if b.rank > 1 else context.emit(transform.ExpandDimsOp, b, axis=[1])
+    product = context.emit(nn.MatmulOp, left, right)
+    added = [axis for axis, value in ((-2, a), (-1, b)) if value.rank == 1]
+    return context.emit(transform.SqueezeOp, product, axis=added) if added else product
+
+
+@onnx_op("Gemm")
+def gemm(
+    context: NodeContext,
+    a: Value,
+    b: Value,
+    c: Value | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,  # noqa: N803 - the attribute's name
+    transB: int = 0,  # noqa: N803 - the attribute's name
+    broadcast: int = 0,
+) -> Value:
+    product = _product(context, a, b, alpha, transpose_a=bool(transA), transpose_b=bool(transB))
+    if c is None or beta == 0.0:
+        return product
+    c = _scaled(context, c, beta)
+    units = product.shape[1]
+    if c.constant is not None and c.shape in ((units,), (1, units)):
+        bias = context.derived(c, c.constant.reshape(units))
+        return context.emit(nn.BiasAddOp, product, bias, axis=1)
+    return context.emit(elementwise.AddOp, product, c)
+
+
+def _product(
+    context: NodeContext, a: Value, b: Value, alpha: float, *, transpose_a: bool, transpose_b: bool
+) -> Value:
+    if b.constant is None:
+        product = context.emit(
+            nn.MatmulOp, a, b, transpose_a=transpose_a, transpose_b=transpose_b
+        )
+        return _scaled(context, product, alpha)
+    data = context.emit(transform.TransposeOp, a, axes=[1, 0]) if transpose_a else a
+    weight = b if transpose_b else context.derived(b, np.ascontiguousarray(b.constant.T))
+    return context.emit(nn.DenseOp, data, _scaled(context, weight, alpha))
+
+
+def _scaled(context: NodeContext, value: Value, factor: float) -> Value:
+    if factor == 1.0:
+        return value
+    if value.dtype.kind in "iu" and not factor.is_integer():
+        raise NodeRefused(f"integers cannot be scaled by {factor}")
+    number = scalar(value, factor)
+    if value.constant is not None:
+        return context.derived(value, np.asarray(value.constant * number, value.dtype))
+    return context.emit(elementwise.MultiplyOp, value, number)

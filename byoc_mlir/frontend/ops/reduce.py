@@ -1,0 +1,138 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from byoc_mlir.dialects.relay import RelayOp, elementwise
+from byoc_mlir.dialects.relay import reduce as relay
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import Value
+
+Step = Callable[[NodeContext, Value], Value]
+
+
+def _itself(context: NodeContext, data: Value) -> Value:
+    return data
+
+
+def _square(context: NodeContext, data: Value) -> Value:
+    return context.emit(elementwise.MultiplyOp, data, data)
+
+
+def _step(op: type[RelayOp]) -> Step:
+    return lambda context, data: context.emit(op, data)
+
+
+_REDUCTIONS: dict[str, tuple[Step, type[relay.ReduceOp], Step]] = {
+    "ReduceL1": (_step(elementwise.AbsOp), relay.SumOp, _itself),
+    "ReduceL2": (_square, relay.SumOp, _step(elementwise.SqrtOp)),
+    "ReduceLogSum": (_itself, relay.SumOp, _step(elementwise.LogOp)),
+    "ReduceMax": (_itself, relay.MaxOp, _itself),
+    "ReduceMean": (_itself, relay.MeanOp, _itself),
+    "ReduceMin": (_itself, relay.MinOp, _itself),
+    "ReduceProd": (_itself, relay.ProdOp, _itself),
+    "ReduceSum": (_itself, relay.SumOp, _itself),
+    "ReduceSumSquare": (_square, relay.SumOp, _itself),
+}
+_ARG_REDUCTIONS: dict[str, type[relay.ArgReduceOp]] = {
+    "ArgMax": relay.ArgmaxOp,
+    "ArgMin": relay.ArgminOp,
+}
+
+
+def _register(
+    op_type: str, before: Step, op: type[relay.ReduceOp], after: Step, axes_input_since: int
+) -> None:
+    def reduced(
+        context: NodeContext, data: Value, axes: Sequence[int] | None, keepdims: int
+    ) -> Value:
+        over = range(data.rank) if axes is None else axes
+        result = context.emit(op, before(context, data), axis=over, keepdims=bool(keepdims))
+        return after(context, result)
+
+    @onnx_op(op_type)
+    def by_attribute(
+        context: NodeContext, data: Value, *, axes: Sequence[int] | None = None, keepdims: int = 1
+    ) -> Value:
+        return reduced(context, data, axes, keepdims)
+
+    @onnx_op(op_type, since=axes_input_since)
+    def by_input(
+        context: NodeContext,
+        data: Value,
+        axes: Value | None = None,
+        *,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> Value:
+        known = context.ints(axes, "axes") if axes is not None else ()
+        if not known and not noop_with_empty_axes:
+            return reduced(context, data, None, keepdims)
+        return reduced(context, data, known, keepdims)
+
+    del by_attribute, by_input
+
+
+def _register_arg(op_type: str, op: type[relay.ArgReduceOp]) -> None:
+    @onnx_op(op_type)
+    def arg_reduced(
+        context: NodeContext,
+        data: Value,
+        *,
+        axis: int = 0,
+        keepdims: int = 1,
+        select_last_index: int = 0,
+    ) -> Value:
+        return context.emit(
+            op,
+            data,
+            axis=[axis],
+            keepdims=bool(keepdims),
+            select_last_index=bool(select_last_index),
+        )
+
+    del arg_reduced
+
+
+for _op_type, (_before, _op, _after) in _REDUCTIONS.items():
+    _register(_op_type, _before, _op, _after, 13 if _op_type == "ReduceSum" else 18)
+for _op_type, _arg_op in _ARG_REDUCTIONS.items():
+    _register_arg(_op_type, _arg_op)
+
+
+def _log_sum_exp(
+    context: NodeContext, data: Value, axes: Sequence[int] | None, keepdims: int
+) -> Value:
+    over = range(data.rank) if axes is None else axes
+    peak = context.emit(relay.MaxOp, data, axis=over, keepdims=True)
+    shifted = context.emit(
+        elementwise.ExpOp, context.emit(elementwise.SubtractOp, data, peak)
+    )
+    total = context.emit(relay.SumOp, shifted, axis=over, keepdims=bool(keepdims))
+    if not keepdims:
+        peak = context.emit(relay.MaxOp, data, axis=over, keepdims=False)
+    return context.emit(elementwise.AddOp, context.emit(elementwise.LogOp, total), peak)
+
+
+@onnx_op("ReduceLogSumExp")
+def reduce_log_sum_exp_by_attribute(
+    context: NodeContext, data: Value, *, axes: Sequence[int] | None = None, keepdims: int = 1
+) -> Value:
+    return _log_sum_exp(context, data, axes, keepdims)
+
+
+@onnx_op("ReduceLogSumExp", since=18)
+def reduce_log_sum_exp(
+    context: NodeContext,
+    data: Value,
+    axes: Value | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Value:
+    known = context.ints(axes, "axes") if axes is not None else ()
+    if not known and not noop_with_empty_axes:
+        return _log_sum_exp(context, data, None, keepdims)
+    return _log_sum_exp(context, data, known, keepdims)

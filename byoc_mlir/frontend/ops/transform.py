@@ -1,0 +1,288 @@
+"""Ops that move elements, and shape arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import transform as relay
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import Array, NodeRefused, Value
+
+
+@onnx_op("Constant")
+def constant(
+    context: NodeContext,
+    *,
+    value: Array | None = None,
+    value_float: float | None = None,
+    value_floats: Sequence[float] | None = None,
+    value_int: int | None = None,
+    value_ints: Sequence[int] | None = None,
+) -> Value:
+    if value is not None:
+        return context.constant(value)
+    if value_float is not None or value_floats is not None:
+        return context.constant(value_floats if value_float is None else value_float, np.float32)
+    return context.constant(value_ints if value_int is None else value_int, np.int64)
+
+
+@onnx_op("ConstantOfShape")
+def constant_of_shape(
+    context: NodeContext, shape: Value, *, value: Array | None = None
+) -> Value:
+    content = np.zeros(1, np.float32) if value is None else value
+    return context.constant(np.full(context.ints(shape, "the shape"), content.reshape(())))
+
+
+@onnx_op("Shape")
+def shape_of(
+    context: NodeContext, data: Value, *, start: int = 0, end: int | None = None
+) -> Value:
+    return context.constant(data.shape[start:end], np.int64)
+
+
+@onnx_op("Size")
+def size_of(context: NodeContext, data: Value) -> Value:
+    return context.constant(math.prod(data.shape), np.int64)
+
+
+@onnx_op("Reshape", since=5)
+def reshape(context: NodeContext, data: Value, shape: Value, *, allowzero: int = 0) -> Value:
+    return _reshaped(context, data, context.ints(shape, "the shape"), keep_zero=bool(allowzero))
+
+
+@onnx_op("Reshape")
+def reshape_by_attribute(
+    context: NodeContext, data: Value, *, shape: Sequence[int], consumed_inputs: Sequence[int] = ()
+) -> Value:
+    return _reshaped(context, data, shape, keep_zero=False)
+
+
+def _reshaped(
+    context: NodeContext, data: Value, shape: Sequence[int], *, keep_zero: bool
+) -> Value:
+    if not keep_zero:
+        if any(size == 0 and axis >= data.rank for axis, size in enumerate(shape)):
+            raise NodeRefused(f"shape {list(shape)} copies a dimension that {data.type} lacks")
+        shape = [size or data.shape[axis] for axis, size in enumerate(shape)]
+    if -1 in shape and math.prod(data.shape) == 0:
+        others = math.prod(size for size in shape if size != -1)
+        shape = [0 if size == -1 and others else size for size in shape]
+    return context.emit(relay.ReshapeOp, data, newshape=shape)
+
+
+@onnx_op("Flatten")
+def flatten(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
+    axis = axis + data.rank if axis < 0 else axis
+    rows, columns = math.prod(data.shape[:axis]), math.prod(data.shape[axis:])
+    return context.emit(relay.ReshapeOp, data, newshape=[rows, columns])
+
+
+@onnx_op("Transpose")
+def transpose(context: NodeContext, data: Value, *, perm: Sequence[int] | None = None) -> Value:
+    axes = range(data.rank)[::-1] if perm is None else perm
+    return context.emit(relay.TransposeOp, data, axes=axes)
+
+
+@onnx_op("Squeeze", since=13)
+def squeeze(context: NodeContext, data: Value, axes: Value | None = None) -> Value:
+    return _squeezed(context, data, None if axes is None else context.ints(axes, "axes"))
+
+
+@onnx_op("Squeeze")
+def squeeze_by_attribute(
+    context: NodeContext, data: Value, *, axes: Sequence[int] | None = None
+) -> Value:
+    return _squeezed(context, data, axes)
+
+
+def _squeezed(context: NodeContext, data: Value, axes: Sequence[int] | None) -> Value:
+    if axes is None:
+        axes = [axis for axis, size in enumerate(data.shape) if size == 1]
+    return context.emit(relay.SqueezeOp, data, axis=axes)
+
+
+@onnx_op("Unsqueeze", since=13)
+def unsqueeze(context: NodeContext, data: Value, axes: Value) -> Value:
+    return context.emit(relay.ExpandDimsOp, data, axis=context.ints(axes, "axes"))
+
+
+@onnx_op("Unsqueeze")
+def unsqueeze_by_attribute(context: NodeContext, data: Value, *, axes: Sequence[int]) -> Value:
+    return context.emit(relay.ExpandDimsOp, data, axis=axes)
+
+
+@onnx_op("Expand")
+def expand(context: NodeContext, data: Value, shape: Value) -> Value:
+    target = np.broadcast_shapes(data.shape, context.ints(shape, "the shape"))
+    return context.emit(relay.BroadcastToOp, data, shape=target)
+
+
+@onnx_op("Concat")
+def concat(context: NodeContext, *data: Value, axis: int = 1) -> Value:
+    return context.emit(relay.ConcatenateOp, data, axis=axis)
+
+
+@onnx_op("Split", since=18)
+def split_in(
+    context: NodeContext,
+    data: Value,
+    split: Value | None = None,
+    *,
+    axis: int = 0,
+    num_outputs: int | None = None,
+) -> Sequence[Value]:
+    if split is not None:
+        return _split(context, data, context.ints(split, "split"), axis)
+    parts, size = num_outputs or len(context.output_names), data.shape[axis]
+    chunk = -(-size // parts)
+    sections = [max(0, min(chunk, size - index * chunk)) for index in range(parts)]
+    return _split(context, data, sections, axis)
+
+
+@onnx_op("Split", since=13)
+def split(
+    context: NodeContext, data: Value, split: Value | None = None, *, axis: int = 0
+) -> Sequence[Value]:
+    sections = None if split is None else context.ints(split, "split")
+    return _split(context, data, sections, axis)
+
+
+@onnx_op("Split")
+def split_by_attribute(
+    context: NodeContext,
+    data: Value,
+    split: Value | None = None,
+    *,
+    axis: int = 0,
+) -> Sequence[Value]:
+    return _split(context, data, None if split is None else context.ints(split, "split"), axis)
+
+
+@onnx_op("Split", since=2)
+def split_by_attributes(
+    context: NodeContext, data: Value, *, axis: int = 0, split: Sequence[int] | None = None
+) -> Sequence[Value]:
+    return _split(context, data, split, axis)
+
+
+def _split(
+    context: NodeContext, data: Value, sections: Sequence[int] | None, axis: int
+) -> Sequence[Value]:
+    if sections is None:
+        parts = len(context.output_names)
+        sections = [data.shape[axis] // parts] * parts
+    return context.emit_all(relay.SplitOp, data, sections=sections, axis=axis)
+
+
+@onnx_op("Slice", since=10)
+def slice_by_inputs(
+    context: NodeContext,
+    data: Value,
+    starts: Value,
+    ends: Value,
+    axes: Value | None = None,
+    steps: Value | None = None,
+) -> Value:
+    begin, end = context.ints(starts, "starts"), context.ints(ends, "ends")
+    along = range(len(begin)) if axes is None else context.ints(axes, "axes")
+    stride = [1] * len(begin) if steps is None else context.ints(steps, "steps")
+    return _sliced(context, data, begin, end, along, stride)
+
+
+@onnx_op("Slice")
+def slice_by_attributes(
+    context: NodeContext,
+    data: Value,
+    *,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None = None,
+) -> Value:
+    along = range(len(starts)) if axes is None else axes
+    return _sliced(context, data, starts, ends, along, [1] * len(starts))
+
+
+def _sliced(
+    context: NodeContext,
+    data: Value,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int],
+    steps: Sequence[int],
+) -> Value:
+    begin, end, strides = [0] * data.rank, list(data.shape), [1] * data.rank
+    if 0 in steps:
+        raise NodeRefused("a step of 0 is not a slice")
+    for start, stop, axis, step in zip(starts, ends, axes, steps, strict=True):
+        begin[axis], end[axis], strides[axis] = slice(start, stop, step).indices(data.shape[axis])
+        if step > 0:
+            end[axis] = max(begin[axis], end[axis])
+        else:
+            begin[axis] = max(begin[axis], end[axis])
+    return context.emit(relay.StridedSliceOp, data, begin=begin, end=end, strides=strides)
+
+
+@onnx_op("Pad", since=11)
+def pad(
+    context: NodeContext,
+    data: Value,
+    pads: Value,
+    constant_value: Value | None = None,
+    axes: Value | None = None,
+    *,
+    mode: str = "constant",
+) -> Value:
+    widths = context.ints(pads, "pads")
+    along = range(data.rank) if axes is None else context.ints(axes, "axes")
+    number = 0.0
+    if constant_value is not None and mode == "constant":
+        number = float(context.known(constant_value, "the padding value").reshape(-1)[0])
+    return _padded(context, data, widths, along, number, mode)
+
+
+@onnx_op("Pad", since=2)
+def pad_by_attributes(
+    context: NodeContext,
+    data: Value,
+    *,
+    pads: Sequence[int],
+    mode: str = "constant",
+    value: float = 0.0,
+) -> Value:
+    return _padded(context, data, pads, range(data.rank), value, mode)
+
+
+@onnx_op("Pad")
+def pad_by_paddings(
+    context: NodeContext,
+    data: Value,
+    *,
+    paddings: Sequence[int],
+    mode: str = "constant",
+    value: float = 0.0,
+) -> Value:
+    return _padded(context, data, paddings, range(data.rank), value, mode)
+
+
+def _padded(
+    context: NodeContext,
+    data: Value,
+    pads: Sequence[int],
+    axes: Sequence[int],
+    number: float,
+    mode: str,
+) -> Value:
+    if len(pads) != 2 * len(axes):
+        raise NodeRefused(f"pads must have {2 * len(axes)} entries, found {list(pads)}")
+    widths = [0] * (2 * data.rank)
+    for index, axis in enumerate(axes):
+        position = 2 * (axis % data.rank)
+        widths[position : position + 2] = [pads[index], pads[index + len(axes)]]
+    return context.emit(
+        relay.PadOp, data, pad_width=widths, pad_value=number, pad_mode=mode
+    )

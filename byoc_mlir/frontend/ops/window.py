@@ -1,0 +1,278 @@
+"""Convolutions and pools: padding resolved to numbers, one relay op per spatial rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform, window
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+_CONV = {1: window.Conv1DOp, 2: window.Conv2DOp, 3: window.Conv3DOp}
+_CONV_TRANSPOSE = {
+    1: window.Conv1DTransposeOp,
+    2: window.Conv2DTransposeOp,
+    3: window.Conv3DTransposeOp,
+}
+_MAX_POOL = {1: window.MaxPool1DOp, 2: window.MaxPool2DOp, 3: window.MaxPool3DOp}
+_AVG_POOL = {1: window.AvgPool1DOp, 2: window.AvgPool2DOp, 3: window.AvgPool3DOp}
+_GLOBAL_MAX = {
+    1: window.GlobalMaxPool1DOp,
+    2: window.GlobalMaxPool2DOp,
+    3: window.GlobalMaxPool3DOp,
+}
+_GLOBAL_AVG = {
+    1: window.GlobalAvgPool1DOp,
+    2: window.GlobalAvgPool2DOp,
+    3: window.GlobalAvgPool3DOp,
+}
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where a window of `kernel` elements goes: one entry per spatial dimension."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    @property
+    def padding(self) -> tuple[int, ...]:
+        """All begins, then all ends."""
+        return self.begins + self.ends
+
+
+def resolve_window(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    auto_pad: str,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+) -> Window:
+    """The window that ONNX's attributes mean for spatial dimensions of `sizes`.
+
+    Raises:
+        NodeRefused: `auto_pad` is unknown, or a list has the wrong length.
+    """
+    rank = len(sizes)
+    strides, dilations = tuple(strides or [1] * rank), tuple(dilations or [1] * rank)
+    pads = tuple(pads or [0] * (2 * rank))
+    for what, values, length in (
+        ("kernel_shape", kernel, rank),
+        ("strides", strides, rank),
+        ("dilations", dilations, rank),
+        ("pads", pads, 2 * rank),
+    ):
+        if len(values) != length:
+            raise NodeRefused(f"{what} must have {length} entries, found {list(values)}")
+    if any(value < 1 for value in (*strides, *dilations, *kernel)):
+        raise NodeRefused("kernel_shape, strides and dilations must be at least 1")
+    begins, ends = pads[:rank], pads[rank:]
+    if auto_pad == "VALID":
+        begins = ends = (0,) * rank
+    elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        needed = [
+            max(0, (-(-size // stride) - 1) * stride + (extent - 1) * dilation + 1 - size)
+            for size, stride, extent, dilation in zip(
+                sizes, strides, kernel, dilations, strict=True
+            )
+        ]
+        begins, ends = _halves(needed, more_at_end=auto_pad == "SAME_UPPER")
+    elif auto_pad != "NOTSET":
+        raise NodeRefused(
+            f"auto_pad is '{auto_pad}', accepted are NOTSET, SAME_UPPER, SAME_LOWER and VALID"
+        )
+    return Window(tuple(kernel), strides, dilations, begins, ends)
+
+
+def _halves(
+    totals: Sequence[int], *, more_at_end: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    small = tuple(total // 2 for total in totals)
+    large = tuple(total - total // 2 for total in totals)
+    return (small, large) if more_at_end else (large, small)
+
+
+def _by_rank(table: Mapping[int, type[RelayOp]], data: Value) -> type[RelayOp]:
+    spatial = data.rank - 2
+    if spatial not in table:
+        raise NodeRefused(f"{spatial} spatial dimensions are not supported, only 1 to 3")
+    return table[spatial]
+
+
+def _cropped(context: NodeContext, data: Value, place: Window) -> tuple[Value, Window]:
+    """Negative padding crops the data before the window moves over it."""
+    if min(place.padding) >= 0:
+        return data, place
+    widths = [0, 0, 0, 0]
+    for begin, end in zip(place.begins, place.ends, strict=True):
+        widths += [min(begin, 0), min(end, 0)]
+    data = context.emit(transform.PadOp, data, pad_width=widths)
+    begins, ends = (tuple(max(0, pad) for pad in side) for side in (place.begins, place.ends))
+    return data, Window(place.kernel, place.strides, place.dilation, begins, ends)
+
+
+@onnx_op("Conv")
+def conv(
+    context: NodeContext,
+    data: Value,
+    weight: Value,
+    bias: Value | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    op = _by_rank(_CONV, data)
+    kernel = kernel_shape or weight.shape[2:]
+    place = resolve_window(data.shape[2:], kernel, auto_pad, pads, strides, dilations)
+    data, place = _cropped(context, data, place)
+    result = context.emit(
+        op,
+        data,
+        weight,
+        strides=place.strides,
+        padding=place.padding,
+        dilation=place.dilation,
+        groups=group,
+    )
+    return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
+
+
+@onnx_op("ConvTranspose")
+def conv_transpose(
+    context: NodeContext,
+    data: Value,
+    weight: Value,
+    bias: Value | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    output_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    op = _by_rank(_CONV_TRANSPOSE, data)
+    sizes, kernel = data.shape[2:], kernel_shape or weight.shape[2:]
+    place = resolve_window(sizes, kernel, "NOTSET", pads, strides, dilations)
+    extra = tuple(output_padding or [0] * len(sizes))
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER") and output_shape is None:
+        output_shape = [
+            size * stride for size, stride in zip(sizes, place.strides, strict=True)
+        ]
+    if auto_pad == "VALID":
+        place = resolve_window(sizes, kernel, "VALID", None, strides, dilations)
+    elif output_shape is not None:
+        place, extra = _fitted(place, sizes, output_shape[-len(sizes) :], extra, auto_pad)
+    result = context.emit(
+        op,
+        data,
+        weight,
+        strides=place.strides,
+        padding=place.padding,
+        dilation=place.dilation,
+        output_padding=extra,
+        groups=group,
+    )
+    return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
+
+
+def _fitted(
+    place: Window,
+    sizes: Sequence[int],
+    output: Sequence[int],
+    extra: Sequence[int],
+    auto_pad: str,
+) -> tuple[Window, tuple[int, ...]]:
+    """The padding (and output padding) that gives the asked-for output shape."""
+    totals = [
+        stride * (size - 1) + more + (extent - 1) * dilation + 1 - wanted
+        for stride, size, more, extent, dilation, wanted in zip(
+            place.strides, sizes, extra, place.kernel, place.dilation, output, strict=True
+        )
+    ]
+    begins, ends = _halves(
+        [max(0, total) for total in totals], more_at_end=auto_pad == "SAME_UPPER"
+    )
+    grown = tuple(more + max(0, -total) for more, total in zip(extra, totals, strict=True))
+    return Window(place.kernel, place.strides, place.dilation, begins, ends), grown
+
+
+@onnx_op("MaxPool")
+def max_pool(
+    context: NodeContext,
+    data: Value,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    storage_order: int = 0,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    if context.wants(1):
+        raise NodeRefused("the output Indices is not supported")
+    op = _by_rank(_MAX_POOL, data)
+    place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    return context.emit(
+        op,
+        data,
+        pool_size=place.kernel,
+        strides=place.strides,
+        padding=place.padding,
+        dilation=place.dilation,
+        ceil_mode=bool(ceil_mode),
+    )
+
+
+@onnx_op("AveragePool")
+def average_pool(
+    context: NodeContext,
+    data: Value,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    op = _by_rank(_AVG_POOL, data)
+    place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    return context.emit(
+        op,
+        data,
+        pool_size=place.kernel,
+        strides=place.strides,
+        padding=place.padding,
+        dilation=place.dilation,
+        ceil_mode=bool(ceil_mode),
+        count_include_pad=bool(count_include_pad),
+    )
+
+
+@onnx_op("GlobalAveragePool")
+def global_average_pool(context: NodeContext, data: Value) -> Value:
+    if data.rank - 2 in _GLOBAL_AVG:
+        return context.emit(_GLOBAL_AVG[data.rank - 2], data)
+    return context.emit(reduce.MeanOp, data, axis=range(2, data.rank), keepdims=True)
+
+
+@onnx_op("GlobalMaxPool")
+def global_max_pool(context: NodeContext, data: Value) -> Value:
+    if data.rank - 2 in _GLOBAL_MAX:
+        return context.emit(_GLOBAL_MAX[data.rank - 2], data)
+    return context.emit(reduce.MaxOp, data, axis=range(2, data.rank), keepdims=True)
