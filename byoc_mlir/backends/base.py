@@ -48,7 +48,9 @@ class OpDetail:
     milliseconds: float | None = None
     """Measured at compile time, if it was."""
     note: str = ""
-    """A layout, an algorithm, a warning."""
+    """A layout, an algorithm, what is wrong with it."""
+    is_warning: bool = False
+    """Whether the user should be told of the note."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,9 @@ class Backend(ABC):
     """Target name, and the prefix of composite names: `dnnl` in `dnnl.conv2d_relu`."""
 
     api_version: ClassVar[int] = API_VERSION
+
+    used_by_default: ClassVar[bool] = False
+    """Whether models are compiled for it when no targets are named."""
 
     def unavailable(self) -> str | None:
         """Why this backend cannot be used on this machine and what to install, or `None`."""

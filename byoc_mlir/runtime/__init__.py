@@ -1,0 +1,7 @@
+"""Running compiled models; nothing here needs the compiler."""
+
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.report import Report, ReportRow
+
+__all__ = ["Executable", "Program", "Report", "ReportRow"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -15,24 +14,13 @@ from byoc_mlir.errors import ExecutionError, InvalidInputError
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.tensors import TensorInfo
 
 Shape: TypeAlias = tuple[int, ...]
 Inputs: TypeAlias = Mapping[str, Any] | Sequence[Any]
 
 CACHED_SHAPES = 16
 """How many sets of input shapes of a model with symbolic dimensions stay compiled."""
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """An input or output as the model declares it; a symbolic dimension is its name."""
-
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int | str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 class Executable:
@@ -59,7 +47,7 @@ class Executable:
         self._closed = False
         self._static: Instance | None = None
         self._names = {info.name: index for index, info in enumerate(self.inputs)}
-        if not any(isinstance(size, str) for info in self.inputs for size in info.shape):
+        if all(info.is_static for info in self.inputs):
             shapes = tuple(tuple(map(int, info.shape)) for info in self.inputs)
             self._static = self._instance(shapes)
 

@@ -1,0 +1,150 @@
+"""`compile`: the stages in order."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends import CodegenContext, get_backends
+from byoc_mlir.compiler.link import external_functions, external_globals, join_modules
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.placement import build_report, check_fallback
+from byoc_mlir.compiler.progress import Stages
+from byoc_mlir.compiler.regions import declare_regions, generate_regions
+from byoc_mlir.compiler.source import ModelSource, Shapes, Source, read_source
+from byoc_mlir.dialects import make_context
+from byoc_mlir.frontend.model import ImportedModel
+from byoc_mlir.lowering.add_entry_points import CONTEXT_SLOTS, STATE_SLOTS
+from byoc_mlir.lowering.host_pipeline import host_constants, lower_host
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
+from byoc_mlir.runtime import Executable, Program
+from byoc_mlir.runtime.libraries import find_openmp
+from byoc_mlir.runtime.program import TensorSpec
+from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
+from byoc_mlir.transforms.fold_constants import FoldConstants
+from byoc_mlir.transforms.partition_for import PartitionFor
+from byoc_mlir.transforms.simplify import Simplify
+
+CANONICALISATION: tuple[ModulePass, ...] = (
+    FoldConstants(),
+    Simplify(),
+    FoldBatchNorm(),
+    FoldConstants(),
+    Simplify(),
+)
+
+
+def compile(
+    model: ModelSource,
+    targets: Sequence[str] | None = None,
+    threads: int | None = None,
+    precision: str = "f32",
+    fallback: str = "warn",
+    *,
+    backend_options: Mapping[str, Mapping[str, str]] | None = None,
+) -> Executable:
+    """Compiles a model for this machine.
+
+    Args:
+        model: path of an `.onnx` or `.mlir` file, bytes, `onnx.ModelProto`, or an xDSL module.
+        targets: backends in order of preference; `()` compiles everything for the host. Left out:
+            every built-in backend that runs on this machine.
+        threads: OpenMP threads per run; left out: the cores this process may use.
+        precision: `"f32"`: full single precision, nothing is rounded to less.
+        fallback: `"warn"` warns when a convolution or matrix product stays on the host, `"allow"`
+            does not, `"forbid"` raises when any node does.
+        backend_options: options for each backend by name, `{"dnnl": {"winograd": "off"}}`.
+
+    Returns:
+        The executable. A model with symbolic dimensions is compiled for each set of input shapes
+        when it first comes.
+
+    Raises:
+        InvalidModelError: the model is not valid, or unsafe to load.
+        UnsupportedModelError: it has nodes that cannot be compiled; the error lists all.
+        FallbackForbiddenError: `fallback="forbid"` and some nodes stayed on the host.
+        BackendError: a target is unknown or cannot run here.
+        CompilationError: a later stage failed.
+    """
+    options = CompileOptions.of(targets, threads, precision, fallback, backend_options)
+    source = read_source(model)
+    return Executable(
+        source.inputs, source.outputs, lambda shapes: build_program(source, shapes, options)
+    )
+
+
+def build_program(source: Source, shapes: Shapes, options: CompileOptions) -> Program:
+    """Compiles a model for one set of input shapes; raises what `compile` raises."""
+    stages = Stages()
+    with stages.shown():
+        with stages.stage("import"):
+            imported = source.bind(shapes)
+        context = make_context()
+        with stages.stage("canonicalise"):
+            run_passes(context, imported.module, CANONICALISATION)
+        return _compile_module(context, imported, options, stages)
+
+
+def run_passes(context: Context, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
+    """Applies passes in order, verifying the module after each."""
+    for module_pass in passes:
+        module_pass.apply(context, module)
+        module.verify()
+
+
+def _compile_module(
+    context: Context, imported: ImportedModel, options: CompileOptions, stages: Stages
+) -> Program:
+    module = imported.module
+    backends = get_backends(options.targets)
+    with stages.stage("partition"):
+        run_passes(context, module, (PartitionFor(targets=options.targets),))
+    with stages.stage("generate"):
+        regions = generate_regions(context, module, backends, options)
+    report = build_report(imported, regions.codes, regions.warnings)
+    check_fallback(report, options.fallback, options.targets)
+    constants = host_constants(module)
+    openmp = find_openmp()
+    threads = options.threads if openmp is not None else 0
+    with stages.stage("lower"):
+        declare_regions(module, regions.codes)
+        lower_host(context, module, threads=threads, outputs=len(imported.outputs))
+        join_modules(module, [code.native.module for code in regions.codes])
+    with stages.stage("optimise"):
+        object_code = emit_object(module)
+    weights = {weight_symbol(weight.digest): weight for weight in constants}
+    for code in regions.codes:
+        weights |= {weight_symbol(weight.digest): weight for weight in code.native.constants}
+    bound = {symbol for code in regions.codes for symbol in code.bound_symbols}
+    return Program(
+        object_code=object_code,
+        inputs=_specs(imported.inputs),
+        outputs=_specs(imported.outputs),
+        weights={name: stored_array(weights[name]) for name in external_globals(module)},
+        externals=tuple(name for name in external_functions(module) if name not in bound),
+        libraries=_libraries(regions.codes, openmp),
+        library_symbols=tuple(item for code in regions.codes for item in code.library_symbols),
+        python_regions=tuple(item for code in regions.codes for item in code.python_regions),
+        regions=tuple(code.symbol for code in regions.codes),
+        state_slots=int_attribute(module, STATE_SLOTS),
+        context_slots=int_attribute(module, CONTEXT_SLOTS),
+        arena_bytes=int_attribute(main_function(module), ARENA_BYTES),
+        threads=options.threads,
+        report=replace(report, compile_seconds=tuple(stages.seconds.items())),
+    )
+
+
+def _specs(tensors: Sequence[TensorInfo]) -> tuple[TensorSpec, ...]:
+    return tuple(
+        TensorSpec(info.name, info.dtype, tuple(map(int, info.shape))) for info in tensors
+    )
+
+
+def _libraries(codes: Sequence[RegionCode], openmp: Path | None) -> tuple[Path, ...]:
+    paths = [path for code in codes for path in code.native.libraries]
+    return tuple(dict.fromkeys([*paths, *([openmp] if openmp else [])]))

@@ -1,0 +1,56 @@
+"""Stages of a compilation: timed, and shown in a terminal when they take long."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.status import Status
+
+SHOW_AFTER_SECONDS = 1.0
+
+
+class Stages:
+    """Runs named stages one after the other and keeps their times."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._current = ""
+        self._status: Status | None = None
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Times what is done inside under `name`."""
+        start = time.perf_counter()
+        self._current = name
+        if self._status is not None:
+            self._status.update(f"{name} …")
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Shows the stage that is under way on a terminal's standard error, after a second."""
+        if not sys.stderr.isatty():
+            yield
+            return
+        timer = threading.Timer(SHOW_AFTER_SECONDS, self._show)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if self._status is not None:
+                self._status.stop()
+                self._status = None
+
+    def _show(self) -> None:
+        self._status = Console(stderr=True).status(f"{self._current} …")
+        self._status.start()

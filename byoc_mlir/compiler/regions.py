@@ -1,0 +1,79 @@
+"""Code for the outlined regions; what a backend cannot compile goes back to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.backends import Backend, CodegenContext
+from byoc_mlir.backends.generate import RegionCode, generate
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.errors import FallbackForbiddenError
+from byoc_mlir.lowering.region_calls import COMPILER, RegionCall, region_functions
+from byoc_mlir.transforms.inline_partitions import inline_partition
+
+
+@dataclass(frozen=True)
+class Regions:
+    """The code of every region, in the module's order, and what went wrong on the way."""
+
+    codes: tuple[RegionCode, ...]
+    warnings: tuple[str, ...]
+
+
+def generate_regions(
+    context: Context, module: ModuleOp, backends: Sequence[Backend], options: CompileOptions
+) -> Regions:
+    """Asks the backends for their regions' code. A region that fails is inlined into its callers.
+
+    Raises:
+        FallbackForbiddenError: one failed, and `fallback` is `"forbid"`.
+    """
+    by_name = {backend.name: backend for backend in backends}
+    codes: list[RegionCode] = []
+    problems: list[str] = []
+    for region in region_functions(module):
+        name = _compiler(region)
+        chosen = CodegenContext(options.threads, options.backend_options.get(name, {}))
+        try:
+            codes.append(generate(by_name[name], region, chosen))
+        except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+            symbol = region.sym_name.data
+            problem = f"compile_failed: {name} could not compile @{symbol}: {error}"
+            if options.fallback == "forbid":
+                raise FallbackForbiddenError(problem) from error
+            problems.append(problem)
+            inline_partition(module, region, reason=problem)
+            module.verify()
+    return Regions(tuple(codes), tuple(problems))
+
+
+def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:
+    """Replaces the regions' bodies, now compiled, by declarations that say how to call them."""
+    by_symbol = {code.symbol: code for code in codes}
+    for region in region_functions(module):
+        code = by_symbol[region.sym_name.data]
+        type_ = region.function_type
+        declaration = FuncOp.external(code.symbol, type_.inputs.data, type_.outputs.data)
+        declaration.attributes[COMPILER] = region.attributes[COMPILER]
+        native = code.native
+        RegionCall(
+            code.symbol,
+            native.state_slots,
+            native.context_slots,
+            native.workspace_bytes,
+            code.hooks,
+        ).attach(declaration)
+        module.body.block.insert_op_before(declaration, region)
+        region.detach()
+        region.erase()
+
+
+def _compiler(region: FuncOp) -> str:
+    compiler = region.attributes[COMPILER]
+    assert isinstance(compiler, StringAttr)
+    return compiler.data

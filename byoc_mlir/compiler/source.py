@@ -1,0 +1,101 @@
+"""What `compile` accepts as a model, brought to relay IR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from onnx import ModelProto
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.importer import import_model, inspect_model
+from byoc_mlir.frontend.load import load_model
+from byoc_mlir.frontend.mlir_file import read_mlir
+from byoc_mlir.frontend.model import ImportedModel, OnnxNode
+from byoc_mlir.tensors import TensorInfo
+
+ModelSource: TypeAlias = "str | Path | bytes | ModelProto | ModuleOp"
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model before its shapes are bound."""
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    model: ModelProto | ModuleOp
+
+    def bind(self, shapes: Shapes) -> ImportedModel:
+        """The model as relay IR, for these input shapes; the caller may change the module."""
+        if isinstance(self.model, ModuleOp):
+            nodes: tuple[OnnxNode, ...] = ()
+            return ImportedModel(self.model.clone(), self.inputs, self.outputs, nodes)
+        return import_model(self.model, shapes=shapes)
+
+
+def read_source(model: ModelSource) -> Source:
+    """Reads a model from any form in which `compile` takes it.
+
+    Raises:
+        InvalidModelError: it is not a model, or an invalid one.
+        UnsupportedModelError: it is valid, but has nodes that cannot be compiled.
+    """
+    if isinstance(model, str | Path) and Path(model).suffix == ".mlir":
+        model = read_mlir(model)
+    if isinstance(model, ModuleOp):
+        return _from_module(model)
+    loaded = load_model(model)
+    inputs, outputs = inspect_model(loaded)
+    return Source(inputs, outputs, loaded)
+
+
+def _from_module(module: ModuleOp) -> Source:
+    try:
+        module.verify()
+    except VerifyException as error:
+        raise InvalidModelError(f"the module does not verify: {error}") from error
+    main = _main(module)
+    names = _names(main.arg_attrs, "arg", len(main.function_type.inputs))
+    results = _names(main.res_attrs, "result", len(main.function_type.outputs))
+    return Source(
+        tuple(map(_tensor_info, names, main.function_type.inputs)),
+        tuple(map(_tensor_info, results, main.function_type.outputs)),
+        module,
+    )
+
+
+def _main(module: ModuleOp) -> FuncOp:
+    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    for function in functions:
+        if function.sym_name.data == "main":
+            return function
+    found = ", ".join(f"@{function.sym_name.data}" for function in functions) or "none"
+    raise InvalidModelError(f"the module has no function @main; it has {found}")
+
+
+def _names(attributes: Attribute | None, prefix: str, count: int) -> list[str]:
+    names = [f"{prefix}{index}" for index in range(count)]
+    if isinstance(attributes, ArrayAttr):
+        for index, dictionary in enumerate(attributes):
+            name = dictionary.data.get("byoc.name") if isinstance(dictionary, DictionaryAttr) else 0
+            if isinstance(name, StringAttr):
+                names[index] = name.data
+    return names
+
+
+def _tensor_info(name: str, type_: Attribute) -> TensorInfo:
+    from xdsl.dialects.builtin import TensorType
+
+    if not isinstance(type_, TensorType) or not type_.has_static_shape():
+        raise InvalidModelError(
+            f"@main: '{name}' has type {type_}; inputs and outputs must be tensors of static shape"
+        )
+    return TensorInfo(name, numpy_dtype(type_.element_type), type_.get_shape())
