@@ -1,0 +1,284 @@
+"""A small builder of ONNX graphs with seeded random weights.
+
+Weights are scaled (He et al., 2015) so that activations keep a second moment near one at every
+depth: an output that is saturated or constant would hide mistakes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+RELU_GAIN = math.sqrt(2.0)
+"""Gain of a layer whose input went through a ReLU, which halves the second moment."""
+
+Array = npt.NDArray[Any]
+
+
+class GraphBuilder:
+    """Builds one model node by node; values are their ONNX names.
+
+    The builder knows the channel count of the values that layers read (axis 1 of images, the last
+    axis elsewhere), so that a layer only says what it produces.
+    """
+
+    def __init__(self, name: str, *, seed: int, opset: int = 17):
+        self.name = name
+        self.opset = opset
+        self.rng = np.random.default_rng(seed)
+        self.channels: dict[str, int] = {}
+        self._scope: list[str] = []
+        self._names: dict[str, int] = {}
+        self._nodes: list[NodeProto] = []
+        self._initializers: list[TensorProto] = []
+        self._inputs: list[ValueInfoProto] = []
+        self._outputs: list[ValueInfoProto] = []
+
+    # graph
+
+    def input(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: int = TensorProto.FLOAT,
+        channel_axis: int = 1,
+    ) -> str:
+        """A graph input of static `shape`."""
+        self._inputs.append(helper.make_tensor_value_info(name, dtype, shape))
+        if len(shape) > channel_axis:
+            self.channels[name] = shape[channel_axis]
+        return name
+
+    def output(
+        self, value: str, name: str, shape: Sequence[int | None], dtype: int = TensorProto.FLOAT
+    ) -> None:
+        """Makes `value` the graph output `name`; `None` is a dimension known only when run."""
+        self._nodes.append(helper.make_node("Identity", [value], [name], name=f"/{name}"))
+        self._outputs.append(helper.make_tensor_value_info(name, dtype, shape))
+
+    def build(self) -> ModelProto:
+        """The finished model."""
+        graph = helper.make_graph(
+            self._nodes, self.name, self._inputs, self._outputs, self._initializers
+        )
+        opset = helper.make_opsetid("", self.opset)
+        return helper.make_model(
+            graph, opset_imports=[opset], ir_version=8, producer_name="byoc_mlir.testing"
+        )
+
+    @contextmanager
+    def scope(self, name: str) -> Generator[None]:
+        """Prefixes the names of the nodes built inside, `/layer1.0/Conv`."""
+        self._scope.append(name)
+        try:
+            yield
+        finally:
+            self._scope.pop()
+
+    def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        """One node with one output; its channels are taken to be those of the first input."""
+        (output,) = self.ops(op_type, *inputs, outputs=1, **attributes)
+        return output
+
+    def ops(self, op_type: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
+        """One node with several outputs."""
+        name = self._unique("/" + "/".join([*self._scope, op_type]))
+        values = [f"{name}_output_{index}" for index in range(outputs)]
+        self._nodes.append(helper.make_node(op_type, inputs, values, name=name, **attributes))
+        if inputs and inputs[0] in self.channels:
+            self.channels |= dict.fromkeys(values, self.channels[inputs[0]])
+        return values
+
+    # constants
+
+    def constant(self, value: npt.ArrayLike, name: str = "constant") -> str:
+        """An initializer."""
+        unique = self._unique(".".join([*self._scope, name]))
+        self._initializers.append(numpy_helper.from_array(np.asarray(value), unique))
+        return unique
+
+    def ints(self, *values: int) -> str:
+        """A 1-D int64 initializer: a shape, axes, split sizes."""
+        return self.constant(np.array(values, np.int64))
+
+    def scalar(self, value: float) -> str:
+        """A rank-0 float initializer."""
+        return self.constant(np.array(value, np.float32))
+
+    def normal(self, shape: Sequence[int], deviation: float, name: str = "weight") -> str:
+        """A float initializer drawn from a normal distribution of mean zero."""
+        drawn = self.rng.standard_normal(tuple(shape), dtype=np.float32)
+        return self.constant(drawn * np.float32(deviation), name)
+
+    def uniform(self, shape: Sequence[int], low: float, high: float, name: str) -> str:
+        """A float initializer drawn from a uniform distribution."""
+        drawn = self.rng.random(tuple(shape), dtype=np.float32)
+        return self.constant(drawn * np.float32(high - low) + np.float32(low), name)
+
+    # layers on [N, C, H, W]
+
+    def conv(
+        self,
+        x: str,
+        channels: int,
+        kernel: int | tuple[int, int],
+        *,
+        stride: int = 1,
+        padding: int | tuple[int, int] | None = None,
+        groups: int = 1,
+        bias: bool = True,
+        gain: float = RELU_GAIN,
+    ) -> str:
+        """`[N, C, H, W]` to `[N, channels, H', W']`; padding defaults to half of the kernel."""
+        height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
+        if padding is None:
+            padding = (height // 2, width // 2)
+        top, left = (padding, padding) if isinstance(padding, int) else padding
+        fan_in = self.channels[x] // groups * height * width
+        shape = (channels, self.channels[x] // groups, height, width)
+        weights = [self.normal(shape, gain / math.sqrt(fan_in), "weight")]
+        if bias:
+            weights.append(self.normal((channels,), 0.1, "bias"))
+        y = self.op(
+            "Conv",
+            x,
+            *weights,
+            kernel_shape=[height, width],
+            strides=[stride, stride],
+            pads=[top, left, top, left],
+            dilations=[1, 1],
+            group=groups,
+        )
+        self.channels[y] = channels
+        return y
+
+    def conv_transpose(self, x: str, channels: int, kernel: int, stride: int) -> str:
+        """`[N, C, H, W]` to `[N, channels, H*stride, W*stride]` for `kernel == stride`."""
+        fan_in = self.channels[x] * kernel * kernel / stride**2
+        weight = self.normal(
+            (self.channels[x], channels, kernel, kernel), RELU_GAIN / math.sqrt(fan_in)
+        )
+        bias = self.normal((channels,), 0.1, "bias")
+        y = self.op(
+            "ConvTranspose",
+            x,
+            weight,
+            bias,
+            kernel_shape=[kernel, kernel],
+            strides=[stride, stride],
+            pads=[0, 0, 0, 0],
+            dilations=[1, 1],
+            group=1,
+        )
+        self.channels[y] = channels
+        return y
+
+    def batch_norm(self, x: str, *, gain: float = 1.0) -> str:
+        """Inference batch norm; a small `gain` keeps a residual branch from dominating."""
+        shape = (self.channels[x],)
+        return self.op(
+            "BatchNormalization",
+            x,
+            self.uniform(shape, 0.7 * gain, 1.2 * gain, "scale"),
+            self.normal(shape, 0.2 * gain, "bias"),
+            self.normal(shape, 0.2, "running_mean"),
+            self.uniform(shape, 0.8, 1.3, "running_var"),
+            epsilon=1e-5,
+            momentum=0.9,
+        )
+
+    def relu(self, x: str) -> str:
+        """`max(x, 0)`."""
+        return self.op("Relu", x)
+
+    def relu6(self, x: str) -> str:
+        """`Clip` to [0, 6], with its bounds as inputs."""
+        return self.op("Clip", x, self.scalar(0.0), self.scalar(6.0))
+
+    def swish(self, x: str) -> str:
+        """`x * sigmoid(x)` in two nodes."""
+        return self.op("Mul", x, self.op("Sigmoid", x))
+
+    def add(self, a: str, b: str) -> str:
+        """`a + b`."""
+        return self.op("Add", a, b)
+
+    def max_pool(
+        self, x: str, kernel: int, stride: int, *, padding: int = 0, ceil: bool = False
+    ) -> str:
+        """Max pooling with a square window."""
+        return self.op(
+            "MaxPool",
+            x,
+            kernel_shape=[kernel, kernel],
+            strides=[stride, stride],
+            pads=[padding] * 4,
+            ceil_mode=int(ceil),
+        )
+
+    def average_pool(
+        self, x: str, kernel: int, stride: int, *, padding: int = 0, count_padding: bool = True
+    ) -> str:
+        """Average pooling with a square window."""
+        return self.op(
+            "AveragePool",
+            x,
+            kernel_shape=[kernel, kernel],
+            strides=[stride, stride],
+            pads=[padding] * 4,
+            count_include_pad=int(count_padding),
+        )
+
+    def concat(self, *values: str) -> str:
+        """Concatenation along the channels of images."""
+        y = self.op("Concat", *values, axis=1)
+        self.channels[y] = sum(self.channels[value] for value in values)
+        return y
+
+    def classifier(self, x: str, classes: int, gain: float = 2.0) -> str:
+        """Global average pool, flatten, dense: `[N, C, H, W]` to `[N, classes]`."""
+        pooled = self.op("GlobalAveragePool", x)
+        return self.gemm(self.op("Flatten", pooled, axis=1), classes, gain=gain)
+
+    # layers on [..., C]
+
+    def gemm(self, x: str, features: int, *, gain: float = RELU_GAIN) -> str:
+        """`Gemm` with a transposed weight: `[N, C]` to `[N, features]`."""
+        width = self.channels[x]
+        weight = self.normal((features, width), gain / math.sqrt(width))
+        bias = self.normal((features,), 0.1, "bias")
+        y = self.op("Gemm", x, weight, bias, alpha=1.0, beta=1.0, transB=1)
+        self.channels[y] = features
+        return y
+
+    def linear(self, x: str, features: int, *, gain: float = 1.0, bias: bool = True) -> str:
+        """`MatMul` and `Add`: `[..., C]` to `[..., features]`."""
+        width = self.channels[x]
+        y = self.op("MatMul", x, self.normal((width, features), gain / math.sqrt(width)))
+        self.channels[y] = features
+        if not bias:
+            return y
+        y = self.op("Add", self.normal((features,), 0.1, "bias"), y)
+        self.channels[y] = features
+        return y
+
+    def reshape(self, x: str, *shape: int) -> str:
+        """`Reshape` to a constant shape; the last dimension becomes the channels."""
+        y = self.op("Reshape", x, self.ints(*shape))
+        self.channels[y] = shape[-1]
+        return y
+
+    def transpose(self, x: str, *permutation: int) -> str:
+        """`Transpose`; set `channels` afterwards where a layer reads the result."""
+        return self.op("Transpose", x, perm=permutation)
+
+    def _unique(self, name: str) -> str:
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return f"{name}_{count}" if count else name

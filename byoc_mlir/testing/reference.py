@@ -1,0 +1,105 @@
+"""ONNX Runtime as the independent oracle, inputs to feed it, and the comparison of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper
+
+Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
+
+
+def run_onnxruntime(
+    model: ModelProto | bytes, inputs: Arrays, *, threads: int = 1
+) -> dict[str, npt.NDArray[Any]]:
+    """The outputs of `model` by name, computed by ONNX Runtime on the CPU."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    content = model if isinstance(model, bytes) else model.SerializeToString()
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    values = cast("list[npt.NDArray[Any]]", session.run(names, dict(inputs)))
+    return dict(zip(names, values, strict=True))
+
+
+def random_inputs(
+    model: ModelProto, seed: int = 0, dims: Mapping[str, int] | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """Seeded random inputs for `model`; initializers get none.
+
+    Floats are standard normal. Integers are 0 or 1, or any row when a `Gather` reads a table with
+    them. `dims` gives the sizes of symbolic dimensions, 1 where it is silent.
+    """
+    rng = np.random.default_rng(seed)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    limits = _table_rows(model)
+    return {
+        value.name: _random_input(rng, value, limits.get(value.name, 2), dims or {})
+        for value in model.graph.input
+        if value.name not in constants
+    }
+
+
+def _random_input(
+    rng: np.random.Generator, value: ValueInfoProto, limit: int, dims: Mapping[str, int]
+) -> npt.NDArray[Any]:
+    tensor = value.type.tensor_type
+    shape = tuple(
+        dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param, 1)
+        for dim in tensor.shape.dim
+    )
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    if tensor.elem_type == TensorProto.BOOL:
+        return rng.random(shape) < 0.5
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(0, limit, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def _table_rows(model: ModelProto) -> dict[str, int]:
+    """Rows of the constant table that each value selects from by `Gather` on axis 0."""
+    sizes = {tensor.name: tensor.dims for tensor in model.graph.initializer}
+    return {
+        node.input[1]: sizes[node.input[0]][0]
+        for node in model.graph.node
+        if node.op_type == "Gather" and node.input[0] in sizes
+    }
+
+
+def largest_relative_error(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> float:
+    """Largest absolute difference over the largest absolute value of `want`.
+
+    Infinite where the shapes differ or one side has a NaN or an infinity that the other lacks.
+    """
+    if got.shape != want.shape:
+        return float("inf")
+    if want.size == 0:
+        return 0.0
+    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+    finite = np.isfinite(want)
+    if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
+        return float("inf")
+    difference = np.abs(got[finite] - want[finite]).max(initial=0.0)
+    if not np.isfinite(difference):
+        return float("inf")
+    return float(difference / max(np.abs(want[finite]).max(initial=0.0), 1e-30))
+
+
+def assert_agrees(got: Arrays, want: Arrays, tolerance: float = 1e-4) -> None:
+    """Same names, dtypes and shapes; errors of each output at most `tolerance` of its largest
+    value. Integers and booleans must be equal."""
+    assert set(got) == set(want), f"outputs {sorted(got)}, expected {sorted(want)}"
+    for name, expected in want.items():
+        found = got[name]
+        assert found.dtype == expected.dtype, f"{name}: {found.dtype}, expected {expected.dtype}"
+        assert found.shape == expected.shape, f"{name}: {found.shape}, expected {expected.shape}"
+        if not np.issubdtype(expected.dtype, np.floating):
+            assert np.array_equal(found, expected), f"{name}: values differ"
+            continue
+        error = largest_relative_error(found, expected)
+        assert error <= tolerance, f"{name}: error {error:.2e} of the largest value"
