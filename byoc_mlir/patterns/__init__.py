@@ -1,0 +1,44 @@
+"""The pattern language, with the names of TVM's, and its matcher. See `docs/patterns.md`."""
+
+from byoc_mlir.patterns.composite import Check, CompositePattern, Match
+from byoc_mlir.patterns.explain import explain_match
+from byoc_mlir.patterns.language import (
+    Pattern,
+    dominates,
+    has_attr,
+    has_dtype,
+    has_shape,
+    has_type,
+    is_constant,
+    is_expr,
+    is_op,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    wildcard,
+)
+from byoc_mlir.patterns.matcher import all_matches, match_pattern
+from byoc_mlir.patterns.scope import Scope
+
+__all__ = [
+    "Check",
+    "CompositePattern",
+    "Match",
+    "Pattern",
+    "Scope",
+    "all_matches",
+    "dominates",
+    "explain_match",
+    "has_attr",
+    "has_dtype",
+    "has_shape",
+    "has_type",
+    "is_constant",
+    "is_expr",
+    "is_op",
+    "is_tuple",
+    "is_tuple_get_item",
+    "is_var",
+    "match_pattern",
+    "wildcard",
+]

@@ -1,0 +1,394 @@
+"""The pattern language: what the graph above a value must look like.
+
+A pattern matches a *value*: the result of an op, a function argument, a constant. Patterns are
+immutable, compared by identity, and may be shared: one pattern object stands for one value
+wherever it occurs. The semantics are in `docs/patterns.md`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.patterns.subjects import (
+    ConstantValue,
+    Subject,
+    as_constant,
+    attribute_mismatch,
+    describe,
+    dtype_mismatch,
+    same_expression,
+    shape_mismatch,
+    type_mismatch,
+)
+
+
+class Pattern(ABC):
+    """Base of all patterns. `a | b` tries `a` first; `+ - * /` build calls of the Relay ops."""
+
+    @property
+    def children(self) -> tuple[Pattern, ...]:
+        """The patterns that this one is made of, in the order in which they are matched."""
+        return ()
+
+    @property
+    def heads(self) -> frozenset[str] | None:
+        """The Relay names that the root op of a match can have; `None`: any; empty: no op."""
+        return frozenset()
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """A short rendering for messages."""
+
+    def __or__(self, other: Pattern) -> Pattern:
+        return AltPattern(self, other)
+
+    def __add__(self, other: Pattern) -> Pattern:
+        return is_op("add")(self, other)
+
+    def __sub__(self, other: Pattern) -> Pattern:
+        return is_op("subtract")(self, other)
+
+    def __mul__(self, other: Pattern) -> Pattern:
+        return is_op("multiply")(self, other)
+
+    def __truediv__(self, other: Pattern) -> Pattern:
+        return is_op("divide")(self, other)
+
+    def named(self, name: str) -> Pattern:
+        """The same pattern; a check reads the value that it matched as `match[name]`."""
+        return NamedPattern(self, name)
+
+    def optional(self, wrap: Callable[[Pattern], Pattern]) -> Pattern:
+        """`wrap(self)`, or `self` alone where that does not match: the longer form wins."""
+        return AltPattern(wrap(self), self)
+
+    def has_attr(self, attributes: Mapping[str, Any]) -> Pattern:
+        """Only ops whose properties have these values; a property the op lacks does not match.
+
+        Values are attributes or Python values: `{"strides": [2, 2], "groups": 1}`.
+        """
+        wanted = dict(attributes)
+        return ConstrainedPattern(self, lambda subject: attribute_mismatch(subject, wanted))
+
+    def has_dtype(self, dtype: str) -> Pattern:
+        """Only tensors of that element type, by its numpy or MLIR name: `float32` or `f32`."""
+        return ConstrainedPattern(self, lambda subject: dtype_mismatch(subject, dtype))
+
+    def has_shape(self, shape: Sequence[int | None]) -> Pattern:
+        """Only tensors of that shape; `None` accepts any size of a dimension."""
+        wanted = tuple(shape)
+        return ConstrainedPattern(self, lambda subject: shape_mismatch(subject, wanted))
+
+    def has_type(self, type_: Attribute) -> Pattern:
+        """Only values of exactly that type."""
+        return ConstrainedPattern(self, lambda subject: type_mismatch(subject, type_))
+
+    def dominates(self, parent: Pattern, path: Pattern | None = None) -> Pattern:
+        """This pattern as the end of the graph that `dominates(parent, path, self)` describes."""
+        return DominatorPattern(parent, path or wildcard(), self)
+
+
+class LeafPattern(Pattern, ABC):
+    """A pattern without parts: it stands for a value that comes from outside of the match."""
+
+    @abstractmethod
+    def refuse(self, value: SSAValue) -> str | None:
+        """What was expected and found, or `None` when the value fits."""
+
+
+class WildcardPattern(LeafPattern):
+    """Any value. Called, it is a call of any op: `wildcard()(conv)` is whatever consumes `conv`."""
+
+    def __call__(self, *args: Pattern | None) -> CallPattern:
+        """A call of any op whose first operands match `args`; its other operands are inputs."""
+        return CallPattern(None, args)
+
+    def __str__(self) -> str:
+        return "*"
+
+    def refuse(self, value: SSAValue) -> str | None:
+        return None
+
+
+class ConstantPattern(LeafPattern):
+    """A constant; it is embedded in the composite."""
+
+    def __str__(self) -> str:
+        return "a constant"
+
+    def refuse(self, value: SSAValue) -> str | None:
+        return None if as_constant(value) else f"expected a constant, found {describe(value)}"
+
+
+class VarPattern(LeafPattern):
+    """An argument of the function or of the region."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"argument %{self.name}" if self.name else "an argument"
+
+    def refuse(self, value: SSAValue) -> str | None:
+        if not isinstance(value, BlockArgument) or self.name not in ("", value.name_hint):
+            return f"expected {self}, found {describe(value)}"
+        return None
+
+
+class ExprPattern(LeafPattern):
+    """One given expression; a constant with given content is embedded."""
+
+    def __init__(self, expression: SSAValue | ConstantValue):
+        self.expression = expression
+
+    def __str__(self) -> str:
+        if isinstance(self.expression, SSAValue):
+            return f"the expression {describe(self.expression)}"
+        return f"the constant {self.expression}"
+
+    def refuse(self, value: SSAValue) -> str | None:
+        if same_expression(self.expression, value):
+            return None
+        return f"expected {self}, found {describe(value)}"
+
+
+class NamedPattern(Pattern):
+    """A pattern with a name for checks."""
+
+    def __init__(self, inner: Pattern, name: str):
+        self.inner = inner
+        self.name = name
+
+    @property
+    def children(self) -> tuple[Pattern, ...]:
+        return (self.inner,)
+
+    @property
+    def heads(self) -> frozenset[str] | None:
+        return self.inner.heads
+
+    def __str__(self) -> str:
+        return str(self.inner)
+
+
+class ConstrainedPattern(Pattern):
+    """A pattern and a condition on what it matched."""
+
+    def __init__(self, inner: Pattern, refuse: Callable[[Subject], str | None]):
+        self.inner = inner
+        self.refuse = refuse
+
+    @property
+    def children(self) -> tuple[Pattern, ...]:
+        return (self.inner,)
+
+    @property
+    def heads(self) -> frozenset[str] | None:
+        return self.inner.heads
+
+    def __str__(self) -> str:
+        return str(self.inner)
+
+
+class AltPattern(Pattern):
+    """`first`, or else `second`."""
+
+    def __init__(self, first: Pattern, second: Pattern):
+        self.first = first
+        self.second = second
+
+    @property
+    def children(self) -> tuple[Pattern, ...]:
+        return (self.first, self.second)
+
+    @property
+    def heads(self) -> frozenset[str] | None:
+        first, second = self.first.heads, self.second.heads
+        return None if first is None or second is None else first | second
+
+    def __str__(self) -> str:
+        return f"({self.first} or {self.second})"
+
+
+class CallPattern(Pattern):
+    """An op of one of `names` (any op if `None`), with operands that match `args`.
+
+    `args` is `None` when the operands are free. With any op, `args` are its first operands.
+    """
+
+    def __init__(self, names: tuple[str, ...] | None, args: Sequence[Pattern | None]):
+        self.names = names
+        self.args = _operand_patterns(args)
+
+    @property
+    def children(self) -> tuple[Pattern, ...]:
+        return self.args or ()
+
+    @property
+    def heads(self) -> frozenset[str] | None:
+        return None if self.names is None else frozenset(self.names)
+
+    def accepts(self, op: Operation) -> bool:
+        """Whether the op's name fits."""
+        return self.names is None or relay_name(op) in self.names
+
+    def __str__(self) -> str:
+        return "any op" if self.names is None else " or ".join(self.names)
+
+
+class ItemPattern(Pattern):
+    """Result `index` of an op with several results; any of them if `index` is `None`."""
+
+    def __init__(self, inner: Pattern, index: int | None):
+        self.inner = inner
+        self.index = index
+
+    @property
+    def children(self) -> tuple[Pattern, ...]:
+        return (self.inner,)
+
+    @property
+    def heads(self) -> frozenset[str] | None:
+        return self.inner.heads
+
+    def __str__(self) -> str:
+        which = "a result" if self.index is None else f"result #{self.index}"
+        return f"{which} of {self.inner}"
+
+
+class DominatorPattern(Pattern):
+    """`child`, reached from one `parent` over any number of `path` ops and nothing else."""
+
+    def __init__(self, parent: Pattern, path: Pattern, child: Pattern):
+        self.parent = parent
+        self.path = path
+        self.child = child
+
+    @property
+    def children(self) -> tuple[Pattern, ...]:
+        return (self.child, self.path, self.parent)
+
+    @property
+    def heads(self) -> frozenset[str] | None:
+        return self.child.heads
+
+    def __str__(self) -> str:
+        return f"{self.child} dominating {self.parent}"
+
+
+class OpPattern:
+    """The name of an op, to be called with patterns for its operands.
+
+    `is_op("add") | is_op("nn.bias_add")` accepts either name.
+    """
+
+    def __init__(self, names: tuple[str, ...]):
+        self.names = names
+
+    def __or__(self, other: OpPattern) -> OpPattern:
+        return OpPattern(self.names + other.names)
+
+    def __call__(self, *args: Pattern | None) -> CallPattern:
+        """The op with exactly these operands; `is_op("concatenate")(None)` leaves them free."""
+        return CallPattern(self.names, args)
+
+
+class OperandsPattern(Pattern):
+    """The operands of a variadic op, as TVM's tuple of fields; `None` leaves them free."""
+
+    def __init__(self, fields: Sequence[Pattern] | None):
+        self.fields = None if fields is None else tuple(fields)
+
+    def __str__(self) -> str:
+        return "operands"
+
+
+def _operand_patterns(args: Sequence[Pattern | None]) -> tuple[Pattern, ...] | None:
+    if len(args) == 1:
+        only = args[0]
+        if only is None:
+            return None
+        if isinstance(only, OperandsPattern):
+            return only.fields
+    if not all(isinstance(arg, Pattern) and not isinstance(arg, OperandsPattern) for arg in args):
+        raise TypeError(
+            "operands must be patterns (an op is one once it is called, `is_op(name)(...)`);"
+            f" None or is_tuple(...) only alone; found {args}"
+        )
+    return tuple(arg for arg in args if arg is not None)
+
+
+def wildcard() -> WildcardPattern:
+    """Any value; see `WildcardPattern` for calling it."""
+    return WildcardPattern()
+
+
+def is_op(name: str) -> OpPattern:
+    """The op with that Relay name (`nn.conv2d`), or full name outside of `relay`."""
+    return OpPattern((name,))
+
+
+def is_constant() -> Pattern:
+    """A constant, which becomes part of the composite's body."""
+    return ConstantPattern()
+
+
+def is_var(name: str = "") -> Pattern:
+    """An argument of the function, by name when one is given."""
+    return VarPattern(name)
+
+
+def is_expr(expression: SSAValue | Operation | ConstantValue) -> Pattern:
+    """A given expression.
+
+    Args:
+        expression: a value or the op that makes it (matched structurally), a number (a constant
+            whose elements all equal it) or an array (a constant with that content).
+    """
+    if isinstance(expression, Operation):
+        return ExprPattern(expression.results[0])
+    return ExprPattern(expression)
+
+
+def is_tuple(fields: Sequence[Pattern] | None = None) -> Pattern:
+    """The operands of a variadic op, `is_op("concatenate")(is_tuple([a, b]))`."""
+    return OperandsPattern(fields)
+
+
+def is_tuple_get_item(pattern: Pattern, index: int | None = None) -> Pattern:
+    """Result `index` of an op with several results; any of them when `index` is `None`."""
+    return ItemPattern(pattern, index)
+
+
+def has_attr(pattern: Pattern, attributes: Mapping[str, Any]) -> Pattern:
+    """`pattern.has_attr(attributes)`."""
+    return pattern.has_attr(attributes)
+
+
+def has_dtype(dtype: str, pattern: Pattern | None = None) -> Pattern:
+    """`pattern.has_dtype(dtype)`; any value without a pattern."""
+    return (pattern or wildcard()).has_dtype(dtype)
+
+
+def has_shape(shape: Sequence[int | None], pattern: Pattern | None = None) -> Pattern:
+    """`pattern.has_shape(shape)`; any value without a pattern."""
+    return (pattern or wildcard()).has_shape(shape)
+
+
+def has_type(type_: Attribute, pattern: Pattern | None = None) -> Pattern:
+    """`pattern.has_type(type_)`; any value without a pattern."""
+    return (pattern or wildcard()).has_type(type_)
+
+
+def dominates(parent: Pattern, path: Pattern, child: Pattern) -> Pattern:
+    """`child` whose operands all lead, over `path` ops, to the same `parent`.
+
+    Arguments and constants on the way are inputs; nothing between parent and child may be used
+    outside.
+    """
+    return DominatorPattern(parent, path, child)

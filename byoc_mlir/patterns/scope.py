@@ -1,0 +1,49 @@
+"""Which ops a match may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import ConstantLike, is_side_effect_free
+
+
+def is_movable(op: Operation) -> bool:
+    """Whether an op may be moved into a composite or a region: it only computes its results.
+
+    Constants, terminators, ops with regions or side effects, and `byoc` ops may not.
+    """
+    return (
+        not op.regions
+        and op.parent is not None
+        and not op.name.startswith("byoc.")
+        and not op.has_trait(ConstantLike)
+        and is_side_effect_free(op)
+    )
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One block, without the ops that other matches hold already."""
+
+    block: Block | None
+    taken: Container[Operation] = field(default_factory=frozenset[Operation])
+
+    def refuse(self, op: Operation) -> str | None:
+        """Why the op cannot be part of a match."""
+        if op.parent is not self.block:
+            return "is outside of the block"
+        if op in self.taken:
+            return "belongs to another composite already"
+        if not is_movable(op):
+            return "has side effects or regions, or is no computation"
+        return None
+
+
+def outside_use(value: SSAValue, ops: Container[Operation]) -> Operation | None:
+    """A user of `value` that is none of `ops`."""
+    for use in value.uses:
+        if use.operation not in ops:
+            return use.operation
+    return None

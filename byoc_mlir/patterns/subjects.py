@@ -1,0 +1,136 @@
+"""Questions that patterns ask about what they are matched against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import relay_name, to_attribute
+from byoc_mlir.dialects.relay.constant import Array, ConstantOp
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.errors import ByocError
+
+Subject: TypeAlias = SSAValue | Operation
+"""A value, or an op with several results taken as a whole."""
+
+ConstantValue: TypeAlias = bool | int | float | Array
+
+
+def as_constant(value: SSAValue) -> ConstantOp | None:
+    """The constant op behind a value, if it is one."""
+    return value.owner if isinstance(value.owner, ConstantOp) else None
+
+
+def describe(subject: Subject) -> str:
+    """A subject in words, with its ONNX nodes where known."""
+    if isinstance(subject, BlockArgument):
+        return f"argument %{subject.name_hint or subject.index}"
+    op = subject if isinstance(subject, Operation) else subject.owner
+    assert isinstance(op, Operation)
+    nodes = ", ".join(node_names(op))
+    text = f"{relay_name(op)} ({nodes})" if nodes else relay_name(op)
+    if isinstance(subject, OpResult) and len(op.results) > 1:
+        return f"result #{subject.index} of {text}"
+    return text
+
+
+def attribute_mismatch(subject: Subject, wanted: Mapping[str, Any]) -> str | None:
+    """The first of the wanted properties that the subject's op lacks or has otherwise."""
+    if not wanted:
+        return None
+    op = subject if isinstance(subject, Operation) else subject.owner
+    if not isinstance(op, Operation):
+        return f"expected an op with attributes {sorted(wanted)}, found {describe(subject)}"
+    for name, value in wanted.items():
+        found = op.properties.get(name, op.attributes.get(name))
+        if found != to_attribute(value):
+            shown = "nothing" if found is None else str(found)
+            return f"expected {name} = {value} on {describe(subject)}, found {shown}"
+    return None
+
+
+def dtype_mismatch(subject: Subject, dtype: str) -> str | None:
+    """Why the subject is no tensor of that element type."""
+    type_ = _type_of(subject)
+    if isinstance(type_, TensorType):
+        found: Attribute = type_.element_type
+        if str(found) == dtype or _numpy_name(found) == dtype:
+            return None
+    return f"expected {describe(subject)} to have dtype {dtype}, found {type_}"
+
+
+def shape_mismatch(subject: Subject, shape: tuple[int | None, ...]) -> str | None:
+    """Why the subject is no tensor of that shape."""
+    type_ = _type_of(subject)
+    if isinstance(type_, TensorType):
+        found = type_.get_shape()
+        if len(found) == len(shape) and all(
+            b in (None, a) for a, b in zip(found, shape, strict=True)
+        ):
+            return None
+    wanted = ", ".join("any" if size is None else str(size) for size in shape)
+    return f"expected {describe(subject)} to have shape [{wanted}], found {type_}"
+
+
+def type_mismatch(subject: Subject, type_: Attribute) -> str | None:
+    """Why the subject is not of that type."""
+    found = _type_of(subject)
+    if found == type_:
+        return None
+    return f"expected {describe(subject)} to have type {type_}, found {found}"
+
+
+def same_expression(expression: SSAValue | ConstantValue, value: SSAValue) -> bool:
+    """Whether `value` is the given expression: the same ops on the same arguments, or a
+    constant with the given content."""
+    if isinstance(expression, SSAValue):
+        return _same_value(expression, value)
+    constant = as_constant(value)
+    if constant is None:
+        return False
+    found, wanted = constant.array, np.asarray(expression).astype(constant.array.dtype)
+    if wanted.ndim and wanted.shape != found.shape:
+        return False
+    return bool(np.all(found == wanted))
+
+
+def _same_value(one: SSAValue, two: SSAValue) -> bool:
+    pending, equal = [(one, two)], set[tuple[SSAValue, SSAValue]]()
+    while pending:
+        pair = pending.pop()
+        if pair[0] is pair[1] or pair in equal:
+            continue
+        equal.add(pair)
+        if not (isinstance(pair[0], OpResult) and isinstance(pair[1], OpResult)):
+            return False
+        left, right = pair[0].op, pair[1].op
+        if not _same_op(left, right) or pair[0].index != pair[1].index:
+            return False
+        pending.extend(zip(left.operands, right.operands, strict=True))
+    return True
+
+
+def _same_op(one: Operation, two: Operation) -> bool:
+    return (
+        one.name == two.name
+        and one.properties == two.properties
+        and len(one.operands) == len(two.operands)
+        and one.result_types == two.result_types
+        and not (one.regions or two.regions)
+    )
+
+
+def _type_of(subject: Subject) -> Attribute | str:
+    return subject.type if isinstance(subject, SSAValue) else "an op with several results"
+
+
+def _numpy_name(element_type: Attribute) -> str | None:
+    try:
+        return numpy_dtype(element_type).name
+    except ByocError:
+        return None
