@@ -19,8 +19,29 @@ def _convert_to_llvm() -> type[ModulePass]:
     return ConvertToLLVM
 
 
+def _expand_memref_copy() -> type[ModulePass]:
+    from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
+
+    return ExpandMemrefCopy
+
+
+def _lower_scf_to_cf() -> type[ModulePass]:
+    from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
+
+    return LowerScfToCf
+
+
+def _outline_parallel() -> type[ModulePass]:
+    from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
+
+    return OutlineParallel
+
+
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "check-legal": _check_legal,
     "convert-to-llvm": _convert_to_llvm,
+    "expand-memref-copy": _expand_memref_copy,
+    "lower-scf-to-cf": _lower_scf_to_cf,
+    "outline-parallel": _outline_parallel,
 }
 """The passes of this folder, by name; imported when first used."""

@@ -77,7 +77,9 @@ def _lower_top_level(op: Operation, externals: dict[str, EntryPoint]) -> Operati
         case memref.GlobalOp():
             return memref_lowering.lower_global(op)
         case llvm.FuncOp() if not _is_lowered(op):
-            op.body = _lower_body(op.body, externals)
+            source = op.detach_region(op.body)
+            op.add_region(_lower_body(source, externals))
+            source.drop_all_references()
             return op
         case _:
             return op

@@ -1,0 +1,102 @@
+"""Which memrefs of a function may reach the same memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from byoc_mlir.lowering.to_llvm.func import MAY_ALIAS
+from byoc_mlir.lowering.to_llvm.types import byte_width
+
+_SAME_MEMORY = (
+    memref.SubviewOp,
+    memref.CastOp,
+    memref.CollapseShapeOp,
+    memref.ExpandShapeOp,
+    memref.ReinterpretCastOp,
+    memref.AssumeAlignmentOp,
+)
+_OWN_MEMORY = (memref.AllocaOp, memref.AllocOp, memref.GetGlobalOp)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The bytes a memref can reach: a range of one buffer, or of the whole buffer when unknown."""
+
+    buffer: SSAValue | Attribute | None
+    """None when the buffer is unknown; a global is known by its symbol."""
+    start: int | None = None
+    size: int | None = None
+
+    def may_overlap(self, other: Extent) -> bool:
+        """Whether a byte may belong to both."""
+        if self.buffer is None or other.buffer is None:
+            return True
+        if self.buffer != other.buffer:
+            return False
+        if self.start is None or self.size is None or other.start is None or other.size is None:
+            return True
+        return self.start < other.start + other.size and other.start < self.start + self.size
+
+
+def extent_of(value: SSAValue) -> Extent:
+    """The memory behind a memref, followed through views and casts to its buffer.
+
+    Different arguments of a function are different buffers, unless marked `byoc.may_alias`.
+    """
+    owner = value.owner
+    if isinstance(value, BlockArgument):
+        return Extent(value if _is_own_argument(value) else None)
+    assert isinstance(owner, Operation)
+    match owner:
+        case memref.GetGlobalOp():
+            return Extent(owner.name_)
+        case _ if isinstance(owner, _OWN_MEMORY):
+            return Extent(value)
+        case memref.ViewOp():
+            return _extent_of_view(owner)
+        case _ if isinstance(owner, _SAME_MEMORY):
+            return extent_of(owner.operands[0])
+        case _:
+            return Extent(None)
+
+
+def _extent_of_view(op: memref.ViewOp) -> Extent:
+    source = extent_of(op.source)
+    shift = op.byte_shift.owner
+    type_ = op.result.type
+    is_whole_buffer = source.buffer is op.source
+    if not (
+        is_whole_buffer
+        and isinstance(shift, arith.ConstantOp)
+        and isinstance(shift.value, IntegerAttr)
+        and isinstance(type_, MemRefType)
+        and type_.has_static_shape()
+    ):
+        return source
+    size = prod(type_.get_shape()) * byte_width(type_.element_type)
+    return Extent(source.buffer, shift.value.value.data, size)
+
+
+def _is_own_argument(value: BlockArgument) -> bool:
+    """Whether an argument is one of a function, and the only way to its memory."""
+    function = value.owner.parent_op()
+    if not isinstance(function, func.FuncOp) or value.owner is not function.body.first_block:
+        return False
+    if function.arg_attrs is None:
+        return True
+    return not isinstance(function.arg_attrs.data[value.index].data.get(MAY_ALIAS), UnitAttr)
+
+
+def aliased(values: Sequence[SSAValue]) -> Sequence[bool]:
+    """For each memref, whether another of them may reach the same memory."""
+    extents = [extent_of(value) for value in values]
+    return [
+        any(extent.may_overlap(other) for other in extents[:index] + extents[index + 1 :])
+        for index, extent in enumerate(extents)
+    ]
