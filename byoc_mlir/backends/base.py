@@ -119,7 +119,11 @@ class Backend(ABC):
     class Npu(Backend):
         name = "npu"
 
-        def op_rules(self):
+        def describe(self) -> str:
+        """One line on what the backend found on this machine, for `byoc doctor`."""
+        return "ready"
+
+    def op_rules(self):
             return {"nn.relu": lambda op: None}
 
         def codegen(self, region, context):

@@ -102,6 +102,11 @@ class Executable:
             )
         return next(reversed(self._instances.values())).program
 
+    @property
+    def threads(self) -> int:
+        """OpenMP threads that a run uses."""
+        return self.program.threads
+
     def close(self) -> None:
         """Frees all native memory; nothing may be running. The executable is of no use then."""
         with self._lock:

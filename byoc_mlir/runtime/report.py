@@ -32,6 +32,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     compile_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     """How long each stage of the compilation took."""
+    pass_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
+    """How long each pass took, over all stages."""
 
     def __iter__(self) -> Iterator[ReportRow]:
         return iter(self.rows)

@@ -1,0 +1,36 @@
+"""`byoc`: run, report on, and time ONNX models from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from byoc_mlir import __version__
+from byoc_mlir.errors import ByocError
+from byoc_mlir.tools.commands import bench, compile_, doctor, report, run
+
+COMMANDS = (run, compile_, report, bench, doctor)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """The entry point of the `byoc` command; 0 on success, 1 on a user's error, 2 on bad usage."""
+    parser = argparse.ArgumentParser(prog="byoc", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"byoc_mlir {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.register(commands)
+    chosen = parser.parse_args(args)
+    try:
+        return chosen.run(chosen)
+    except ByocError as error:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(
+            f"[bold red]error:[/] {type(error).__name__}:", str(error), markup=True
+        )
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The subcommands of `byoc`, one per file; each has `register(subparsers)`."""

@@ -1,0 +1,47 @@
+"""`byoc bench`: time a model on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from byoc_mlir.tools.commands.common import (
+    add_model_arguments,
+    compile_model,
+    parse_shapes,
+    random_inputs,
+)
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("bench", help=__doc__)
+    add_model_arguments(parser)
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,…")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--warmup", type=int, default=10)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    with compile_model(args) as executable:
+        inputs = random_inputs(executable.inputs, parse_shapes(args.shape))
+        times: list[float] = []
+        for index in range(args.warmup + args.runs):
+            start = time.perf_counter()
+            executable.run(inputs)
+            if index >= args.warmup:
+                times.append((time.perf_counter() - start) * 1e3)
+    table = Table(title=f"{args.model}, {executable.threads} thread(s), {args.runs} runs, ms")
+    for column in ("min", "median", "p95", "max"):
+        table.add_column(column, justify="right")
+    figures = [np.min(times), np.median(times), np.percentile(times, 95), np.max(times)]
+    table.add_row(*(f"{figure:.3f}" for figure in figures))
+    Console().print(table)
+    return 0

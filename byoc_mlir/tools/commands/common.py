@@ -1,0 +1,120 @@
+"""What the subcommands share: naming a model, choosing targets, inventing inputs."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+import byoc_mlir
+from byoc_mlir.backends import load_backend_module
+from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.runtime import Executable
+from byoc_mlir.tensors import TensorInfo
+
+DEFAULT_MODEL = "resnet50"
+
+_LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, and how to compile it."""
+    parser.add_argument(
+        "model",
+        nargs="?",
+        default=DEFAULT_MODEL,
+        help="an .onnx or .mlir file, or a network that the onnx package brings along:"
+        f" {', '.join(bundled_networks())} (default: {DEFAULT_MODEL})",
+    )
+    parser.add_argument(
+        "--targets",
+        help="backends in order of preference, separated by commas; '' for the host alone",
+    )
+    parser.add_argument("--threads", type=int, help="default: the cores this process may use")
+    parser.add_argument(
+        "--fallback", choices=("allow", "warn", "forbid"), default="warn", help="see the docs"
+    )
+    parser.add_argument(
+        "--backend",
+        action="append",
+        default=[],
+        metavar="FILE.py|package.module",
+        help="load a module that registers backends; may be given several times",
+    )
+
+
+def compile_model(args: argparse.Namespace) -> Executable:
+    """Compiles the model that the arguments name."""
+    for spec in args.backend:
+        load_backend_module(spec)
+    targets = None if args.targets is None else tuple(filter(None, args.targets.split(",")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        return byoc_mlir.compile(
+            find_model(args.model), targets=targets, threads=args.threads, fallback=args.fallback
+        )
+
+
+def bundled_networks() -> Sequence[str]:
+    """The names of the networks inside the onnx package."""
+    return sorted(path.stem.removeprefix("light_") for path in _LIGHT.glob("light_*.onnx"))
+
+
+def find_model(name: str) -> Path:
+    """The file of a model given by path or by a bundled network's name.
+
+    Raises:
+        InvalidModelError: there is neither.
+    """
+    if name in bundled_networks():
+        return _LIGHT / f"light_{name}.onnx"
+    path = Path(name)
+    if not path.is_file():
+        raise InvalidModelError(
+            f"there is no file '{name}', and no bundled network of that name; bundled are"
+            f" {', '.join(bundled_networks())}"
+        )
+    return path
+
+
+def random_inputs(
+    inputs: Sequence[TensorInfo], shapes: dict[str, tuple[int, ...]], seed: int = 0
+) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
+    """Inputs for a model: floats from a normal distribution, small integers, random booleans.
+
+    Raises:
+        InvalidInputError: a dimension is symbolic and `shapes` does not bind it.
+    """
+    generator = np.random.default_rng(seed)
+    arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {}
+    for info in inputs:
+        shape = shapes.get(info.name, info.shape)
+        sizes = [size for size in shape if isinstance(size, int)]
+        if len(sizes) != len(shape):
+            raise InvalidInputError(f"give the shape of {info} with --shape {info.name}=1,2,3")
+        if info.dtype.kind in "iub":
+            arrays[info.name] = generator.integers(0, 2, sizes).astype(info.dtype)
+        else:
+            arrays[info.name] = generator.standard_normal(sizes).astype(info.dtype)
+    return arrays
+
+
+def parse_shapes(specs: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """`["x=1,3,224,224"]` as a dictionary.
+
+    Raises:
+        InvalidInputError: an entry is not of that form.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    for spec in specs:
+        name, _, sizes = spec.rpartition("=")
+        try:
+            shapes[name] = tuple(int(size) for size in sizes.split(",") if size)
+        except ValueError:
+            raise InvalidInputError(f"--shape {spec}: expected NAME=SIZE,SIZE,…") from None
+    return shapes
