@@ -119,11 +119,7 @@ class Backend(ABC):
     class Npu(Backend):
         name = "npu"
 
-        def describe(self) -> str:
-        """One line on what the backend found on this machine, for `byoc doctor`."""
-        return "ready"
-
-    def op_rules(self):
+        def op_rules(self):
             return {"nn.relu": lambda op: None}
 
         def codegen(self, region, context):
@@ -142,6 +138,10 @@ class Backend(ABC):
     def unavailable(self) -> str | None:
         """Why this backend cannot be used on this machine and what to install, or `None`."""
         return None
+
+    def describe(self) -> str:
+        """One line on what the backend found on this machine, for `byoc doctor`."""
+        return "ready"
 
     def op_rules(self) -> Mapping[str, Rule]:
         """Rules for single ops, keyed by Relay name (`nn.conv2d`)."""

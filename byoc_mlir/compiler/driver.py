@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends import CodegenContext, get_backends
+from byoc_mlir.backends import get_backends, weight_symbol
+from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.link import external_functions, external_globals, join_modules
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.placement import build_report, check_fallback
 from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.regions import declare_regions, generate_regions
-from byoc_mlir.compiler.source import ModelSource, Shapes, Source, read_source
+from byoc_mlir.compiler.source import ModelSource, Shapes, Source, main_function, read_source
 from byoc_mlir.dialects import make_context
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.lowering.add_entry_points import CONTEXT_SLOTS, STATE_SLOTS
@@ -25,6 +27,7 @@ from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import TensorSpec
+from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.partition_for import PartitionFor
@@ -125,7 +128,7 @@ def _compile_module(
         object_code=object_code,
         inputs=_specs(imported.inputs),
         outputs=_specs(imported.outputs),
-        weights={name: stored_array(weights[name]) for name in external_globals(module)},
+        weights={name: weights[name].data for name in external_globals(module)},
         externals=tuple(name for name in external_functions(module) if name not in bound),
         libraries=_libraries(regions.codes, openmp),
         library_symbols=tuple(item for code in regions.codes for item in code.library_symbols),
@@ -140,9 +143,7 @@ def _compile_module(
 
 
 def _specs(tensors: Sequence[TensorInfo]) -> tuple[TensorSpec, ...]:
-    return tuple(
-        TensorSpec(info.name, info.dtype, tuple(map(int, info.shape))) for info in tensors
-    )
+    return tuple(TensorSpec(info.name, info.dtype, tuple(map(int, info.shape))) for info in tensors)
 
 
 def _libraries(codes: Sequence[RegionCode], openmp: Path | None) -> tuple[Path, ...]:

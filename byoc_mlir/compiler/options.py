@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.errors import ByocError
@@ -50,7 +50,7 @@ class CompileOptions:
         return CompileOptions(
             default_targets() if targets is None else tuple(targets),
             available_threads() if threads is None else threads,
-            fallback,
+            cast(Fallback, fallback),
             dict(backend_options or {}),
         )
 

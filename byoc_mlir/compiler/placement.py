@@ -1,4 +1,4 @@
-"""The report: one row for every ONNX node, from the partitioned module and the backends' details."""
+"""The report: one row for every ONNX node, from the partitioned module and backend details."""
 
 from __future__ import annotations
 

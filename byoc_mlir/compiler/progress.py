@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -23,7 +23,7 @@ class Stages:
         self._status: Status | None = None
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> Generator[None]:
         """Times what is done inside under `name`."""
         start = time.perf_counter()
         self._current = name
@@ -35,7 +35,7 @@ class Stages:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def shown(self) -> Generator[None]:
         """Shows the stage that is under way on a terminal's standard error, after a second."""
         if not sys.stderr.isatty():
             yield

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from onnx import ModelProto
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
@@ -62,7 +62,7 @@ def _from_module(module: ModuleOp) -> Source:
         module.verify()
     except VerifyException as error:
         raise InvalidModelError(f"the module does not verify: {error}") from error
-    main = _main(module)
+    main = main_function(module)
     names = _names(main.arg_attrs, "arg", len(main.function_type.inputs))
     results = _names(main.res_attrs, "result", len(main.function_type.outputs))
     return Source(
@@ -72,7 +72,12 @@ def _from_module(module: ModuleOp) -> Source:
     )
 
 
-def _main(module: ModuleOp) -> FuncOp:
+def main_function(module: ModuleOp) -> FuncOp:
+    """The function that the model is.
+
+    Raises:
+        InvalidModelError: the module has none.
+    """
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     for function in functions:
         if function.sym_name.data == "main":
@@ -92,8 +97,6 @@ def _names(attributes: Attribute | None, prefix: str, count: int) -> list[str]:
 
 
 def _tensor_info(name: str, type_: Attribute) -> TensorInfo:
-    from xdsl.dialects.builtin import TensorType
-
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         raise InvalidModelError(
             f"@main: '{name}' has type {type_}; inputs and outputs must be tensors of static shape"

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from byoc_mlir.tensors import TensorInfo
+
+__all__ = ["ImportedModel", "NodeStatus", "OnnxNode", "TensorInfo"]
+
 NodeStatus: TypeAlias = Literal["imported", "folded", "removed"]
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """An input or an output of a model; a dimension that is not bound is its symbol's name."""
-
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int | str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(str(size) for size in self.shape)}]"
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,7 @@ class OnnxNode:
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """An ONNX model as `relay` ops in `func.func @main`, inputs and outputs in the model's order."""
+    """An ONNX model as `relay` ops in `func.func @main`, inputs and outputs in its order."""
 
     module: ModuleOp
     inputs: tuple[TensorInfo, ...]

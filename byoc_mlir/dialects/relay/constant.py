@@ -38,6 +38,20 @@ class Weight:
     digest: str
     array: Array | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def data(self) -> Array:
+        """The array.
+
+        Raises:
+            MissingWeightsError: the module was read without the store that holds it.
+        """
+        if self.array is None:
+            raise MissingWeightsError(
+                f"the bytes of weight '{self.name}' ({self.digest}) are not loaded; keep the"
+                " .safetensors file next to the .mlir file, under the same name, and load that"
+            )
+        return self.array
+
     @staticmethod
     def of(name: str, array: Array) -> Weight:
         """The handle for `array`, which must not be changed afterwards."""
@@ -115,7 +129,7 @@ class ConstantOp(RelayOp):
             MissingWeightsError: the module was read without the store that holds them.
         """
         if isinstance(self.value, WeightAttr):
-            return _stored(self.value.data)
+            return self.value.data.data
         return _inline_array(self.value, self.type)
 
     @property
@@ -163,15 +177,6 @@ class ConstantOp(RelayOp):
 def _can_be_inline(array: Array) -> bool:
     # xDSL 0.74 prints NaN and infinity in a dense list as hex, and reads that back as an integer
     return array.size > 0 and array.dtype.kind in "iuf" and bool(np.isfinite(array).all())
-
-
-def _stored(weight: Weight) -> Array:
-    if weight.array is None:
-        raise MissingWeightsError(
-            f"the bytes of weight '{weight.name}' ({weight.digest}) are not loaded; keep the"
-            " .safetensors file next to the .mlir file, under the same name, and load that"
-        )
-    return weight.array
 
 
 def _inline_array(value: DenseIntOrFPElementsAttr, type_: Tensor) -> Array:

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         f" a run on {executable.threads} thread(s)"
     )
     if args.output:
-        np.savez(args.output, **outputs)
+        np.savez(args.output, allow_pickle=False, **outputs)
     return 0
 
 
