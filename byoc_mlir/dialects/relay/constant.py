@@ -182,7 +182,7 @@ def _can_be_inline(array: Array) -> bool:
 def _inline_array(value: DenseIntOrFPElementsAttr, type_: Tensor) -> Array:
     flat = np.frombuffer(value.data.data, dtype=numpy_dtype(type_.element_type))
     return (
-        np.broadcast_to(flat, type_.get_shape())
+        np.broadcast_to(flat.reshape(()), type_.get_shape())
         if flat.size == 1
         else flat.reshape(type_.get_shape())
     )
