@@ -90,7 +90,7 @@ def _evaluate(
     )
     try:
         with np.errstate(all="ignore"):
-            results = cast(Sequence[Any], ReferenceEvaluator(function).run(None, feeds))
+            results = cast(Sequence[Any], ReferenceEvaluator(function).run(None, feeds, {}))
     except Exception:  # noqa: BLE001 - whatever it is, the importer will meet it and say it better
         return None
     if not all(isinstance(result, np.ndarray | np.generic) for result in results):

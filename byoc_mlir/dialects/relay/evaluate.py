@@ -1,0 +1,76 @@
+"""What `relay` ops compute, in numpy: constant folding uses it, and tests compare with it.
+
+Half precision (f16, bf16) is computed in f32 and rounded once per op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import SymbolTable
+
+from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
+from byoc_mlir.dialects.relay.evaluate_nn import NN
+from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
+from byoc_mlir.dialects.relay.evaluate_window import WINDOW
+from byoc_mlir.errors import ByocError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
+
+SEMANTICS: Mapping[type[RelayOp], Semantics] = {**ELEMENTWISE, **NN, **TRANSFORM, **WINDOW}
+"""For every op but constants: the op and its operands' arrays in, one array per result out."""
+
+
+def evaluate(function: func.FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of a function of `relay` ops, calls and composites for given arguments.
+
+    Raises:
+        ByocError: the function holds an op whose meaning is not known here.
+    """
+    with np.errstate(all="ignore"):
+        return _run_block(function.body.block, inputs)
+
+
+def evaluate_op(op: RelayOp, operands: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of one op, each of the type that the op says.
+
+    Raises:
+        ByocError: the op's meaning is not known here.
+    """
+    if isinstance(op, ConstantOp):
+        return (op.array,)
+    if type(op) not in SEMANTICS:
+        raise ByocError(f"the meaning of {op.name} is not known to the evaluator")
+    with np.errstate(all="ignore"):
+        found = SEMANTICS[type(op)](op, *operands)
+    return (found,) if isinstance(found, np.ndarray) else tuple(found)
+
+
+def _run_block(block: Block, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    values: dict[SSAValue, Array] = dict(zip(block.args, inputs, strict=True))
+    for op in block.ops:
+        operands = [values[operand] for operand in op.operands]
+        if op is block.last_op:
+            return tuple(operands)
+        values.update(zip(op.results, _run_op(op, operands), strict=True))
+    raise ByocError("a block to evaluate ends in a terminator")
+
+
+def _run_op(op: Operation, operands: Sequence[Array]) -> tuple[Array, ...]:
+    if isinstance(op, RelayOp):
+        return evaluate_op(op, operands)
+    if isinstance(op, func.CallOp):
+        callee = SymbolTable.lookup_symbol(op, op.callee)
+        if not isinstance(callee, func.FuncOp):
+            raise ByocError(f"there is no function {op.callee}")
+        return _run_block(callee.body.block, operands)
+    if op.name == "byoc.composite":
+        return _run_block(op.regions[0].block, operands)
+    raise ByocError(f"the meaning of {op.name} is not known to the evaluator")

@@ -1,0 +1,142 @@
+"""Numpy semantics of the element-wise ops; see `evaluate`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise as relay
+from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def widened(array: Array) -> Array:
+    """Half precision as f32, everything else as it is."""
+    is_half = array.dtype.itemsize <= 2 and array.dtype.kind not in "iub"
+    return array.astype(np.float32) if is_half else array
+
+
+def _in_float(function: Callable[..., Any]) -> Callable[..., Array]:
+    """`function` on widened operands, rounded to the first operand's type."""
+
+    def apply(op: RelayOp, *operands: Array) -> Array:
+        result = function(*(widened(operand) for operand in operands))
+        return np.asarray(result).astype(operands[0].dtype)
+
+    return apply
+
+
+def _to_bool(function: Callable[..., Any]) -> Callable[..., Array]:
+    def apply(op: RelayOp, *operands: Array) -> Array:
+        return np.asarray(function(*operands), np.bool_)
+
+    return apply
+
+
+def _divide(lhs: Array, rhs: Array) -> Array:
+    if lhs.dtype.kind not in "iu":
+        return lhs / rhs
+    quotient = np.floor_divide(lhs, rhs)
+    inexact = quotient * rhs != lhs
+    return quotient + (inexact & ((lhs < 0) != (rhs < 0)) & (rhs != 0))
+
+
+def _power(lhs: Array, rhs: Array) -> Array:
+    if lhs.dtype.kind in "iu" and (rhs < 0).any():
+        return np.power(lhs.astype(np.float64), rhs)
+    return np.power(lhs, rhs)
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _sigmoid(data: Array) -> Array:
+    decay = np.exp(-np.abs(data))
+    return np.where(data >= 0, 1 / (1 + decay), decay / (1 + decay))
+
+
+def _clip(op: relay.ClipOp, data: Array) -> Array:
+    low, high = op.a_min.value.data, op.a_max.value.data
+    return np.minimum(np.maximum(data, data.dtype.type(low)), data.dtype.type(high))
+
+
+def _cast(op: relay.CastOp, data: Array) -> Array:
+    return data.astype(numpy_dtype(op.dtype))
+
+
+def _where(op: relay.WhereOp, condition: Array, x: Array, y: Array) -> Array:
+    return np.where(condition, x, y)
+
+
+def _modulo(lhs: Array, rhs: Array) -> Array:
+    return np.mod(lhs, rhs)
+
+
+_FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
+    relay.AbsOp: np.abs,
+    relay.AcosOp: np.arccos,
+    relay.AcoshOp: np.arccosh,
+    relay.AddOp: np.add,
+    relay.AsinOp: np.arcsin,
+    relay.AsinhOp: np.arcsinh,
+    relay.AtanOp: np.arctan,
+    relay.AtanhOp: np.arctanh,
+    relay.BitwiseAndOp: np.bitwise_and,
+    relay.BitwiseNotOp: np.invert,
+    relay.BitwiseOrOp: np.bitwise_or,
+    relay.BitwiseXorOp: np.bitwise_xor,
+    relay.CeilOp: np.ceil,
+    relay.CosOp: np.cos,
+    relay.CoshOp: np.cosh,
+    relay.DivideOp: _divide,
+    relay.ErfOp: _erf,
+    relay.ExpOp: np.exp,
+    relay.FloorModOp: _modulo,
+    relay.FloorOp: np.floor,
+    relay.LeftShiftOp: np.left_shift,
+    relay.LogOp: np.log,
+    relay.MaximumOp: np.maximum,
+    relay.MinimumOp: np.minimum,
+    relay.ModOp: np.fmod,
+    relay.MultiplyOp: np.multiply,
+    relay.NegativeOp: lambda data: 0 - data if data.dtype.kind in "iu" else np.negative(data),
+    relay.PowerOp: _power,
+    relay.RightShiftOp: np.right_shift,
+    relay.RoundOp: np.rint,
+    relay.RsqrtOp: lambda data: 1 / np.sqrt(data),
+    relay.SigmoidOp: _sigmoid,
+    relay.SignOp: np.sign,
+    relay.SinhOp: np.sinh,
+    relay.SinOp: np.sin,
+    relay.SqrtOp: np.sqrt,
+    relay.SubtractOp: np.subtract,
+    relay.TanhOp: np.tanh,
+    relay.TanOp: np.tan,
+}
+_BOOL: dict[type[RelayOp], Callable[..., Any]] = {
+    relay.EqualOp: np.equal,
+    relay.GreaterEqualOp: np.greater_equal,
+    relay.GreaterOp: np.greater,
+    relay.IsinfOp: np.isinf,
+    relay.IsnanOp: np.isnan,
+    relay.LessEqualOp: np.less_equal,
+    relay.LessOp: np.less,
+    relay.LogicalAndOp: np.logical_and,
+    relay.LogicalNotOp: np.logical_not,
+    relay.LogicalOrOp: np.logical_or,
+    relay.LogicalXorOp: np.logical_xor,
+    relay.NotEqualOp: np.not_equal,
+}
+
+ELEMENTWISE: dict[type[RelayOp], Callable[..., Array]] = {
+    **{op: _in_float(function) for op, function in _FLOAT.items()},
+    **{op: _to_bool(function) for op, function in _BOOL.items()},
+    relay.CastOp: _cast,
+    relay.ClipOp: _clip,
+    relay.WhereOp: _where,
+}

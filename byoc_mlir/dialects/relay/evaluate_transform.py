@@ -1,0 +1,75 @@
+"""Numpy semantics of the ops that move elements; see `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import transform as relay
+from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def _reshaped(op: relay.ReshapeOp | relay.SqueezeOp | relay.ExpandDimsOp, data: Array) -> Array:
+    return data.reshape(shape_of(op.output))
+
+
+def _transpose(op: relay.TransposeOp, data: Array) -> Array:
+    return data.transpose(ints(op.axes))
+
+
+def _broadcast_to(op: relay.BroadcastToOp, data: Array) -> Array:
+    return np.broadcast_to(data, ints(op.shape))
+
+
+def _concatenate(op: relay.ConcatenateOp, *data: Array) -> Array:
+    return np.concatenate(data, op.positive_axis)
+
+
+def _split(op: relay.SplitOp, data: Array) -> Sequence[Array]:
+    cuts = list(accumulate(ints(op.sections)))[:-1]
+    return np.split(data, cuts, op.positive_axis)
+
+
+def _strided_slice(op: relay.StridedSliceOp, data: Array) -> Array:
+    return data[
+        tuple(
+            slice(begin, None if end < 0 else end, stride)
+            for begin, end, stride in zip(
+                ints(op.begin), ints(op.end), ints(op.strides), strict=True
+            )
+        )
+    ]
+
+
+def _pad(op: relay.PadOp, data: Array) -> Array:
+    widths = ints(op.pad_width)
+    pairs = list(zip(widths[0::2], widths[1::2], strict=True))
+    kept = data[
+        tuple(
+            slice(max(0, -before), size - max(0, -after))
+            for (before, after), size in zip(pairs, data.shape, strict=True)
+        )
+    ]
+    added = [(max(0, before), max(0, after)) for before, after in pairs]
+    mode: Any = op.pad_mode.data
+    if mode == "constant":
+        return np.pad(kept, added, constant_values=data.dtype.type(op.pad_value.value.data))
+    return np.pad(kept, added, mode=mode)
+
+
+TRANSFORM: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+    relay.BroadcastToOp: _broadcast_to,
+    relay.ConcatenateOp: _concatenate,
+    relay.ExpandDimsOp: _reshaped,
+    relay.PadOp: _pad,
+    relay.ReshapeOp: _reshaped,
+    relay.SplitOp: _split,
+    relay.SqueezeOp: _reshaped,
+    relay.StridedSliceOp: _strided_slice,
+    relay.TransposeOp: _transpose,
+}

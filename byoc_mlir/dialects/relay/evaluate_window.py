@@ -1,0 +1,132 @@
+"""Numpy semantics of convolutions and pools; see `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import window as relay
+from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
+from byoc_mlir.dialects.relay.evaluate_elementwise import widened
+from byoc_mlir.dialects.relay.evaluate_nn import limit
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def _windows(op: relay.WindowOp, data: Array, kernel: Sequence[int], fill: Any) -> Array:
+    """`[N, C, output..., kernel...]`: the elements under every window, `fill` outside of `data`."""
+    strides, padding, dilation = op.checked_window()
+    n = op.SPATIAL_RANK
+    widths = [(0, 0), (0, 0)]
+    for axis, size in enumerate(shape_of(op.output)[2:]):
+        reach = (size - 1) * strides[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        before = padding[axis]
+        widths.append((before, max(0, reach - before - data.shape[axis + 2])))
+    padded = np.pad(data, widths, constant_values=fill)
+    extents = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(padded, extents, tuple(range(2, n + 2)))
+    places = tuple(
+        slice(0, (size - 1) * stride + 1, stride)
+        for size, stride in zip(shape_of(op.output)[2:], strides, strict=True)
+    )
+    return view[(..., *places, *(slice(None, None, step) for step in dilation))]
+
+
+def _conv(op: relay.ConvOp, data: Array, weight: Array) -> Array:
+    n, groups = op.SPATIAL_RANK, op.groups.value.data
+    windows = _windows(op, widened(data), weight.shape[2:], 0)
+    axes = ([1, *range(2 + n, 2 + 2 * n)], list(range(1, 2 + n)))
+    results = [
+        np.tensordot(part, kernel, axes)
+        for part, kernel in zip(
+            np.split(windows, groups, 1), np.split(widened(weight), groups), strict=True
+        )
+    ]
+    return np.moveaxis(np.concatenate(results, -1), -1, 1).astype(data.dtype)
+
+
+def _conv_transpose(op: relay.ConvTransposeOp, data: Array, weight: Array) -> Array:
+    strides, padding, dilation = op.checked_window()
+    n, groups, shape = op.SPATIAL_RANK, op.groups.value.data, shape_of(op.output)
+    kernel = weight.shape[2:]
+    full = [
+        max(
+            (size - 1) * stride + (extent - 1) * step + 1,
+            before + out,
+        )
+        for size, stride, extent, step, before, out in zip(
+            data.shape[2:], strides, kernel, dilation, padding, shape[2:], strict=False
+        )
+    ]
+    result = np.zeros((*shape[:2], *full), widened(data).dtype)
+    parts = np.split(widened(data), groups, 1)
+    weights = np.split(widened(weight), groups)
+    for offset in product(*map(range, kernel)):
+        places = tuple(
+            slice(at * step, at * step + (size - 1) * stride + 1, stride)
+            for at, step, size, stride in zip(
+                offset, dilation, data.shape[2:], strides, strict=True
+            )
+        )
+        added = [
+            np.tensordot(part, tap[(..., *offset)], ([1], [0]))
+            for part, tap in zip(parts, weights, strict=True)
+        ]
+        result[(slice(None), slice(None), *places)] += np.moveaxis(np.concatenate(added, -1), -1, 1)
+    kept = tuple(
+        slice(before, before + out) for before, out in zip(padding[:n], shape[2:], strict=True)
+    )
+    return result[(slice(None), slice(None), *kept)].astype(data.dtype)
+
+
+def _max_pool(op: relay.MaxPoolOp, data: Array) -> Array:
+    lowest = limit(-np.inf, data.dtype)
+    windows = _windows(op, data, ints(op.pool_size), lowest)
+    return windows.max(tuple(range(2 + op.SPATIAL_RANK, windows.ndim)))
+
+
+def _avg_pool(op: relay.AvgPoolOp, data: Array) -> Array:
+    n, pool = op.SPATIAL_RANK, ints(op.pool_size)
+    window_axes = tuple(range(2 + n, 2 + 2 * n))
+    total = _windows(op, widened(data), pool, 0).sum(window_axes)
+    counted = np.ones((1, 1, *data.shape[2:]), total.dtype)
+    if not op.count_include_pad.value.data:
+        return (total / _windows(op, counted, pool, 0).sum(window_axes)).astype(data.dtype)
+    _, padding, _ = op.checked_window()
+    sizes = [size + padding[axis] + padding[axis + n] for axis, size in enumerate(data.shape[2:])]
+    strides, _, dilation = op.checked_window()
+    counts = np.ones((1, 1), total.dtype)
+    for axis, size in enumerate(sizes):
+        starts = np.arange(shape_of(op.output)[axis + 2]) * strides[axis]
+        taps = starts[:, None] + np.arange(pool[axis]) * dilation[axis]
+        counts = counts[..., None] * (taps < size).sum(1).astype(total.dtype)
+    return (total / counts).astype(data.dtype)
+
+
+def _global(function: Callable[..., Any]) -> Callable[..., Array]:
+    def apply(op: relay.GlobalPoolOp, data: Array) -> Array:
+        axes = tuple(range(2, data.ndim))
+        return function(widened(data), axis=axes, keepdims=True).astype(data.dtype)
+
+    return apply
+
+
+def _ops(base: type[RelayOp]) -> list[type[RelayOp]]:
+    """The ops of the family that derive from `base`."""
+    return [
+        item
+        for item in vars(relay).values()
+        if isinstance(item, type) and issubclass(item, base) and "name" in vars(item)
+    ]
+
+
+WINDOW: dict[type[RelayOp], Callable[..., Array]] = {
+    **dict.fromkeys(_ops(relay.ConvOp), _conv),
+    **dict.fromkeys(_ops(relay.ConvTransposeOp), _conv_transpose),
+    **dict.fromkeys(_ops(relay.MaxPoolOp), _max_pool),
+    **dict.fromkeys(_ops(relay.AvgPoolOp), _avg_pool),
+    **{op: _global(np.max if "max" in op.name else np.mean) for op in _ops(relay.GlobalPoolOp)},
+}
