@@ -94,12 +94,13 @@ def _roles(nodes: Sequence[NodeProto]) -> dict[str, _Role]:
 def _draw(rng: np.random.Generator, shape: _Shape, role: _Role) -> _Floats:
     drawn = _DRAWS[role.op_type, role.operand](rng, shape)
     scales_branch = role.in_branch and (role.op_type, role.operand) == ("BatchNormalization", 1)
-    return drawn * np.float32(0.4) if scales_branch else drawn
+    return drawn * np.float32(0.3) if scales_branch else drawn
 
 
 def _he(rng: np.random.Generator, shape: _Shape) -> _Floats:
-    """Keeps the second moment behind a ReLU; the first axis of `shape` is the output's."""
-    return _normal(math.sqrt(2.0 / math.prod(shape[1:])))(rng, shape)
+    """Keeps the second moment behind a ReLU; the first axis longer than one is the output's."""
+    outputs = next(size for size in shape if size > 1)
+    return _normal(math.sqrt(2.0 * outputs / math.prod(shape)))(rng, shape)
 
 
 _Draw: TypeAlias = Callable[[np.random.Generator, _Shape], _Floats]

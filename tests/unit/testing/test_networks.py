@@ -43,24 +43,18 @@ def test_network_is_valid_and_its_outputs_vary(name: str) -> None:
         assert np.abs(value).max() > 0.0
         spread = value.std() / np.abs(value).max()
         assert spread > 0.01, "nearly constant"
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_logits_are_of_moderate_size(name: str) -> None:
-    model = build(name)
-    outputs = run_onnxruntime(model, random_inputs(model), threads=2)
     if "logits" in outputs:
         assert 0.1 < outputs["logits"].std() < 30
 
 
-@pytest.mark.parametrize("name", ["mlp3", "resnet18", "bert6", "lstm2", "ssd_raw"])
+@pytest.mark.parametrize("name", ["mlp3", "mobilenet_v2", "gpt4", "lstm2", "ssd_raw"])
 def test_same_seed_same_bytes(name: str) -> None:
     assert digest(build(name, seed=1)) == digest(build(name, seed=1))
     assert digest(build(name, seed=1)) != digest(build(name, seed=2))
 
 
-@pytest.mark.parametrize("name", sorted(NETWORKS.keys() - {"vgg16", "unet", "inception_v3"}))
-def test_batch_is_the_first_dimension_of_every_image_network(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(NETWORKS.keys() - {"vgg16", "resnet50", "inception_v3"}))
+def test_batch_is_a_dimension_of_every_output(name: str) -> None:
     model = build(name, batch=2)
     onnx.checker.check_model(model, full_check=True)
     outputs = run_onnxruntime(model, random_inputs(model), threads=2)
@@ -70,6 +64,6 @@ def test_batch_is_the_first_dimension_of_every_image_network(name: str) -> None:
 
 
 def test_node_names_are_unique_and_scoped() -> None:
-    names = [node.name for node in build("resnet50").graph.node]
+    names = [node.name for node in build("resnet18").graph.node]
     assert len(set(names)) == len(names)
     assert "/layer1.0/Conv_1" in names
