@@ -1,9 +1,30 @@
 """Bring your own codegen: ONNX models partitioned between vendors' libraries and a host compiler."""
 
-from byoc_mlir.backends import register_backend
-from byoc_mlir.compiler import compile
-from byoc_mlir.runtime import Executable, Report
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byoc_mlir.backends import register_backend
+    from byoc_mlir.compiler import compile
+    from byoc_mlir.runtime import Executable, Report
 
 __version__ = "0.1.0"
 
 __all__ = ["Executable", "Report", "__version__", "compile", "register_backend"]
+
+_HOMES = {
+    "Executable": "byoc_mlir.runtime",
+    "Report": "byoc_mlir.runtime",
+    "compile": "byoc_mlir.compiler",
+    "register_backend": "byoc_mlir.backends",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used, so that no tool pays for what it leaves."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'byoc_mlir' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
