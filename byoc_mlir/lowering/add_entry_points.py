@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, llvm
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, i8, i32, i64
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnrealizedConversionCastOp,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -62,7 +71,7 @@ class AddEntryPoints(ModulePass):
       cf.cond_br %failed, ^failure(%code), ^next
       …
     }
-    llvm.func @byoc_run(%state, %context, %arena, %inputs, %outputs) -> i32 { … }
+    func.func @byoc_run(%state, %context, %arena, %inputs, %outputs) -> i32 { … }
     ```
 
     A status carries the number of the region, from 1, in its upper half. The module gets the
@@ -76,7 +85,6 @@ class AddEntryPoints(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = _main(op)
         regions = _number(region_functions(op))
-        data_types = list(main.function_type.inputs)[1:]
         _thread_context(main, {region.call.symbol: region for region in regions})
         for declaration in region_functions(op):
             _take_state(declaration)
@@ -85,7 +93,7 @@ class AddEntryPoints(ModulePass):
         entries = [
             _hook_entry("byoc_load", "load", ("state",), regions),
             _hook_entry("byoc_open", "open", ("state", "context", "workspace"), regions),
-            _run_entry(self.threads, len(data_types) - self.outputs, self.outputs),
+            _run_entry(self.threads, main, self.outputs),
             _hook_entry("byoc_close", "close", ("state", "context"), regions),
             _hook_entry("byoc_unload", "unload", ("state",), regions),
         ]
@@ -243,30 +251,42 @@ def _argument(builder: Builder, parameter: str, value: SSAValue, region: _Region
     return _offset(builder, value, offsets[parameter])
 
 
-def _run_entry(threads: int, inputs: int, outputs: int) -> llvm.FuncOp:
+def _run_entry(threads: int, main: func.FuncOp, outputs: int) -> func.FuncOp:
     """`byoc_run(state, context, arena, inputs, outputs)`: unpacks the pointers and calls @main."""
     block = Block(arg_types=[_POINTER] * 5)
     builder = Builder(InsertPoint.at_end(block))
     state, context, arena, input_pointers, output_pointers = block.args
     if threads:
-        count = builder.insert(llvm.ConstantOp(IntegerAttr(threads, i32), i32))
-        builder.insert(llvm.CallOp(SET_THREADS, count))
+        count = builder.insert(arith.ConstantOp.from_int_and_width(threads, i32))
+        builder.insert(func.CallOp(SET_THREADS, [count], []))
+    _, _, arena_type, *types = main.function_type.inputs
+    inputs = len(types) - outputs
+    slots = [(input_pointers, index) for index in range(inputs)]
+    slots += [(output_pointers, index) for index in range(outputs)]
     data = [
-        builder.insert(llvm.LoadOp(_slot(builder, array, index), _POINTER)).dereferenced_value
-        for array, length in ((input_pointers, inputs), (output_pointers, outputs))
-        for index in range(length)
+        _memref(builder, _loaded(builder, array, index), type_)
+        for (array, index), type_ in zip(slots, types, strict=True)
     ]
-    status = builder.insert(llvm.CallOp("main", state, context, arena, *data, return_type=i32))
-    builder.insert(llvm.ReturnOp(status.results[0]))
-    type_ = llvm.LLVMFunctionType([_POINTER] * 5, i32)
-    return llvm.FuncOp("byoc_run", type_, llvm.LinkageAttr("external"), body=Region(block))
+    arguments = [state, context, _memref(builder, arena, arena_type), *data]
+    status = builder.insert(func.CallOp("main", arguments, [i32]))
+    builder.insert(func.ReturnOp(*status.results))
+    type_ = FunctionType.from_lists([_POINTER] * 5, [i32])
+    return func.FuncOp("byoc_run", type_, Region(block))
+
+
+def _loaded(builder: Builder, array: SSAValue, index: int) -> SSAValue:
+    slot = _offset(builder, array, index * _SLOT_BYTES)
+    return builder.insert(llvm.LoadOp(slot, _POINTER)).dereferenced_value
+
+
+def _memref(builder: Builder, pointer: SSAValue, type_: Attribute) -> SSAValue:
+    return builder.insert(UnrealizedConversionCastOp.get([pointer], [type_])).results[0]
 
 
 def _declarations(threads: int, regions: Sequence[_Region]) -> list[Operation]:
     declared: list[Operation] = []
     if threads:
-        type_ = llvm.LLVMFunctionType([i32])
-        declared.append(llvm.FuncOp(SET_THREADS, type_, llvm.LinkageAttr("external")))
+        declared.append(func.FuncOp.external(SET_THREADS, [i32], []))
     parameters = {"load": 1, "open": 3, "close": 2, "unload": 1}
     for region in regions:
         for hook in region.call.hooks:
