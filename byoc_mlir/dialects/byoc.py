@@ -1,0 +1,271 @@
+"""The `byoc` dialect: composites, and marks around what a backend shall run.
+
+An outlined region is a `func.func` with the attribute `byoc.compiler`, the backend's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+COMPILER = "byoc.compiler"
+"""On a function: the backend that runs it. Its body is that backend's alone."""
+
+REASON = "byoc.reason"
+"""On an op: why it is on the host."""
+
+REFUSED = "byoc.refused"
+"""On an op: the composites whose pattern it fitted and whose check refused, with the reasons."""
+
+
+def region_compiler(func: Operation) -> str | None:
+    """The backend that an outlined region belongs to; `None` for other ops."""
+    compiler = func.attributes.get(COMPILER)
+    return compiler.data if isinstance(func, FuncOp) and isinstance(compiler, StringAttr) else None
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends the body of a composite with the values of its results."""
+
+    name = "byoc.yield"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class CompositeOp(IRDLOperation):
+    """Ops that a backend runs as one, found by one of its patterns.
+
+    The body sees nothing but its arguments. `partitioned_from_pattern` tells which variant of the
+    pattern was found: the names of the ops in the body, operands first, each with a `_`.
+
+    ```mlir
+    %r = byoc.composite "dnnl.conv2d_relu" from "nn.conv2d_nn.relu_"
+        (%a = %x : tensor<…>, %b = %w : tensor<…>) -> tensor<…> {
+      %0 = relay.nn.conv2d %a, %b : (tensor<…>, tensor<…>) -> tensor<…>
+      %1 = relay.nn.relu %0 : (tensor<…>) -> tensor<…>
+      byoc.yield %1 : tensor<…>
+    }
+    ```
+    """
+
+    name = "byoc.composite"
+    composite_name = prop_def(StringAttr)
+    partitioned_from_pattern = prop_def(StringAttr)
+    inputs = var_operand_def()
+    outputs = var_result_def()
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove(), Pure())
+
+    def __init__(
+        self,
+        composite_name: str,
+        partitioned_from_pattern: str,
+        inputs: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        body: Region,
+    ):
+        super().__init__(
+            operands=[inputs],
+            result_types=[result_types],
+            properties={
+                "composite_name": StringAttr(composite_name),
+                "partitioned_from_pattern": StringAttr(partitioned_from_pattern),
+            },
+            regions=[body],
+        )
+
+    @property
+    def compiler(self) -> str:
+        """The backend that the composite is for: its name up to the first dot."""
+        return self.composite_name.data.partition(".")[0]
+
+    @property
+    def yielded(self) -> tuple[SSAValue, ...]:
+        """The values inside that become the results."""
+        last = self.body.block.last_op
+        assert isinstance(last, YieldOp)
+        return tuple(last.values)
+
+    def ops(self) -> Iterable[Operation]:
+        """The ops of the body, without the yield."""
+        return (op for op in self.body.block.ops if not isinstance(op, YieldOp))
+
+    def verify_(self) -> None:
+        backend, dot, own = self.composite_name.data.partition(".")
+        if not (backend and dot and own):
+            raise VerifyException(
+                f"composite name '{self.composite_name.data}' must be a backend's name, a dot and"
+                " a name of its own"
+            )
+        block = self.body.block
+        if not self.outputs:
+            raise VerifyException("a composite has at least one result")
+        if not isinstance(block.last_op, YieldOp):
+            raise VerifyException("the body of a composite ends in byoc.yield")
+        _check_types("argument", block.arg_types, "operand", self.inputs.types)
+        _check_types("yielded value", block.last_op.values.types, "result", self.outputs.types)
+        for op in self.ops():
+            if op.regions or isinstance(op, CompilerBeginOp | CompilerEndOp):
+                raise VerifyException(f"the body of a composite holds plain ops, found {op.name}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        composite_name = parser.parse_str_literal("the composite's name")
+        parser.parse_keyword("from")
+        origin = parser.parse_str_literal("the names of the matched ops")
+        bindings = parser.parse_comma_separated_list(
+            Parser.Delimiter.PAREN, lambda: _parse_binding(parser)
+        )
+        parser.parse_punctuation("->")
+        if parser.parse_optional_punctuation("(") is None:
+            result_types = [parser.parse_type()]
+        else:
+            result_types = parser.parse_comma_separated_list(
+                Parser.Delimiter.NONE, parser.parse_type
+            )
+            parser.parse_punctuation(")")
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region([argument for argument, _ in bindings])
+        op = cls(composite_name, origin, [value for _, value in bindings], result_types, body)
+        if attributes is not None:
+            op.attributes.update(attributes.data)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.composite_name.data)
+        printer.print_string(" from ")
+        printer.print_string_literal(self.partitioned_from_pattern.data)
+        printer.print_string(" ")
+        with printer.in_parens():
+            pairs = list(zip(self.body.block.args, self.inputs, strict=True))
+            printer.print_list(pairs, lambda pair: _print_binding(printer, *pair))
+        printer.print_string(" -> ")
+        if len(self.outputs) == 1:
+            printer.print_attribute(self.outputs[0].type)
+        else:
+            with printer.in_parens():
+                printer.print_list(self.outputs.types, printer.print_attribute)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+
+class CompilerMarkOp(IRDLOperation):
+    """`value` unchanged, at the border of what backend `compiler` shall run."""
+
+    compiler = prop_def(StringAttr)
+    value = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, value: SSAValue, compiler: str):
+        super().__init__(
+            operands=[value],
+            result_types=[value.type],
+            properties={"compiler": StringAttr(compiler)},
+        )
+
+    def verify_(self) -> None:
+        if self.value.type != self.result.type:
+            raise VerifyException(
+                f"operand of type {self.value.type} and result of type {self.result.type} differ"
+            )
+        if not self.compiler.data:
+            raise VerifyException("the compiler's name is empty")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operand = parser.parse_unresolved_operand()
+        parser.parse_keyword("for")
+        compiler = parser.parse_str_literal("a backend's name")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        op = cls(parser.resolve_operand(operand, type_), compiler)
+        op.attributes.update(attributes)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(" for ")
+        printer.print_string_literal(self.compiler.data)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+
+
+@irdl_op_definition
+class CompilerBeginOp(CompilerMarkOp):
+    """A value enters a region: `%1 = byoc.compiler_begin %x for "dnnl" : tensor<…>`."""
+
+    name = "byoc.compiler_begin"
+
+
+@irdl_op_definition
+class CompilerEndOp(CompilerMarkOp):
+    """A value leaves a region: `%2 = byoc.compiler_end %1 for "dnnl" : tensor<…>`."""
+
+    name = "byoc.compiler_end"
+
+
+def _check_types(
+    inner_name: str, inner: Sequence[Attribute], outer_name: str, outer: Sequence[Attribute]
+) -> None:
+    if len(inner) != len(outer):
+        raise VerifyException(
+            f"the body has {len(inner)} {inner_name}s, the composite {len(outer)} {outer_name}s"
+        )
+    for index, (one, two) in enumerate(zip(inner, outer, strict=True)):
+        if one != two:
+            raise VerifyException(
+                f"{inner_name} #{index} has type {one}, {outer_name} #{index} has type {two}"
+            )
+
+
+def _parse_binding(parser: Parser) -> tuple[Parser.Argument, SSAValue]:
+    argument = parser.parse_argument(expect_type=False)
+    parser.parse_punctuation("=")
+    operand = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    return argument.resolve(type_), parser.resolve_operand(operand, type_)
+
+
+def _print_binding(printer: Printer, argument: SSAValue, value: SSAValue) -> None:
+    printer.print_ssa_value(argument)
+    printer.print_string(" = ")
+    printer.print_ssa_value(value)
+    printer.print_string(" : ")
+    printer.print_attribute(value.type)
+
+
+BYOC = Dialect("byoc", [CompositeOp, CompilerBeginOp, CompilerEndOp, YieldOp])
