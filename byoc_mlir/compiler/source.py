@@ -15,10 +15,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.importer import import_model, inspect_model
+from byoc_mlir.frontend.importer import import_loaded
+from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.mlir_file import read_mlir
-from byoc_mlir.frontend.model import ImportedModel, OnnxNode
+from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.tensors import TensorInfo
 
 ModelSource: TypeAlias = "str | Path | bytes | ModelProto | ModuleOp"
@@ -30,15 +31,16 @@ class Source:
     """A model before its shapes are bound."""
 
     inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
+    outputs: tuple[str, ...]
     model: ModelProto | ModuleOp
+    folder: Path | None = None
+    """Where the model's external data lies; `None` when it did not come from a file."""
 
     def bind(self, shapes: Shapes) -> ImportedModel:
         """The model as relay IR, for these input shapes; the caller may change the module."""
         if isinstance(self.model, ModuleOp):
-            nodes: tuple[OnnxNode, ...] = ()
-            return ImportedModel(self.model.clone(), self.inputs, self.outputs, nodes)
-        return import_model(self.model, shapes=shapes)
+            return ImportedModel(self.model.clone(), self.inputs, _results(self.model), ())
+        return import_loaded(self.model, self.folder, shapes)
 
 
 def read_source(model: ModelSource) -> Source:
@@ -53,8 +55,9 @@ def read_source(model: ModelSource) -> Source:
     if isinstance(model, ModuleOp):
         return _from_module(model)
     loaded = load_model(model)
-    inputs, outputs = inspect_model(loaded)
-    return Source(inputs, outputs, loaded)
+    outputs = tuple(output.name for output in loaded.graph.output)
+    folder = Path(model).parent if isinstance(model, str | Path) else None
+    return Source(model_inputs(loaded), outputs, loaded, folder)
 
 
 def _from_module(module: ModuleOp) -> Source:
@@ -64,12 +67,14 @@ def _from_module(module: ModuleOp) -> Source:
         raise InvalidModelError(f"the module does not verify: {error}") from error
     main = main_function(module)
     names = _names(main.arg_attrs, "arg", len(main.function_type.inputs))
-    results = _names(main.res_attrs, "result", len(main.function_type.outputs))
-    return Source(
-        tuple(map(_tensor_info, names, main.function_type.inputs)),
-        tuple(map(_tensor_info, results, main.function_type.outputs)),
-        module,
-    )
+    inputs = tuple(map(_tensor_info, names, main.function_type.inputs))
+    return Source(inputs, tuple(info.name for info in _results(module)), module)
+
+
+def _results(module: ModuleOp) -> tuple[TensorInfo, ...]:
+    main = main_function(module)
+    names = _names(main.res_attrs, "result", len(main.function_type.outputs))
+    return tuple(map(_tensor_info, names, main.function_type.outputs))
 
 
 def main_function(module: ModuleOp) -> FuncOp:

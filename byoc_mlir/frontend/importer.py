@@ -25,7 +25,7 @@ from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.tensors import model_tensors
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
-__all__ = ["import_model"]
+__all__ = ["import_loaded", "import_model"]
 
 assert _ops
 Source: TypeAlias = str | Path | bytes | onnx.ModelProto
@@ -44,10 +44,14 @@ def import_model(source: Source, shapes: Shapes | None = None) -> ImportedModel:
         UnsupportedModelError: some nodes cannot be imported; all of them are listed.
         InvalidInputError: a symbolic dimension is not bound, or `shapes` contradicts the model.
     """
-    model = load_model(source)
     folder = Path(source).parent if isinstance(source, str | Path) else None
+    return import_loaded(load_model(source), folder, shapes or {})
+
+
+def import_loaded(model: onnx.ModelProto, folder: Path | None, shapes: Shapes) -> ImportedModel:
+    """As `import_model`, for a model that `load_model` gave; external data lies in `folder`."""
     constants = model_tensors(model, folder)
-    inputs = bind_inputs(model, shapes or {})
+    inputs = bind_inputs(model, shapes)
     block = Block(arg_types=[info.type for info in inputs])
     importer = _Importer(model, BlockBuilder(block))
     importer.values.update({name: Value(name, array) for name, array in constants.items()})

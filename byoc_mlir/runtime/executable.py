@@ -28,7 +28,7 @@ class Executable:
 
     Args:
         inputs: what the model takes, in order.
-        outputs: what it gives, in order.
+        outputs: the names of what it gives, in order.
         specialise: compiles the model for one set of input shapes. A model without symbolic
             dimensions is compiled at once, another one when the first inputs of a shape come.
     """
@@ -36,7 +36,7 @@ class Executable:
     def __init__(
         self,
         inputs: Sequence[TensorInfo],
-        outputs: Sequence[TensorInfo],
+        outputs: Sequence[str],
         specialise: Callable[[Mapping[str, Shape]], Program],
     ):
         self.inputs = tuple(inputs)
@@ -69,7 +69,7 @@ class Executable:
         if instance is None:
             instance = self._instance(tuple(array.shape for array in arrays))
         results = instance.run(arrays)
-        return {info.name: result for info, result in zip(self.outputs, results, strict=True)}
+        return dict(zip(self.outputs, results, strict=True))
 
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles a model with symbolic dimensions for input shapes that are expected.
@@ -127,8 +127,7 @@ class Executable:
         self.close()
 
     def __repr__(self) -> str:
-        inputs, outputs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
-        return f"<Executable ({inputs}) -> ({outputs})>"
+        return f"<Executable ({', '.join(map(str, self.inputs))}) -> ({', '.join(self.outputs)})>"
 
     def _instance(self, shapes: tuple[Shape, ...]) -> Instance:
         with self._lock:
