@@ -1,0 +1,23 @@
+"""This project with the oneDNN backend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import byoc_mlir
+
+
+class Engine:
+    """An executable for `targets=("dnnl",)`."""
+
+    targets: tuple[str, ...] = ("dnnl",)
+
+    def __init__(self, model: Path, threads: int):
+        self.executable = byoc_mlir.compile(model, targets=self.targets, threads=threads)
+
+    def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+        """Outputs by name."""
+        return self.executable.run(inputs)

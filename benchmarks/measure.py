@@ -1,0 +1,179 @@
+"""Worker processes, and the interleaved rounds that measure them side by side."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from models import write_model
+from worker import Started
+
+from byoc_mlir.testing.reference import largest_relative_error
+
+_ROUND_SECONDS = 0.3
+"""Time that one engine gets in one round."""
+
+_PAUSE_SECONDS = 0.05
+"""Lets the threads of the engine before fall asleep."""
+
+
+class WorkerError(Exception):
+    """An engine could not compile or run a model."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One engine, one model, one number of threads."""
+
+    engine: str
+    model: str
+    threads: int
+    started: Started
+    error: float
+    """Largest error of the float outputs over the reference's largest value."""
+    milliseconds: list[float] = field(default_factory=list[float])
+
+    @property
+    def median(self) -> float:
+        """Median latency in milliseconds."""
+        return median(self.milliseconds)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An engine that did not answer, with the end of what it printed."""
+
+    engine: str
+    model: str
+    threads: int
+    message: str
+
+
+class Worker:
+    """A process that holds one compiled model; see `worker.py`."""
+
+    def __init__(self, engine: str, files: ModelFiles, threads: int, outputs: Path):
+        script = Path(__file__).with_name("worker.py")
+        arguments = [engine, files.model, files.inputs, outputs, threads]
+        self.log = outputs.with_suffix(".log")
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, script, *map(str, arguments)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self.started = Started(**self._answer())
+
+    def run(self, count: int) -> list[float]:
+        """Milliseconds of `count` runs."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.communicate()
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self.process.communicate()
+        raise WorkerError(f"exit code {self.process.returncode}: {_last_error(self.log)}")
+
+
+def _last_error(log: Path) -> str:
+    """The last line that speaks of an error, or the last one."""
+    lines = log.read_text().strip().splitlines() or [""]
+    return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """A model on disk, its inputs, and ONNX Runtime's outputs for them."""
+
+    name: str
+    model: Path
+    inputs: Path
+    reference: Path
+
+
+def measure(
+    models: Sequence[str], engines: Sequence[str], threads: Sequence[int], rounds: int
+) -> Iterator[Measurement | Failure]:
+    """Measures every combination; the engines of one model and thread count take turns."""
+    for name in models:
+        with tempfile.TemporaryDirectory(prefix="byoc-benchmark-") as folder:
+            files = _prepare(name, Path(folder))
+            for count in threads:
+                yield from _measure_engines(files, engines, count, rounds)
+
+
+def _prepare(name: str, folder: Path) -> ModelFiles:
+    model, inputs = write_model(name, folder)
+    files = ModelFiles(name, model, inputs, folder / "reference.npz")
+    Worker("onnxruntime", files, 1, files.reference).close()
+    return files
+
+
+def _measure_engines(
+    files: ModelFiles, engines: Sequence[str], threads: int, rounds: int
+) -> Iterator[Measurement | Failure]:
+    workers: list[tuple[Worker, Measurement]] = []
+    with ExitStack() as stack:
+        for engine in engines:
+            outputs = files.model.with_name(f"{engine}-{threads}.npz")
+            try:
+                worker = Worker(engine, files, threads, outputs)
+            except WorkerError as error:
+                yield Failure(engine, files.name, threads, str(error))
+                continue
+            stack.callback(worker.close)
+            error = _largest_error(outputs, files.reference)
+            workers.append(
+                (worker, Measurement(engine, files.name, threads, worker.started, error))
+            )
+        _take_turns(workers, rounds)
+        for _, measurement in workers:
+            yield measurement
+
+
+def _take_turns(workers: Sequence[tuple[Worker, Measurement]], rounds: int) -> None:
+    """Every round runs every engine once, each time in another order."""
+    counts = [_runs_per_round(worker) for worker, _ in workers]
+    turns = list(zip(workers, counts, strict=True))
+    for _ in range(rounds):
+        for (worker, measurement), count in turns:
+            time.sleep(_PAUSE_SECONDS)
+            worker.run(max(1, count // 10))
+            measurement.milliseconds.extend(worker.run(count))
+        turns = turns[1:] + turns[:1]
+
+
+def _runs_per_round(worker: Worker) -> int:
+    """Warms up, and finds how many runs fill the time of one round."""
+    worker.run(3)
+    return min(max(3, round(_ROUND_SECONDS * 1e3 / median(worker.run(5)))), 5000)
+
+
+def _largest_error(outputs: Path, reference: Path) -> float:
+    with np.load(outputs) as got, np.load(reference) as want:
+        return max(
+            largest_relative_error(got[name], want[name])
+            for name in want.files
+            if np.issubdtype(want[name].dtype, np.floating)
+        )

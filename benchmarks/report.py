@@ -1,0 +1,152 @@
+"""Measurements as a table in Markdown and as a plot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engines import PEERS
+from measure import Failure, Measurement
+
+
+@dataclass(frozen=True)
+class Row:
+    """All engines on one model with one number of threads."""
+
+    model: str
+    threads: int
+    results: dict[str, Measurement | Failure]
+
+    def latency(self, engine: str) -> float | None:
+        """Median in milliseconds, if it was measured."""
+        result = self.results.get(engine)
+        return result.median if isinstance(result, Measurement) else None
+
+    def ratio(self, engine: str, peers: Sequence[str]) -> float | None:
+        """Latency over that of the fastest of `peers`."""
+        own = self.latency(engine)
+        others = [latency for peer in peers if (latency := self.latency(peer)) is not None]
+        return own / min(others) if own is not None and others else None
+
+
+def rows_of(results: Iterable[Measurement | Failure]) -> list[Row]:
+    """Groups results by model and threads, in the order of measuring."""
+    rows: dict[tuple[str, int], Row] = {}
+    for result in results:
+        key = (result.model, result.threads)
+        rows.setdefault(key, Row(*key, {})).results[result.engine] = result
+    return list(rows.values())
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Of positive values, at least one."""
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def contenders(engines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is judged and what it is judged by; without ONNX Runtime and OpenVINO, by the rest."""
+    judged = [engine for engine in engines if engine.startswith("byoc")]
+    rest = [engine for engine in engines if engine not in judged]
+    return judged, [engine for engine in rest if engine in PEERS] or rest
+
+
+def ratios(rows: Sequence[Row], engine: str, peers: Sequence[str]) -> list[float]:
+    """Every ratio that exists."""
+    return [ratio for row in rows if (ratio := row.ratio(engine, peers)) is not None]
+
+
+def latency_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
+    """Medians in milliseconds, ratios to the fastest peer, the largest error."""
+    judged, peers = contenders(engines)
+    head = ["model", "threads", *engines, *(f"{engine} / best peer" for engine in judged), "error"]
+    lines = [_cells(head), _cells(["---", *["---:"] * (len(head) - 1)])]
+    lines += [_cells(_latency_cells(row, engines)) for row in rows]
+    for threads in sorted({row.threads for row in rows}):
+        chosen = [row for row in rows if row.threads == threads]
+        means = [ratios(chosen, engine, peers) for engine in judged]
+        if any(means):
+            cells = [_ratio(geometric_mean(mean)) if mean else "" for mean in means]
+            lines.append(
+                _cells(["**geometric mean**", str(threads), *[""] * len(engines), *cells, ""])
+            )
+    return "\n".join(lines)
+
+
+def _latency_cells(row: Row, engines: Sequence[str]) -> list[str]:
+    judged, peers = contenders(engines)
+    return [
+        row.model,
+        str(row.threads),
+        *(_number(row.latency(engine)) for engine in engines),
+        *(_ratio(row.ratio(engine, peers)) for engine in judged),
+        _largest_error(row, judged or engines),
+    ]
+
+
+def cost_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
+    """Seconds from file to first answer, without imports, and peak memory in MB."""
+    head = [
+        "model",
+        "threads",
+        *(f"{engine} s" for engine in engines),
+        *(f"{engine} MB" for engine in engines),
+    ]
+    lines = [_cells(head), _cells(["---", *["---:"] * (len(head) - 1)])]
+    for row in rows:
+        started = [
+            result.started if isinstance(result := row.results.get(engine), Measurement) else None
+            for engine in engines
+        ]
+        seconds = [s and s.compile_seconds + s.first_run_seconds for s in started]
+        memory = [s and s.peak_megabytes for s in started]
+        cells = [row.model, str(row.threads), *map(_number, seconds), *map(_number, memory)]
+        lines.append(_cells(cells))
+    return "\n".join(lines)
+
+
+def plot(rows: Sequence[Row], engines: Sequence[str], path: Path) -> None:
+    """Bars of latency relative to the fastest peer, one panel for each number of threads."""
+    from matplotlib import pyplot  # only here: an optional dependency
+
+    _, peers = contenders(engines)
+    counts = sorted({row.threads for row in rows})
+    height = 1.5 + 0.28 * len(engines) * len(rows) / len(counts)
+    figure, axes = pyplot.subplots(
+        1, len(counts), figsize=(6 * len(counts), height), squeeze=False, layout="constrained"
+    )
+    for axis, threads in zip(axes[0], counts, strict=True):
+        chosen = [row for row in rows if row.threads == threads]
+        for index, engine in enumerate(engines):
+            offset = (index - (len(engines) - 1) / 2) * 0.8 / len(engines)
+            positions = [position + offset for position in range(len(chosen))]
+            widths = [row.ratio(engine, peers) or 0.0 for row in chosen]
+            axis.barh(positions, widths, 0.8 / len(engines), label=engine)
+        axis.axvline(1.0, color="black", linewidth=0.8)
+        axis.set_yticks(range(len(chosen)), [row.model for row in chosen])
+        axis.invert_yaxis()
+        axis.set_xlabel("latency / fastest peer (less is better)")
+        axis.set_title(f"{threads} thread{'s' if threads > 1 else ''}")
+    axes[0][0].legend()
+    figure.savefig(path)
+
+
+def _largest_error(row: Row, engines: Sequence[str]) -> str:
+    found = [row.results.get(engine) for engine in engines]
+    errors = [result.error for result in found if isinstance(result, Measurement)]
+    return f"{max(errors):.0e}" if errors else "-"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if value < 1 else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _cells(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

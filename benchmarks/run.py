@@ -1,0 +1,126 @@
+"""Measures this project and its peers side by side.
+
+    python benchmarks/run.py                                  the table of the README
+    python benchmarks/run.py --models mnist mlp3 --threads 1  a call's overhead
+    python benchmarks/run.py --engines byoc_host,iree --models mlp mobilenet_v2
+
+Every engine runs every model in a fresh process of its own; the processes of one model take turns,
+so that a machine that slows down does so for all. All compute in fp32 on the same number of
+threads. Errors are against ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from engines import ENGINES
+from measure import Failure, Measurement, measure
+from models import DEFAULT, SMALL, known_models
+from report import cost_table, latency_table, plot, rows_of
+
+
+def main() -> int:
+    """0 when every engine answered."""
+    arguments = _parser().parse_args()
+    results: list[Measurement | Failure] = []
+    for result in measure(arguments.models, arguments.engines, arguments.threads, arguments.rounds):
+        _show_progress(result)
+        results.append(result)
+    rows = rows_of(results)
+    print(latency_table(rows, arguments.engines))
+    print("\nFrom file to first answer, and peak memory:\n")
+    print(cost_table(rows, arguments.engines))
+    if arguments.json:
+        document = {"machine": machine(), "results": [asdict(result) for result in results]}
+        arguments.json.write_text(json.dumps(document, indent=1) + "\n")
+    if arguments.plot:
+        plot(rows, arguments.engines, arguments.plot)
+    return int(any(isinstance(result, Failure) for result in results))
+
+
+def machine() -> dict[str, object]:
+    """What the numbers depend on beside the code."""
+    packages = ("byoc_mlir", "onnxruntime", "openvino", "iree-base-compiler", "onednn-cpu-gomp")
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "packages": {name: version for name in packages if (version := _version(name))},
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _show_progress(result: Measurement | Failure) -> None:
+    outcome = (
+        f"{result.median:.3f} ms, error {result.error:.1e}"
+        if isinstance(result, Measurement)
+        else f"failed: {result.message}"
+    )
+    print(f"{result.model}, {result.threads} threads, {result.engine}: {outcome}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        type=_model,
+        default=DEFAULT,
+        metavar="NAME[@BATCH]",
+        help=f"default: {' '.join(DEFAULT)}; tiny: {' '.join(SMALL)}; "
+        f"known: {' '.join(known_models())}",
+    )
+    parser.add_argument(
+        "--engines",
+        type=_engines,
+        default=("byoc", "onnxruntime", "openvino"),
+        metavar="A,B,...",
+        help=f"any of {', '.join(ENGINES)}",
+    )
+    parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--plot", type=Path, help="draw the ratios into this file (SVG, PNG)")
+    return parser
+
+
+def _model(text: str) -> str:
+    name, separator, batch = text.partition("@")
+    if name not in known_models() or (separator and not batch.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r}; known models: {', '.join(known_models())}")
+    return text
+
+
+def _engines(text: str) -> Sequence[str]:
+    engines = text.split(",")
+    if unknown := [engine for engine in engines if engine not in ENGINES]:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}; known: {', '.join(ENGINES)}")
+    return engines
+
+
+if __name__ == "__main__":
+    sys.exit(main())
