@@ -1,0 +1,38 @@
+"""Whole networks with random weights, against ONNX Runtime, and how much each backend took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx
+import pytest
+from onnx import ModelProto
+
+import byoc_mlir
+from byoc_mlir.testing.light import light_networks, with_random_weights
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import (
+    assert_agrees,
+    random_inputs,
+    run_onnxruntime,
+)
+
+
+def _light(name: str) -> Callable[[], ModelProto]:
+    return lambda: with_random_weights(onnx.load(light_networks()[name]), seed=7)
+
+
+MODELS: dict[str, Callable[[], ModelProto]] = {
+    **{name: _light(name) for name in light_networks()},
+    **{name: NETWORKS[name] for name in ("mlp", "resnet18", "mobilenet_v2", "unet")},
+}
+
+
+@pytest.mark.parametrize("targets", [("dnnl",), ()], ids=["dnnl", "host"])
+@pytest.mark.parametrize("name", MODELS)
+def test_agrees_with_onnxruntime(name: str, targets: tuple[str, ...]) -> None:
+    model = MODELS[name]()
+    inputs = random_inputs(model, seed=3)
+    with byoc_mlir.compile(model, targets=targets, fallback="allow") as executable:
+        outputs = executable.run(inputs)
+    assert_agrees(outputs, run_onnxruntime(model, inputs), tolerance=1e-4)
