@@ -1,0 +1,82 @@
+"""Finding, registering and refusing backends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.backends import (
+    Backend,
+    CodegenContext,
+    CSource,
+    backend_names,
+    get_backend,
+    get_backends,
+    load_backend_module,
+    register_backend,
+)
+from byoc_mlir.errors import BackendError
+
+
+class _Base(Backend):
+    def codegen(self, region: FuncOp, context: CodegenContext) -> CSource:
+        return CSource("")
+
+
+@pytest.mark.parametrize("name", ["", "two.parts", None])
+def test_malformed_names_are_refused(name: str | None) -> None:
+    cls = type("Malformed", (_Base,), {"name": name})
+    with pytest.raises(BackendError, match="without a dot"):
+        register_backend(cls)
+
+
+def test_a_name_is_registered_once() -> None:
+    first = type("First", (_Base,), {"name": "registered_once"})
+    register_backend(first)
+    register_backend(first)  # the same class again is no clash
+    with pytest.raises(BackendError, match="'registered_once' is registered already"):
+        register_backend(type("Second", (_Base,), {"name": "registered_once"}))
+
+
+def test_another_api_version_is_refused() -> None:
+    with pytest.raises(BackendError, match="API version 99"):
+        register_backend(type("Future", (_Base,), {"name": "future", "api_version": 99}))
+
+
+def test_unknown_backend_lists_the_known() -> None:
+    with pytest.raises(BackendError, match=r"no backend is named 'nowhere'; known are .*dnnl"):
+        get_backend("nowhere")
+
+
+def test_unusable_backend_says_why() -> None:
+    broken = {"name": "needs_card", "unavailable": lambda self: "no card in any slot"}
+    register_backend(type("NeedsCard", (_Base,), broken))
+    with pytest.raises(BackendError, match="'needs_card' is not usable here: no card"):
+        get_backends(("needs_card",))
+
+
+def test_targets_are_named_once() -> None:
+    with pytest.raises(BackendError, match="twice"):
+        get_backends(("dnnl", "dnnl"))
+
+
+def test_backend_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "vendor.py"
+    path.write_text(
+        "from byoc_mlir.backends import Backend, CSource, register_backend\n"
+        "@register_backend\n"
+        "class Vendor(Backend):\n"
+        "    name = 'from_a_file'\n"
+        "    def codegen(self, region, context):\n"
+        "        return CSource('')\n"
+    )
+    load_backend_module(str(path))
+    assert "from_a_file" in backend_names()
+
+
+@pytest.mark.parametrize("spec", ["/nowhere/backend.py", "no_such_package.backend"])
+def test_missing_backend_module(spec: str) -> None:
+    with pytest.raises(BackendError, match="no backend"):
+        load_backend_module(spec)

@@ -1,0 +1,103 @@
+"""Inputs that do not fit are refused with their name, what was found and what is accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import byoc_mlir
+from byoc_mlir.errors import ByocError, ExecutionError, InvalidInputError
+from byoc_mlir.runtime import Executable
+
+
+@pytest.fixture(scope="module")
+def executable() -> Executable:
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "y"], ["z"])],
+        "add",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, [3]),
+        ],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    return byoc_mlir.compile(model, targets=())
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+Y = np.array([10, 20, 30], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"x": X}, r"missing input\(s\) y; the model takes x: float32\[2, 3\], y: float32\[3\]"),
+        ({"x": X, "y": Y, "w": Y}, r"unknown input\(s\) w"),
+        ({"x": X.astype(np.float64), "y": Y}, r"'x' must be of float32, found float64"),
+        ({"x": X.T, "y": Y}, r"'x' must have shape \[2, 3\], found \[3, 2\]"),
+        ({"x": X, "y": Y[:2]}, r"'y' must have shape \[3\], found \[2\]"),
+        ({"x": X[0], "y": Y}, r"'x' must have shape \[2, 3\], found \[3\]"),
+        ([X], r"takes 2 inputs \(x, y\), found 1"),
+        ({"x": "text", "y": Y}, r"'x' must be an array of x: float32\[2, 3\], found str"),
+    ],
+)
+def test_refused(executable: Executable, inputs: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        executable.run(inputs)
+    # and the executable is none the worse
+    np.testing.assert_array_equal(executable.run([X, Y])["z"], X + Y)
+
+
+def test_strided_and_list_inputs_are_accepted(executable: Executable) -> None:
+    wide = np.zeros((2, 6), np.float32)
+    wide[:, ::2] = X
+    np.testing.assert_array_equal(executable.run({"x": wide[:, ::2], "y": Y})["z"], X + Y)
+    np.testing.assert_array_equal(executable.run([X.tolist(), Y.tolist()])["z"], X + Y)
+
+
+def test_outputs_are_the_callers_own(executable: Executable) -> None:
+    first = executable.run([X, Y])["z"]
+    kept = first.copy()
+    executable.run([X + 1, Y])
+    np.testing.assert_array_equal(first, kept)
+    first[:] = 0
+    np.testing.assert_array_equal(executable.run([X, Y])["z"], X + Y)
+
+
+def test_closed_executable_says_so() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "relu",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    with byoc_mlir.compile(model, targets=()) as executable:
+        executable.run([np.zeros(4, np.float32)])
+    with pytest.raises(ExecutionError, match="closed"):
+        executable.run([np.zeros(4, np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"precision": "bf16"}, "accepted is 'f32'"),
+        ({"fallback": "maybe"}, "accepted are 'allow', 'warn', 'forbid'"),
+        ({"targets": "dnnl"}, "sequence of names"),
+        ({"targets": ("dnll",)}, "no backend is named 'dnll'"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], message: str) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "relu",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    with pytest.raises(ByocError, match=message):
+        byoc_mlir.compile(helper.make_model(graph), **options)
