@@ -1,0 +1,57 @@
+"""The host compiler: from `relay` to object code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.passes import ModulePass
+
+from byoc_mlir.lowering import to_llvm
+
+
+def _add_entry_points() -> type[ModulePass]:
+    from byoc_mlir.lowering.add_entry_points import AddEntryPoints
+
+    return AddEntryPoints
+
+
+def _bufferize() -> type[ModulePass]:
+    from byoc_mlir.lowering.bufferize import Bufferize
+
+    return Bufferize
+
+
+def _convert_linalg_to_loops() -> type[ModulePass]:
+    from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
+
+    return ConvertLinalgToLoops
+
+
+def _convert_relay_to_linalg() -> type[ModulePass]:
+    from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
+
+    return ConvertRelayToLinalg
+
+
+def _outline_kernels() -> type[ModulePass]:
+    from byoc_mlir.lowering.outline_kernels import OutlineKernels
+
+    return OutlineKernels
+
+
+def _plan_buffers() -> type[ModulePass]:
+    from byoc_mlir.lowering.plan_buffers import PlanBuffers
+
+    return PlanBuffers
+
+
+PASSES: dict[str, Callable[[], type[ModulePass]]] = {
+    "add-entry-points": _add_entry_points,
+    "bufferize": _bufferize,
+    "convert-linalg-to-loops": _convert_linalg_to_loops,
+    "convert-relay-to-linalg": _convert_relay_to_linalg,
+    "outline-kernels": _outline_kernels,
+    "plan-buffers": _plan_buffers,
+    **to_llvm.PASSES,
+}
+"""The passes of this folder, by name; imported when first used."""

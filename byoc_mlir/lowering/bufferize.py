@@ -1,0 +1,331 @@
+"""The pass `bufferize`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, linalg, memref, tensor
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    FunctionType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    StridedLayoutAttr,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.backends.base import weight_symbol
+from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
+from byoc_mlir.dialects.relay.base import Tensor, tensor_type
+from byoc_mlir.lowering.buffers import Placement, plan_storage
+from byoc_mlir.lowering.region_calls import COMPILER
+from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, static_ints
+
+WEIGHT = "byoc.weight"
+"""On a `memref.global` without content: the handle of the content."""
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Bufferize(ModulePass):
+    """Turns tensors into memrefs, and results of functions into trailing arguments.
+
+    An op whose operand dies with it writes in place where its indexing maps allow; slices and
+    reshapes become views; what is returned is computed where it belongs, or copied there when it
+    is also something else. Constants become globals without content; the handles of their content
+    stay on them as `byoc.weight`.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %0 = linalg.generic … ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) …
+      func.return %0 : tensor<4xf32>
+    }
+    // becomes
+    func.func @main(%x: memref<4xf32>, %out: memref<4xf32>) {
+      linalg.generic … ins(%x : memref<4xf32>) outs(%out : memref<4xf32>) …
+      func.return
+    }
+    ```
+    """
+
+    name = "bufferize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        globals_: dict[str, memref.GlobalOp] = {}
+        for function in op.ops:
+            if not isinstance(function, func.FuncOp):
+                continue
+            if function.body.blocks and COMPILER not in function.attributes:
+                _Bufferizer(function, globals_).run()
+            function.properties["function_type"] = _memref_signature(function.function_type)
+        first = op.body.block.first_op
+        if first is not None:
+            op.body.block.insert_ops_before(list(globals_.values()), first)
+
+
+def _memref_signature(type_: FunctionType) -> FunctionType:
+    inputs = [_memref(input_) for input_ in type_.inputs]
+    return FunctionType.from_lists([*inputs, *(_memref(output) for output in type_.outputs)], [])
+
+
+def _memref(type_: Attribute) -> Attribute:
+    if not isinstance(type_, TensorType):
+        return type_
+    return MemRefType(type_.element_type, type_.get_shape())
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a dense tensor."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+@dataclass(frozen=True)
+class _View:
+    """Elements of a dense buffer: `root[offset + sum(index * stride)]`."""
+
+    root: SSAValue
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def whole(root: SSAValue) -> _View:
+        """All of a buffer."""
+        assert isinstance(root.type, MemRefType)
+        shape = root.type.get_shape()
+        return _View(root, 0, shape, row_major(shape))
+
+    def slice(
+        self, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+    ) -> _View:
+        """The part with these offsets, sizes and strides."""
+        start = sum(o * s for o, s in zip(offsets, self.strides, strict=True))
+        steps = tuple(a * b for a, b in zip(self.strides, strides, strict=True))
+        return _View(self.root, self.offset + start, tuple(sizes), steps)
+
+    def reshaped(self, shape: Sequence[int]) -> _View:
+        """The same elements of a dense view in another shape."""
+        return _View(self.root, self.offset, tuple(shape), row_major(shape))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the buffer itself, as it was allocated."""
+        assert isinstance(self.root.type, MemRefType)
+        return self == _View.whole(self.root) and self.root.type.get_shape() == self.shape
+
+
+class _Bufferizer:
+    def __init__(self, function: func.FuncOp, globals_: dict[str, memref.GlobalOp]):
+        self._function = function
+        self._globals = globals_
+        self._old = function.body.block
+        self._new = Block(arg_types=[_memref(arg.type) for arg in self._old.args])
+        self._placement: Placement = plan_storage(self._old)
+        self._views: dict[SSAValue, _View] = {}
+        self._values: dict[_View, SSAValue] = {}
+        self._outputs: list[SSAValue] = []
+        self._constants: dict[str, SSAValue] = {}
+        self._location = function.location
+
+    def run(self) -> None:
+        """Replaces the body."""
+        for old, new in zip(self._old.args, self._new.args, strict=True):
+            new.name_hint = old.name_hint
+            self._views[old] = _View.whole(new)
+        for type_ in self._function.function_type.outputs:
+            self._outputs.append(self._new.insert_arg(_memref(type_), len(self._new.args)))
+            self._outputs[-1].name_hint = "out"
+        for op in tuple(self._old.ops):
+            self._location = op.location
+            self._convert(op)
+        old_region = self._function.body
+        old_region.detach_block(self._old)
+        old_region.add_block(self._new)
+        self._old.erase(safe_erase=False)
+
+    def _convert(self, op: Operation) -> None:
+        match op:
+            case ConstantOp():
+                self._views[op.output] = _View.whole(self._constant(op))
+            case tensor.EmptyOp():
+                pass
+            case linalg.GenericOp():
+                self._convert_generic(op)
+            case tensor.ExtractSliceOp():
+                self._views[op.result] = self._view(op.source).slice(
+                    static_ints(op.static_offsets),
+                    static_ints(op.static_sizes),
+                    static_ints(op.static_strides),
+                )
+            case tensor.InsertSliceOp():
+                self._convert_insert(op)
+            case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+                self._convert_reshape(op)
+            case func.CallOp():
+                self._convert_call(op)
+            case func.ReturnOp():
+                self._convert_return(op)
+            case _:
+                raise PassFailedException(f"{op.name} at {op.location} cannot be bufferized")
+
+    def _add(self, op: Operation) -> Operation:
+        op.location = self._location
+        self._new.add_op(op)
+        return op
+
+    def _allocate(self, type_: Tensor) -> SSAValue:
+        alloc = memref.AllocOp.get(type_.element_type, ALIGNMENT, type_.get_shape())
+        return self._add(alloc).results[0]
+
+    def _constant(self, op: ConstantOp) -> SSAValue:
+        weight = op.weight
+        symbol = weight_symbol(weight.digest)
+        if symbol not in self._constants:
+            type_ = MemRefType(op.type.element_type, op.type.get_shape())
+            self._globals.setdefault(symbol, _external(symbol, type_, weight))
+            get = self._add(memref.GetGlobalOp(symbol, type_))
+            get.results[0].name_hint = op.output.name_hint
+            self._constants[symbol] = get.results[0]
+        return self._constants[symbol]
+
+    def _view(self, value: SSAValue) -> _View:
+        if value not in self._views:  # the content of a tensor.empty
+            self._views[value] = _View.whole(self._allocate(tensor_type(value)))
+        return self._views[value]
+
+    def _memref_of(self, view: _View) -> SSAValue:
+        """The memref value of a view; views of views start at the buffer again."""
+        if view.is_whole:
+            return view.root
+        if view not in self._values:
+            self._values[view] = self._add(_reinterpreted(view)).results[0]
+        return self._values[view]
+
+    def _destination(self, result: SSAValue) -> _View:
+        """New memory for a result, or the argument that it is returned through."""
+        type_ = tensor_type(result)
+        storage = self._placement.storage[result]
+        if storage.output is None:
+            return _View.whole(self._allocate(type_))
+        return _View.whole(self._outputs[storage.output]).reshaped(type_.get_shape())
+
+    def _place(self, result: SSAValue) -> _View:
+        source = self._placement.in_place.get(result)
+        view = self._destination(result) if source is None else self._view(source)
+        self._views[result] = view
+        return view
+
+    def _convert_generic(self, op: linalg.GenericOp) -> None:
+        inputs = [self._memref_of(self._view(value)) for value in op.inputs]
+        outputs: list[SSAValue] = []
+        for result, initial in zip(op.results, op.outputs, strict=True):
+            view = self._place(result)
+            defined = not isinstance(initial.owner, tensor.EmptyOp)
+            if defined and result not in self._placement.in_place:
+                self._copy(self._view(initial), view)
+            outputs.append(self._memref_of(view))
+        body = op.detach_region(op.body)
+        self._add(
+            linalg.GenericOp(
+                inputs, outputs, body, op.indexing_maps, op.iterator_types, [], op.doc
+            )
+        )
+
+    def _copy(self, source: _View, target: _View) -> None:
+        element = _element(source.root)
+        block = Block(arg_types=[element, element])
+        block.add_op(linalg.YieldOp(block.args[0]))
+        rank = len(source.shape)
+        identity = AffineMapAttr(AffineMap.identity(rank))
+        self._add(
+            linalg.GenericOp(
+                [self._memref_of(source)],
+                [self._memref_of(target)],
+                Region(block),
+                [identity, identity],
+                [PARALLEL] * rank,
+                [],
+                StringAttr("copy"),
+            )
+        )
+
+    def _convert_insert(self, op: tensor.InsertSliceOp) -> None:
+        target = self._place(op.result)
+        defined = not isinstance(op.dest.owner, tensor.EmptyOp)
+        if defined and op.result not in self._placement.in_place:
+            self._copy(self._view(op.dest), target)
+        part = target.slice(
+            static_ints(op.static_offsets),
+            static_ints(op.static_sizes),
+            static_ints(op.static_strides),
+        )
+        self._copy(self._view(op.source), part)
+
+    def _convert_reshape(self, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
+        source = self._view(op.src)
+        if op in self._placement.copied:
+            dense = _View.whole(self._allocate(tensor_type(op.src)))
+            self._copy(source, dense)
+            source = dense
+        self._views[op.result] = source.reshaped(tensor_type(op.result).get_shape())
+
+    def _convert_call(self, op: func.CallOp) -> None:
+        arguments = [self._dense(self._view(value)) for value in op.arguments]
+        results = [self._memref_of(self._place(result)) for result in op.results]
+        self._add(func.CallOp(op.callee, [*arguments, *results], []))
+
+    def _dense(self, view: _View) -> SSAValue:
+        """The memref of a view that starts a buffer and has no gaps; else, of a copy."""
+        if view.offset == 0 and view.strides == row_major(view.shape):
+            return self._memref_of(view)
+        dense = _View.whole(self._allocate(TensorType(_element(view.root), view.shape)))
+        self._copy(view, dense)
+        return dense.root
+
+    def _convert_return(self, op: func.ReturnOp) -> None:
+        for value, output in zip(op.arguments, self._outputs, strict=True):
+            view = self._view(value)
+            if view.root is not output:
+                self._copy(view, _View.whole(output))
+        self._add(func.ReturnOp())
+
+
+def _element(value: SSAValue) -> Attribute:
+    assert isinstance(value.type, MemRefType)
+    return value.type.element_type
+
+
+def _reinterpreted(view: _View) -> memref.ReinterpretCastOp:
+    dense = view.offset == 0 and view.strides == row_major(view.shape)
+    layout = NoneAttr() if dense else StridedLayoutAttr(view.strides, view.offset)
+    type_ = MemRefType(_element(view.root), view.shape, layout)
+    return memref.ReinterpretCastOp(
+        view.root, [], [], [], [view.offset], view.shape, view.strides, type_
+    )
+
+
+def _external(symbol: str, type_: MemRefType, weight: Weight) -> memref.GlobalOp:
+    global_ = memref.GlobalOp.get(
+        StringAttr(symbol),
+        type_,
+        UnitAttr(),
+        StringAttr("public"),
+        UnitAttr(),
+        IntegerAttr(ALIGNMENT, i64),
+    )
+    global_.attributes[WEIGHT] = WeightAttr(weight)
+    return global_

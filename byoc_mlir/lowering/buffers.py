@@ -1,0 +1,176 @@
+"""Where each tensor of a function lives: the analysis behind `bufferize`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import func, linalg, tensor
+from xdsl.ir import Block, Operation, SSAValue
+
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
+
+RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+
+
+@dataclass(eq=False)
+class Storage:
+    """One piece of memory, used by one tensor after the other."""
+
+    owned: bool
+    """Whether the function may write to it (it is no argument and no constant)."""
+    last_use: int
+    """Position of the last op that reads what it holds now."""
+    output: int | None = None
+    """The result of the function that it is, if any."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What `plan_storage` decided for a block.
+
+    `storage` maps a tensor to its memory. `in_place` maps a result to the operand whose memory
+    (and view of it) it takes over. A reshape in `copied` needs a dense copy of its operand.
+    """
+
+    storage: dict[SSAValue, Storage]
+    in_place: dict[SSAValue, SSAValue]
+    copied: frozenset[Operation]
+
+
+class _Planner:
+    def __init__(self, block: Block):
+        self._ops = tuple(block.ops)
+        self._last_use = _last_uses(self._ops)
+        self._storage = {arg: Storage(False, len(self._ops)) for arg in block.args}
+        self._in_place: dict[SSAValue, SSAValue] = {}
+        self._copied: set[Operation] = set()
+        self._strided: set[SSAValue] = set()
+        self._partial: set[SSAValue] = set()
+
+    def plan(self) -> Placement:
+        for position, op in enumerate(self._ops):
+            self._place(op, position)
+        return Placement(self._storage, self._in_place, frozenset(self._copied))
+
+    def _place(self, op: Operation, position: int) -> None:
+        match op:
+            case ConstantOp():
+                self._storage[op.output] = Storage(False, len(self._ops))
+            case linalg.GenericOp():
+                self._place_generic(op, position)
+            case tensor.InsertSliceOp():
+                self._place_over(op.result, op.dest, position)
+            case tensor.ExtractSliceOp():
+                self._alias(op.result, op.source)
+                self._partial.add(op.result)
+                if not is_dense_slice(op):
+                    self._strided.add(op.result)
+            case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+                self._place_reshape(op)
+            case func.ReturnOp():
+                self._place_results(op)
+            case _:
+                for result in op.results:
+                    self._own(result)
+
+    def _own(self, value: SSAValue) -> None:
+        self._storage[value] = Storage(True, self._last_use.get(value, -1))
+
+    def _alias(self, value: SSAValue, source: SSAValue) -> None:
+        self._storage[value] = self._storage[source]
+        for marked in (self._strided, self._partial):
+            if source in marked:
+                marked.add(value)
+
+    def _take_over(self, value: SSAValue, source: SSAValue) -> None:
+        self._alias(value, source)
+        self._in_place[value] = source
+        storage = self._storage[value]
+        storage.last_use = max(storage.last_use, self._last_use.get(value, -1))
+
+    def _dies(self, value: SSAValue, position: int) -> bool:
+        storage = self._storage[value]
+        return storage.owned and storage.last_use <= position
+
+    def _place_over(self, result: SSAValue, destination: SSAValue, position: int) -> None:
+        """`result` is `destination` with some elements changed."""
+        undefined = isinstance(destination.owner, tensor.EmptyOp)
+        if not undefined and self._dies(destination, position):
+            self._take_over(result, destination)
+        else:
+            self._own(result)
+
+    def _place_reshape(self, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
+        if op.src in self._strided:
+            self._copied.add(op)
+            self._own(op.result)
+        else:
+            self._alias(op.result, op.src)
+
+    def _place_generic(self, op: linalg.GenericOp, position: int) -> None:
+        for number, (result, destination) in enumerate(zip(op.results, op.outputs, strict=True)):
+            if not isinstance(destination.owner, tensor.EmptyOp):
+                self._place_over(result, destination, position)
+                continue
+            source = self._replaceable(op, number, position)
+            if source is None:
+                self._own(result)
+            else:
+                self._take_over(result, source)
+
+    def _replaceable(self, op: linalg.GenericOp, number: int, position: int) -> SSAValue | None:
+        """An input that this output can overwrite element by element."""
+        maps = [attribute.data for attribute in op.indexing_maps]
+        output_map = maps[len(op.inputs) + number]
+        for value, map_ in zip(op.inputs, maps, strict=False):
+            if map_ != output_map or value.type != op.outputs[number].type:
+                continue
+            if self._dies(value, position) and self._is_only_reader(op, value, output_map):
+                return value
+        return None
+
+    def _is_only_reader(self, op: linalg.GenericOp, value: SSAValue, output_map: object) -> bool:
+        """Whether all operands in the memory of `value` are itself, read as the output is."""
+        storage = self._storage[value]
+        maps = [attribute.data for attribute in op.indexing_maps]
+        taken = [self._storage.get(result) for result in op.results]
+        return storage not in taken and all(
+            self._storage.get(other) is not storage or (other is value and map_ == output_map)
+            for other, map_ in zip(op.operands, maps, strict=True)
+        )
+
+    def _place_results(self, op: func.ReturnOp) -> None:
+        for number, value in enumerate(op.arguments):
+            storage = self._storage[value]
+            if storage.owned and storage.output is None and value not in self._partial:
+                storage.output = number
+
+
+def plan_storage(block: Block) -> Placement:
+    """Decides where the tensors of a straight-line block live."""
+    return _Planner(block).plan()
+
+
+def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:
+    """Whether the slice is one piece of memory: whole in all dimensions after the first one cut."""
+    shape, sizes = tensor_type(op.source).get_shape(), static_ints(op.static_sizes)
+    if any(stride != 1 for stride in static_ints(op.static_strides)):
+        return False
+    cut = [axis for axis, (size, full) in enumerate(zip(sizes, shape, strict=True)) if size != full]
+    return not cut or all(size == 1 for size in sizes[: cut[-1]])
+
+
+def _last_uses(ops: Sequence[Operation]) -> dict[SSAValue, int]:
+    """The position of the last op that reads a value, directly or through a view of it."""
+    last: dict[SSAValue, int] = {}
+    for position in range(len(ops) - 1, -1, -1):
+        op = ops[position]
+        reach = position
+        if isinstance(op, tensor.ExtractSliceOp | tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+            reach = max(position, last.get(op.results[0], -1))
+        for operand in op.operands:
+            last[operand] = max(last.get(operand, -1), reach)
+    return last

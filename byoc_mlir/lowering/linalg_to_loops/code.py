@@ -1,0 +1,199 @@
+"""Writing loops: the cursor that the strategies share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, linalg, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest
+
+INDEX = IndexType()
+_NO_WRAP = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
+
+Index = SSAValue | int
+"""An index known now, or when the code runs."""
+
+
+@dataclass
+class Loop:
+    """A loop being written: its counter and the values it carries."""
+
+    counter: SSAValue
+    carried: Sequence[SSAValue]
+    results: Sequence[SSAValue] = ()
+    _next: list[SSAValue] = field(default_factory=list[SSAValue])
+
+    def carry(self, values: Sequence[SSAValue]) -> None:
+        """The values for the next iteration."""
+        self._next = list(values)
+
+    @property
+    def yielded(self) -> Sequence[SSAValue]:
+        """What `carry` was given."""
+        return self._next
+
+
+class Code:
+    """Appends ops to a block; constants go to the start of the function."""
+
+    def __init__(self, entry: Block, before: Operation):
+        self._entry = entry
+        self._before = before
+        self._block: Block | None = None
+        self._constants: dict[int, SSAValue] = {}
+        self._flat: dict[SSAValue, SSAValue] = {}
+        self.location = before.location
+
+    def emit(self, op: Operation) -> SSAValue:
+        """Appends an op and returns its first result."""
+        self.add(op)
+        return op.results[0]
+
+    def add(self, op: Operation) -> None:
+        """Appends an op."""
+        op.location = self.location
+        if self._block is None:
+            self._entry.insert_op_before(op, self._before)
+        else:
+            self._block.add_op(op)
+
+    def _hoist(self, op: Operation) -> SSAValue:
+        op.location = self.location
+        first = self._entry.first_op
+        assert first is not None
+        self._entry.insert_op_before(op, first)
+        return op.results[0]
+
+    def index(self, value: Index) -> SSAValue:
+        """A constant index; a value stays as it is."""
+        if isinstance(value, SSAValue):
+            return value
+        if value not in self._constants:
+            self._constants[value] = self._hoist(
+                arith.ConstantOp(IntegerAttr(value, INDEX), INDEX)
+            )
+        return self._constants[value]
+
+    def add_index(self, lhs: Index, rhs: Index) -> Index:
+        """`lhs + rhs`."""
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return lhs + rhs
+        if lhs == 0:
+            return rhs
+        if rhs == 0:
+            return lhs
+        sum_ = arith.AddiOp(self.index(lhs), self.index(rhs), INDEX)
+        sum_.overflow_flags = _NO_WRAP
+        return self.emit(sum_)
+
+    def scale_index(self, value: Index, factor: int) -> Index:
+        """`value * factor`."""
+        if isinstance(value, int):
+            return value * factor
+        if factor in (0, 1):
+            return value if factor else 0
+        product = arith.MuliOp(value, self.index(factor), INDEX)
+        product.overflow_flags = _NO_WRAP
+        return self.emit(product)
+
+    def flat(self, buffer: SSAValue) -> SSAValue:
+        """A dense buffer seen as one dimension."""
+        type_ = buffer.type
+        assert isinstance(type_, MemRefType)
+        if len(type_.get_shape()) == 1:
+            return buffer
+        if buffer not in self._flat:
+            size = type_.element_count()
+            flat = MemRefType(type_.element_type, [size])
+            cast = memref.ReinterpretCastOp(buffer, [], [], [], [0], [size], [1], flat)
+            self._flat[buffer] = self._hoist(cast)
+        return self._flat[buffer]
+
+    def load(self, buffer: SSAValue, index: Index) -> SSAValue:
+        """The element of a buffer at a linear index."""
+        return self.emit(memref.LoadOp.get(self.flat(buffer), [self.index(index)]))
+
+    def store(self, value: SSAValue, buffer: SSAValue, index: Index) -> None:
+        """Writes the element of a buffer at a linear index."""
+        self.add(memref.StoreOp.get(value, self.flat(buffer), [self.index(index)]))
+
+    @contextmanager
+    def loop(
+        self, size: Index, init: Sequence[SSAValue] = (), *, start: Index = 0, step: int = 1
+    ) -> Iterator[Loop]:
+        """A sequential loop from `start` to `size`; the body must call `carry` if it has `init`."""
+        block = Block(arg_types=[INDEX, *(value.type for value in init)])
+        loop = Loop(block.args[0], block.args[1:])
+        bounds = self.index(start), self.index(size), self.index(step)
+        outer, self._block = self._block, block
+        yield loop
+        self.add(scf.YieldOp(*loop.yielded))
+        self._block = outer
+        op = scf.ForOp(*bounds, list(init), Region(block))
+        self.add(op)
+        loop.results = op.results
+
+    @contextmanager
+    def parallel(self, sizes: Sequence[int], steps: Sequence[int] = ()) -> Iterator[Sequence[SSAValue]]:
+        """A parallel loop nest; gives its counters."""
+        block = Block(arg_types=[INDEX] * len(sizes))
+        lower = [self.index(0)] * len(sizes)
+        upper = [self.index(size) for size in sizes]
+        step = [self.index(s) for s in (steps or [1] * len(sizes))]
+        outer, self._block = self._block, block
+        yield block.args
+        self.add(scf.ReduceOp())
+        self._block = outer
+        self.add(scf.ParallelOp(lower, upper, step, Region(block)))
+
+    def inline(
+        self, body: Block, args: Sequence[SSAValue], positions: Sequence[Index] = ()
+    ) -> list[SSAValue]:
+        """The values that the body of a `linalg.generic` yields for these arguments."""
+        values: dict[SSAValue, SSAValue] = dict(zip(body.args, args, strict=True))
+        for op in body.ops:
+            if isinstance(op, linalg.YieldOp):
+                return [values.get(value, value) for value in op.arguments]
+            if isinstance(op, linalg.IndexOp):
+                values[op.result] = self.index(positions[op.dim.value.data])
+                continue
+            self.add(op.clone(values))
+        raise AssertionError("the body of a linalg.generic ends in linalg.yield")
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where the nest stands: a counter for each loop entered, and the index of each access."""
+
+    counters: tuple[Index, ...]
+    indices: tuple[Index, ...]
+
+    @staticmethod
+    def start(nest: Nest) -> Position:
+        """Before all loops."""
+        return Position((0,) * len(nest.sizes), tuple(access.offset for access in nest.accesses))
+
+    def entered(self, code: Code, nest: Nest, loop: int, counter: Index) -> Position:
+        """Inside of loop `loop`."""
+        counters = (*self.counters[:loop], counter, *self.counters[loop + 1 :])
+        cache: dict[int, Index] = {}
+        indices: list[Index] = []
+        for access, index in zip(nest.accesses, self.indices, strict=True):
+            factor = access.coefficients[loop]
+            if factor not in cache:
+                cache[factor] = code.scale_index(counter, factor)
+            indices.append(code.add_index(index, cache[factor]))
+        return Position(counters, tuple(indices))
+
+
+Emit = Callable[[Position], None]
+
+
+def element_types(accesses: Sequence[Access]) -> list[Attribute]:
+    """The element type of each access."""
+    return [access.element_type for access in accesses]

@@ -1,0 +1,201 @@
+"""A `linalg.generic` on memrefs as a loop nest over flat buffers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import linalg, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+from xdsl.utils.exceptions import PassFailedException
+
+
+@dataclass(frozen=True)
+class Access:
+    """An operand: element `offset + sum(iteration * coefficient)` of a buffer."""
+
+    buffer: SSAValue
+    offset: int
+    coefficients: tuple[int, ...]
+
+    @property
+    def element_type(self) -> Attribute:
+        """The type of one element."""
+        assert isinstance(self.buffer.type, MemRefType)
+        return self.buffer.type.element_type
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops of `sizes`; each iteration runs `body` on the elements that `accesses` name.
+
+    The last `outputs` accesses are written; loops in `reductions` fold into them.
+    """
+
+    sizes: tuple[int, ...]
+    reductions: frozenset[int]
+    accesses: tuple[Access, ...]
+    outputs: int
+    body: Block
+
+    @property
+    def inputs(self) -> tuple[Access, ...]:
+        """The accesses that are only read."""
+        return self.accesses[: len(self.accesses) - self.outputs]
+
+    @property
+    def results(self) -> tuple[Access, ...]:
+        """The accesses that are written."""
+        return self.accesses[len(self.accesses) - self.outputs :]
+
+    @property
+    def parallel(self) -> tuple[int, ...]:
+        """The loops whose iterations are independent, outermost first."""
+        return tuple(loop for loop in range(len(self.sizes)) if loop not in self.reductions)
+
+    @property
+    def iterations(self) -> int:
+        """How often the body runs."""
+        return math.prod(self.sizes)
+
+    @property
+    def reads_results(self) -> bool:
+        """Whether the body uses what the outputs held before."""
+        return any(arg.first_use for arg in self.body.args[len(self.inputs) :])
+
+    @property
+    def uses_position(self) -> bool:
+        """Whether the body asks for the position in the nest."""
+        return any(isinstance(op, linalg.IndexOp) for op in self.body.ops)
+
+
+def nest_of(op: linalg.GenericOp) -> Nest:
+    """The loop nest of an op, as simple as it can be: loops of one iteration are dropped, loops
+    that walk through memory like one become one.
+    """
+    maps = [attribute.data for attribute in op.indexing_maps]
+    rank = maps[0].num_dims
+    sizes = [1] * rank
+    for operand, map_ in zip(op.operands, maps, strict=True):
+        assert isinstance(operand.type, MemRefType)
+        for size, expr in zip(operand.type.get_shape(), map_.results, strict=True):
+            if isinstance(expr, AffineDimExpr):
+                sizes[expr.position] = size
+    nest = Nest(
+        tuple(sizes),
+        frozenset(
+            loop
+            for loop, kind in enumerate(op.iterator_types)
+            if kind.data is linalg.IteratorType.REDUCTION
+        ),
+        tuple(
+            _access(operand, map_.results, rank)
+            for operand, map_ in zip(op.operands, maps, strict=True)
+        ),
+        len(op.outputs),
+        op.body.block,
+    )
+    return nest if nest.uses_position else coalesced(without_unit_loops(nest))
+
+
+def _access(operand: SSAValue, exprs: Sequence[AffineExpr], rank: int) -> Access:
+    type_ = operand.type
+    assert isinstance(type_, MemRefType)
+    strides, offset = type_.get_strides(), type_.get_offset()
+    assert strides is not None
+    assert offset is not None
+    coefficients = [0] * rank
+    for stride, expr in zip(strides, exprs, strict=True):
+        assert stride is not None
+        terms, constant = linear(expr, rank)
+        offset += stride * constant
+        for loop, term in enumerate(terms):
+            coefficients[loop] += stride * term
+    owner = operand.owner
+    buffer = owner.source if isinstance(owner, memref.ReinterpretCastOp) else operand
+    return Access(buffer, offset, tuple(coefficients))
+
+
+def linear(expr: AffineExpr, rank: int) -> tuple[list[int], int]:
+    """An affine expression as coefficients of the dimensions, and a constant."""
+    match expr:
+        case AffineConstantExpr():
+            return [0] * rank, expr.value
+        case AffineDimExpr():
+            return [int(position == expr.position) for position in range(rank)], 0
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
+            (a, b), (c, d) = linear(expr.lhs, rank), linear(expr.rhs, rank)
+            return [x + y for x, y in zip(a, c, strict=True)], b + d
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul, rhs=AffineConstantExpr()):
+            terms, constant = linear(expr.lhs, rank)
+            factor = expr.rhs.eval([], [])
+            return [term * factor for term in terms], constant * factor
+        case _:
+            raise PassFailedException(f"indexing expression {expr} is not linear")
+
+
+def without_unit_loops(nest: Nest) -> Nest:
+    """The nest without loops of one iteration."""
+    kept = [loop for loop, size in enumerate(nest.sizes) if size != 1]
+    return permuted(nest, kept)
+
+
+def permuted(nest: Nest, order: Sequence[int]) -> Nest:
+    """The loops `order` of the nest, in that order; the others must have one iteration."""
+    return replace(
+        nest,
+        sizes=tuple(nest.sizes[loop] for loop in order),
+        reductions=frozenset(n for n, loop in enumerate(order) if loop in nest.reductions),
+        accesses=tuple(
+            replace(access, coefficients=tuple(access.coefficients[loop] for loop in order))
+            for access in nest.accesses
+        ),
+    )
+
+
+def coalesced(nest: Nest) -> Nest:
+    """The nest with neighbouring loops merged where every access walks on evenly."""
+    groups: list[list[int]] = []
+    for loop in range(len(nest.sizes)):
+        if groups and _walk_as_one(nest, groups[-1][-1], loop):
+            groups[-1].append(loop)
+        else:
+            groups.append([loop])
+    return replace(
+        nest,
+        sizes=tuple(math.prod(nest.sizes[loop] for loop in group) for group in groups),
+        reductions=frozenset(n for n, group in enumerate(groups) if group[0] in nest.reductions),
+        accesses=tuple(
+            replace(access, coefficients=tuple(access.coefficients[g[-1]] for g in groups))
+            for access in nest.accesses
+        ),
+    )
+
+
+def _walk_as_one(nest: Nest, outer: int, inner: int) -> bool:
+    if (outer in nest.reductions) != (inner in nest.reductions):
+        return False
+    return all(
+        access.coefficients[outer] == access.coefficients[inner] * nest.sizes[inner]
+        for access in nest.accesses
+    )
+
+
+def body_cost(body: Block) -> int:
+    """A rough count of the cycles that one iteration takes, vectorised."""
+    return sum(_cost(op) for op in body.ops)
+
+
+def _cost(op: Operation) -> int:
+    if op.name.startswith("math."):
+        return 16
+    return 8 if op.name in ("arith.divf", "arith.divsi", "arith.remsi", "arith.divui") else 1

@@ -1,0 +1,182 @@
+"""Loops for everything that is not a large contraction: element-wise ops and reductions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Position
+from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost
+
+PARALLEL_WORK = 1 << 16
+"""Rough cycles of vectorised work from which on starting the threads pays."""
+
+_UNROLLED = 64
+"""Reductions of up to this many steps are written out inside of a parallel loop."""
+
+_ENOUGH_PARALLEL = 16
+
+
+def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
+    """Writes the loops of a nest."""
+    if not nest.iterations:
+        return
+    if not nest.reductions:
+        _elementwise(code, nest, threads)
+    elif _is_window(nest):
+        _window(code, nest, threads)
+    elif _vector_loop(nest) is None:
+        _rows(code, nest, threads)
+    else:
+        _columns(code, nest, threads)
+
+
+def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
+    """How many of the loops, from the outermost, to run on several threads."""
+    work = nest.iterations * body_cost(nest.body)
+    if not threads or work < PARALLEL_WORK:
+        return 0
+    count, iterations = 0, 1
+    for loop in loops:
+        if iterations >= _ENOUGH_PARALLEL:
+            break
+        iterations *= nest.sizes[loop]
+        count += 1
+    return count
+
+
+def enter(
+    code: Code, nest: Nest, loops: Sequence[int], at: Position, body: Emit, parallel: int = 0
+) -> None:
+    """Writes the loops `loops` around `body`; the first `parallel` of them as one parallel nest."""
+    if parallel:
+        with code.parallel([nest.sizes[loop] for loop in loops[:parallel]]) as counters:
+            for loop, counter in zip(loops, counters, strict=False):
+                at = at.entered(code, nest, loop, counter)
+            enter(code, nest, loops[parallel:], at, body)
+        return
+    if not loops:
+        body(at)
+        return
+    with code.loop(nest.sizes[loops[0]]) as loop:
+        enter(code, nest, loops[1:], at.entered(code, nest, loops[0], loop.counter), body)
+
+
+def _load(code: Code, accesses: Sequence[Access], indices: Sequence[SSAValue | int]) -> list[SSAValue]:
+    return [code.load(a.buffer, index) for a, index in zip(accesses, indices, strict=True)]
+
+
+def _load_inputs(code: Code, nest: Nest, at: Position) -> list[SSAValue]:
+    """The elements of the inputs; those that the body does not look at are not loaded."""
+    values: list[SSAValue] = []
+    for access, index, arg in zip(nest.inputs, at.indices, nest.body.args, strict=False):
+        values.append(code.load(access.buffer, index) if arg.first_use else arg)
+    return values
+
+
+def _load_results(code: Code, nest: Nest, at: Position) -> list[SSAValue]:
+    return _load(code, nest.results, at.indices[len(nest.inputs) :])
+
+
+def _store_results(code: Code, nest: Nest, at: Position, values: Sequence[SSAValue]) -> None:
+    indices = at.indices[len(nest.inputs) :]
+    for access, index, value in zip(nest.results, indices, values, strict=True):
+        code.store(value, access.buffer, index)
+
+
+def _step(code: Code, nest: Nest, at: Position, running: Sequence[SSAValue]) -> list[SSAValue]:
+    """One iteration of the body on loaded inputs and the given running values."""
+    inputs = _load_inputs(code, nest, at)
+    return code.inline(nest.body, [*inputs, *running], at.counters)
+
+
+def _elementwise(code: Code, nest: Nest, threads: bool) -> None:
+    """Each element is computed once, the last loop innermost."""
+
+    def body(at: Position) -> None:
+        running = (
+            _load_results(code, nest, at)
+            if nest.reads_results
+            else nest.body.args[len(nest.inputs) :]
+        )
+        _store_results(code, nest, at, _step(code, nest, at, running))
+
+    loops = nest.parallel
+    enter(
+        code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads)
+    )
+
+
+def _is_window(nest: Nest) -> bool:
+    """Whether the reduction is short and there is much beside it, as in a pool."""
+    steps = math.prod(nest.sizes[loop] for loop in nest.reductions)
+    loops = nest.parallel
+    return steps <= _UNROLLED and bool(loops) and nest.sizes[loops[-1]] >= 4
+
+
+def _vector_loop(nest: Nest) -> int | None:
+    """The parallel loop along which results and an input lie in memory side by side."""
+    for loop in reversed(nest.parallel):
+        adjacent = all(access.coefficients[loop] == 1 for access in nest.results)
+        if adjacent and any(access.coefficients[loop] == 1 for access in nest.inputs):
+            return loop
+    return None
+
+
+def _window(code: Code, nest: Nest, threads: bool) -> None:
+    """The steps of the reduction written out, innermost in the parallel loops."""
+    loops = nest.parallel
+    order = sorted(nest.reductions)
+    steps = list(itertools.product(*(range(nest.sizes[loop]) for loop in order)))
+
+    def body(at: Position) -> None:
+        running = _load_results(code, nest, at)
+        for step in steps:
+            inner = at
+            for loop, counter in zip(order, step, strict=True):
+                inner = inner.entered(code, nest, loop, counter)
+            running = _step(code, nest, inner, running)
+        _store_results(code, nest, at, running)
+
+    enter(
+        code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads)
+    )
+
+
+def _rows(code: Code, nest: Nest, threads: bool) -> None:
+    """Each result is folded in registers, the reduction loops innermost."""
+    loops, order = nest.parallel, sorted(nest.reductions)
+
+    def fold(at: Position, rest: Sequence[int], running: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        if not rest:
+            return _step(code, nest, at, running)
+        with code.loop(nest.sizes[rest[0]], running) as loop:
+            inner = at.entered(code, nest, rest[0], loop.counter)
+            loop.carry(fold(inner, rest[1:], loop.carried))
+        return loop.results
+
+    def body(at: Position) -> None:
+        _store_results(code, nest, at, fold(at, order, _load_results(code, nest, at)))
+
+    enter(
+        code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads)
+    )
+
+
+def _columns(code: Code, nest: Nest, threads: bool) -> None:
+    """Whole rows of results are folded in memory, so that the innermost loop is a vector loop."""
+    vector = _vector_loop(nest)
+    assert vector is not None
+    outer = [loop for loop in nest.parallel if loop != vector]
+    order = sorted(nest.reductions)
+
+    def update(at: Position) -> None:
+        _store_results(code, nest, at, _step(code, nest, at, _load_results(code, nest, at)))
+
+    def rows(at: Position) -> None:
+        enter(code, nest, [*order, vector], at, update)
+
+    enter(code, nest, outer, Position.start(nest), rows, _parallel_prefix(nest, outer, threads))

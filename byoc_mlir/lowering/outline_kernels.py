@@ -1,0 +1,146 @@
+"""The pass `outline-kernels`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import func, linalg, memref
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.lowering.region_calls import COMPILER
+
+KERNEL = "byoc.kernel"
+"""On a function: it is a kernel, called from host code."""
+
+_LONGEST_NAME = 48
+
+
+@dataclass(frozen=True)
+class OutlineKernels(ModulePass):
+    """Moves every `linalg` op of the host functions to a function of its own on whole buffers.
+
+    Equal ops share one function. Each buffer is one argument, so that arguments do not alias;
+    views of buffers are taken inside.
+
+    ```mlir
+    linalg.generic … ins(%x, %y : …) outs(%x : …) attrs = {doc = "add"} { … }
+    // becomes
+    func.call @add_0(%x, %y) : (memref<4xf32>, memref<4xf32>) -> ()
+    func.func private @add_0(%x: memref<4xf32>, %y: memref<4xf32>) attributes {byoc.kernel} { … }
+    ```
+    """
+
+    name = "outline-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernels = _Kernels()
+        for function in tuple(op.ops):
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
+                for block in function.body.blocks:
+                    _outline_block(block, kernels)
+        op.body.block.add_ops(kernels.functions)
+
+
+@dataclass
+class _Kernels:
+    functions: list[func.FuncOp] = field(default_factory=list[func.FuncOp])
+    _known: dict[Hashable, str] = field(default_factory=dict[Hashable, str])
+
+    def function_for(self, ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> str:
+        """The name of the kernel that does what `ops` do; they are cloned if it is new."""
+        key = _structure(ops, buffers)
+        name = self._known.get(key)
+        if name is None:
+            name = f"{_readable(ops)}_{len(self.functions)}"
+            self._known[key] = name
+            self.functions.append(_kernel(name, ops, buffers))
+        return name
+
+
+def _outline_block(block: Block, kernels: _Kernels) -> None:
+    views: list[Operation] = []
+    for op in tuple(block.ops):
+        if isinstance(op, memref.ReinterpretCastOp):
+            views.append(op)
+        elif isinstance(op, linalg.GenericOp):
+            _outline([op], kernels)
+    for view in reversed(views):
+        if not view.results[0].first_use:
+            block.erase_op(view)
+
+
+def _outline(group: Sequence[linalg.GenericOp], kernels: _Kernels) -> None:
+    """Replaces consecutive ops by one call."""
+    operands = dict.fromkeys(operand for op in group for operand in op.operands)
+    views = [value.owner for value in operands if isinstance(value.owner, memref.ReinterpretCastOp)]
+    buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
+    ops = [*views, *group]
+    call = func.CallOp(kernels.function_for(ops, buffers), buffers, [])
+    call.location = fused_location(group)
+    block = group[-1].parent
+    assert block is not None
+    block.insert_op_after(call, group[-1])
+    for op in reversed(group):
+        block.erase_op(op)
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """The buffer that a memref is a view of."""
+    owner = value.owner
+    return owner.source if isinstance(owner, memref.ReinterpretCastOp) else value
+
+
+def _kernel(name: str, ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> func.FuncOp:
+    block = Block(arg_types=[buffer.type for buffer in buffers])
+    values: dict[SSAValue, SSAValue] = dict(zip(buffers, block.args, strict=True))
+    for op in ops:
+        clone = op.clone(values)
+        for old, new in zip(op.walk(), clone.walk(), strict=True):
+            new.location = old.location
+        block.add_op(clone)
+    block.add_op(func.ReturnOp())
+    type_ = FunctionType.from_lists([buffer.type for buffer in buffers], [])
+    function = func.FuncOp(name, type_, Region(block), visibility="private")
+    function.attributes[KERNEL] = StringAttr(name)
+    function.location = fused_location(ops)
+    return function
+
+
+def _readable(ops: Iterable[Operation]) -> str:
+    """A name made of what the ops were in the model."""
+    words = [op.doc.data for op in ops if isinstance(op, linalg.GenericOp) and op.doc]
+    name = "_".join(dict.fromkeys(words)) or "kernel"
+    return name[:_LONGEST_NAME].rstrip("_")
+
+
+def _structure(ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> Hashable:
+    """A key that is equal for groups of ops that do the same to buffers of the same types."""
+    numbers: dict[SSAValue, int] = {}
+    for buffer in buffers:
+        numbers[buffer] = len(numbers)
+    return (
+        tuple(buffer.type for buffer in buffers),
+        tuple(_op_structure(op, numbers) for op in ops),
+    )
+
+
+def _op_structure(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:
+    operands = tuple(numbers[operand] for operand in op.operands)
+    for result in op.results:
+        numbers[result] = len(numbers)
+    regions: list[Hashable] = []
+    for region in op.regions:
+        for block in region.blocks:
+            for arg in block.args:
+                numbers[arg] = len(numbers)
+            regions.append(tuple(arg.type for arg in block.args))
+            regions.extend(_op_structure(inner, numbers) for inner in block.ops)
+    properties = tuple(
+        (name, value) for name, value in op.properties.items() if name != "doc"
+    )
+    return (op.name, operands, tuple(op.result_types), properties, tuple(regions))

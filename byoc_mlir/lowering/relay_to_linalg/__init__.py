@@ -1,0 +1,1 @@
+"""From `relay` to `linalg` on tensors, one file per family of ops."""

@@ -1,0 +1,264 @@
+"""Building linalg on tensors: what every family of `convert-relay-to-linalg` writes with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
+from byoc_mlir.dialects.relay.base import Tensor, relay_name, tensor_type
+from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, signless
+
+Body = Callable[..., SSAValue]
+"""`body(scalars, *elements) -> element`; the last elements are the ones of the destination."""
+
+Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
+"""`lowering(op, builder) -> the values that replace the op's results`."""
+
+Lowerings = Mapping[type[RelayOp], Lowering]
+
+PARALLEL = linalg.IteratorTypeAttr(linalg.IteratorType.PARALLEL)
+REDUCTION = linalg.IteratorTypeAttr(linalg.IteratorType.REDUCTION)
+
+
+@dataclass(frozen=True)
+class Read:
+    """An input of a `linalg.generic`: the tensor and where each iteration reads it."""
+
+    value: SSAValue
+    map: Sequence[AffineExpr]
+
+
+def dim(position: int) -> AffineExpr:
+    """`d<position>`."""
+    return AffineDimExpr(position)
+
+
+def dims(positions: Iterable[int]) -> tuple[AffineExpr, ...]:
+    """Several dimensions, in order."""
+    return tuple(AffineDimExpr(position) for position in positions)
+
+
+def broadcast(value: SSAValue, shape: Sequence[int]) -> Read:
+    """`value` read as numpy broadcasts it to `shape`."""
+    sizes = tensor_type(value).get_shape()
+    first = len(shape) - len(sizes)
+    exprs = tuple(
+        AffineConstantExpr(0) if size == 1 and shape[axis] != 1 else AffineDimExpr(axis)
+        for axis, size in enumerate(sizes, start=first)
+    )
+    return Read(value, exprs)
+
+
+class LinalgBuilder:
+    """Inserts ops before `op`, at its location."""
+
+    def __init__(self, op: Operation):
+        block = op.parent
+        assert block is not None
+        self._block = block
+        self._op = op
+        self.name = relay_name(op).rpartition(".")[2]
+
+    def emit(self, op: Operation) -> SSAValue:
+        """Inserts an op and returns its result."""
+        op.location = self._op.location
+        self._block.insert_op_before(op, self._op)
+        return op.results[0]
+
+    def constant(self, array: np.ndarray[Any, np.dtype[Any]], name: str) -> SSAValue:
+        """A constant tensor."""
+        return self.emit(ConstantOp.of(name, array))
+
+    def empty(self, type_: Tensor) -> SSAValue:
+        """A tensor with undefined elements."""
+        if not type_.has_static_shape():
+            raise PassFailedException(
+                f"{self._op.name} at {self._op.location}: {type_} has a dimension that is not known"
+            )
+        return self.emit(tensor.EmptyOp((), type_))
+
+    def generic(
+        self,
+        reads: Sequence[Read],
+        type_: Tensor,
+        body: Body,
+        *,
+        kind: Kind | None = None,
+        name: str | None = None,
+    ) -> SSAValue:
+        """A new tensor of `type_`, each element computed from the elements read for it.
+
+        `kind` is the arithmetic of the body; without it, the one of the first input.
+        """
+        rank = len(type_.get_shape())
+        first = reads[0].value if reads else None
+        element = type_.element_type if first is None else tensor_type(first).element_type
+        block = _block([*(tensor_type(read.value).element_type for read in reads)], type_)
+        scalars = Scalars(block, kind or Kind.of(element))
+        elements = [scalars.unwrap(arg) for arg in block.args[:-1]]
+        _finish(scalars, body(scalars, *elements), type_)
+        return self._generic(
+            reads, self.empty(type_), dims(range(rank)), block, [PARALLEL] * rank, name
+        )
+
+    def reduce(
+        self,
+        reads: Sequence[Read],
+        start: SSAValue,
+        output: Sequence[AffineExpr],
+        reduced: Sequence[int],
+        rank: int,
+        body: Body,
+        name: str | None = None,
+    ) -> SSAValue:
+        """`start` combined with all elements read; loop dimensions in `reduced` are folded.
+
+        The body gets the input elements and the running value.
+        """
+        type_ = tensor_type(start)
+        block = _block([tensor_type(read.value).element_type for read in reads], type_)
+        scalars = Scalars(block, Kind.of(type_.element_type), reassociate=True)
+        elements = [scalars.unwrap(arg) for arg in block.args]
+        _finish(scalars, body(scalars, *elements), type_)
+        kinds = [REDUCTION if axis in reduced else PARALLEL for axis in range(rank)]
+        return self._generic(reads, start, output, block, kinds, name)
+
+    def _generic(
+        self,
+        reads: Sequence[Read],
+        destination: SSAValue,
+        output: Sequence[AffineExpr],
+        block: Block,
+        kinds: Sequence[Attribute],
+        name: str | None,
+    ) -> SSAValue:
+        maps = [AffineMap(len(kinds), 0, tuple(read.map)) for read in reads]
+        maps.append(AffineMap(len(kinds), 0, tuple(output)))
+        return self.emit(
+            linalg.GenericOp(
+                [read.value for read in reads],
+                [destination],
+                Region(block),
+                [AffineMapAttr(map_) for map_ in maps],
+                kinds,
+                [destination.type],
+                doc=StringAttr(name or self.name),
+            )
+        )
+
+    def filled(self, value: float, type_: Tensor) -> SSAValue:
+        """A tensor with `value` everywhere."""
+        element = signless(type_.element_type)
+        return self.generic([], type_, lambda s: s.constant(value, element), name="fill")
+
+    def elementwise(
+        self, values: Sequence[SSAValue], type_: Tensor, body: Body, kind: Kind | None = None
+    ) -> SSAValue:
+        """`body` on each element of the broadcast `values`."""
+        shape = type_.get_shape()
+        reads = [broadcast(value, shape) for value in values]
+        return self.generic(reads, type_, body, kind=kind)
+
+    def cast(self, value: SSAValue, element_type: Attribute) -> SSAValue:
+        """The tensor converted to another element type."""
+        type_ = tensor_type(value)
+        source = type_.element_type
+        if source == element_type:
+            return value
+        return self.elementwise(
+            [value],
+            TensorType(element_type, type_.get_shape()),
+            lambda s, x: s.cast(x, source, element_type),
+        )
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The same elements, row-major, in another shape; never a copy of a dense tensor."""
+        type_ = tensor_type(value)
+        if type_.get_shape() == tuple(shape):
+            return value
+        rank = len(type_.get_shape())
+        if rank != 1:
+            flat = TensorType(type_.element_type, [math.prod(type_.get_shape())])
+            value = self.emit(
+                tensor.CollapseShapeOp.build(
+                    operands=[value],
+                    result_types=[flat],
+                    properties={"reassociation": _one_group(rank)},
+                )
+            )
+        if len(shape) == 1:
+            return value
+        result = TensorType(type_.element_type, shape)
+        return self.emit(
+            tensor.ExpandShapeOp(value, [], _one_group(len(shape)), list(shape), result)
+        )
+
+    def extract(
+        self,
+        value: SSAValue,
+        offsets: Sequence[int],
+        sizes: Sequence[int],
+        strides: Sequence[int] | None = None,
+    ) -> SSAValue:
+        """The slice with these static offsets, sizes and positive strides."""
+        type_ = tensor_type(value)
+        if type_.get_shape() == tuple(sizes):
+            return value
+        result = TensorType(type_.element_type, sizes)
+        strides = strides or [1] * len(sizes)
+        return self.emit(tensor.ExtractSliceOp(value, offsets, sizes, strides, result))
+
+    def insert(
+        self,
+        value: SSAValue,
+        destination: SSAValue,
+        offsets: Sequence[int],
+        strides: Sequence[int] | None = None,
+    ) -> SSAValue:
+        """`destination` with `value` written at the offsets."""
+        sizes = tensor_type(value).get_shape()
+        if not strides and tensor_type(destination).get_shape() == sizes:
+            return value
+        return self.emit(
+            tensor.InsertSliceOp.from_static_parameters(
+                value, destination, offsets, sizes, strides
+            )
+        )
+
+
+def _block(inputs: Sequence[Attribute], output: Tensor) -> Block:
+    return Block(arg_types=[*inputs, output.element_type])
+
+
+def _finish(scalars: Scalars, value: SSAValue, type_: Tensor) -> None:
+    scalars.block.add_op(linalg.YieldOp(scalars.wrap(value, type_.element_type)))
+
+
+def _one_group(rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    """The reassociation of `rank` dimensions with one; none for a scalar."""
+    if rank == 0:
+        return ArrayAttr(())
+    return ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in range(rank)])])
+
+
+def static_ints(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:
+    """The entries of a static offset, size or stride list."""
+    return tuple(int(value) for value in cast("Sequence[int]", attribute.get_values()))

@@ -1,0 +1,72 @@
+"""The pass `convert-relay-to-linalg`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
+from byoc_mlir.lowering.relay_to_linalg import elementwise, nn, reduce, transform, window
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
+
+_LOWERINGS: Lowerings = {
+    **dict.fromkeys(elementwise.BODIES, elementwise.lower_elementwise),
+    **elementwise.FUNCTIONS,
+    **nn.FUNCTIONS,
+    **reduce.FUNCTIONS,
+    **transform.FUNCTIONS,
+    **window.FUNCTIONS,
+}
+
+
+@dataclass(frozen=True)
+class ConvertRelayToLinalg(ModulePass):
+    """Lowers `relay` ops on tensors to `linalg.generic` on tensors; constants stay.
+
+    Functions of a backend (`byoc.compiler`) are left alone. Shapes must be static.
+
+    ```mlir
+    %0 = relay.nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    %e = tensor.empty() : tensor<4xf32>
+    %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+        ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) attrs = {doc = "relu"} {
+    ^bb0(%in: f32, %out: f32):
+      %zero = arith.constant 0.0 : f32
+      %max = arith.maximumf %in, %zero : f32
+      linalg.yield %max : f32
+    } -> tensor<4xf32>
+    ```
+    """
+
+    name = "convert-relay-to-linalg"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and "byoc.compiler" not in function.attributes:
+                for block in function.body.blocks:
+                    for inner in tuple(block.ops):
+                        if isinstance(inner, RelayOp) and not isinstance(inner, ConstantOp):
+                            _lower(inner)
+
+
+def _lower(op: RelayOp) -> None:
+    lowering = _LOWERINGS.get(type(op))
+    if lowering is None:
+        raise PassFailedException(
+            f"{op.name} at {op.location} has no lowering on the host; let a backend take it"
+        )
+    results = lowering(op, LinalgBuilder(op))
+    for old, new in zip(op.results, results, strict=True):
+        if new.name_hint is None:
+            new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    assert op.parent is not None
+    op.parent.erase_op(op)

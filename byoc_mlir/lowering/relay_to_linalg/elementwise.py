@@ -1,0 +1,247 @@
+"""Element-wise `relay` ops: a table from op to the scalar it computes."""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.dialects.relay import elementwise as relay
+from byoc_mlir.dialects.relay import nn
+from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
+from byoc_mlir.lowering.relay_to_linalg.builder import Body, LinalgBuilder, Lowerings
+from byoc_mlir.lowering.relay_to_linalg.scalars import (
+    Kind,
+    Scalars,
+    bounds,
+    floor_remainder,
+    power,
+    remainder,
+)
+
+
+def _named(name: str) -> Body:
+    return lambda s, x, y: s.binary(name, x, y)
+
+
+def _compare(predicate: str) -> Body:
+    return lambda s, x, y: s.compare(predicate, x, y)
+
+
+def _bits(op: type[Operation]) -> Body:
+    return lambda s, x, y: s.emit(op.create(operands=[x, y], result_types=[x.type]))
+
+
+def _math(op: type[Operation]) -> Body:
+    return lambda s, x: s.unary(op, x)
+
+
+def _rounding(op: type[Operation]) -> Body:
+    return lambda s, x: s.unary(op, x) if s.kind is Kind.FLOAT else x
+
+
+def _shift(name: str) -> Body:
+    """A shift; by the whole width or more it gives what shifting bit by bit would."""
+
+    def body(s: Scalars, x: SSAValue, count: SSAValue) -> SSAValue:
+        assert isinstance(x.type, IntegerType)
+        width = x.type.width.data
+        last = s.like(width - 1, count)
+        clamped = s.emit(arith.MinUIOp(count, last))
+        too_far = s.emit(arith.CmpiOp(count, last, "ugt"))
+        if name == "shr" and s.kind is Kind.SIGNED:
+            return s.binary("shr", x, clamped)
+        shifted = s.binary("shr", x, clamped) if name == "shr" else _shl(s, x, clamped)
+        return s.select(too_far, s.like(0, x), shifted)
+
+    return body
+
+
+def _shl(s: Scalars, x: SSAValue, count: SSAValue) -> SSAValue:
+    return s.emit(arith.ShLIOp(x, count))
+
+
+def _negative(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.unary(arith.NegfOp, x) if s.kind is Kind.FLOAT else s.sub(s.like(0, x), x)
+
+
+def _abs(s: Scalars, x: SSAValue) -> SSAValue:
+    if s.kind is Kind.FLOAT:
+        return s.unary(math.AbsFOp, x)
+    return x if s.kind is Kind.UNSIGNED else s.unary(math.AbsIOp, x)
+
+
+def _sign(s: Scalars, x: SSAValue) -> SSAValue:
+    zero, one = s.like(0, x), s.like(1, x)
+    positive = s.select(s.compare("gt", x, zero), one, x)
+    if s.kind is Kind.UNSIGNED:
+        return positive
+    return s.select(s.compare("lt", x, zero), s.like(-1, x), positive)
+
+
+def _sigmoid(s: Scalars, x: SSAValue) -> SSAValue:
+    one = s.like(1, x)
+    return s.div(one, s.add(one, s.unary(math.ExpOp, s.unary(arith.NegfOp, x))))
+
+
+def _logical_not(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.emit(arith.XOrIOp(x, s.like(1, x)))
+
+
+def _bitwise_not(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.emit(arith.XOrIOp(x, s.like(-1, x)))
+
+
+def _isnan(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.emit(arith.CmpfOp(x, x, "uno"))
+
+
+def _isinf(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.compare("eq", s.unary(math.AbsFOp, x), s.like(pymath.inf, x))
+
+
+def _relu(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.max(x, s.like(0, x))
+
+
+def _prelu(s: Scalars, x: SSAValue, slope: SSAValue) -> SSAValue:
+    return s.select(s.compare("lt", x, s.like(0, x)), s.mul(slope, x), x)
+
+
+BODIES: dict[type[RelayOp], Body] = {
+    relay.AddOp: _named("add"),
+    relay.SubtractOp: _named("sub"),
+    relay.MultiplyOp: _named("mul"),
+    relay.DivideOp: _named("div"),
+    relay.MaximumOp: _named("max"),
+    relay.MinimumOp: _named("min"),
+    relay.PowerOp: power,
+    relay.ModOp: remainder,
+    relay.FloorModOp: floor_remainder,
+    relay.LogicalAndOp: _bits(arith.AndIOp),
+    relay.LogicalOrOp: _bits(arith.OrIOp),
+    relay.LogicalXorOp: _bits(arith.XOrIOp),
+    relay.BitwiseAndOp: _bits(arith.AndIOp),
+    relay.BitwiseOrOp: _bits(arith.OrIOp),
+    relay.BitwiseXorOp: _bits(arith.XOrIOp),
+    relay.LeftShiftOp: _shift("shl"),
+    relay.RightShiftOp: _shift("shr"),
+    relay.EqualOp: _compare("eq"),
+    relay.NotEqualOp: _compare("ne"),
+    relay.LessOp: _compare("lt"),
+    relay.LessEqualOp: _compare("le"),
+    relay.GreaterOp: _compare("gt"),
+    relay.GreaterEqualOp: _compare("ge"),
+    relay.NegativeOp: _negative,
+    relay.AbsOp: _abs,
+    relay.SignOp: _sign,
+    relay.ExpOp: _math(math.ExpOp),
+    relay.LogOp: _math(math.LogOp),
+    relay.SqrtOp: _math(math.SqrtOp),
+    relay.RsqrtOp: _math(math.RsqrtOp),
+    relay.TanhOp: _math(math.TanhOp),
+    relay.SigmoidOp: _sigmoid,
+    relay.ErfOp: _math(math.ErfOp),
+    relay.SinOp: _math(math.SinOp),
+    relay.CosOp: _math(math.CosOp),
+    relay.TanOp: _math(math.TanOp),
+    relay.AsinOp: _math(math.AsinOp),
+    relay.AcosOp: _math(math.AcosOp),
+    relay.AtanOp: _math(math.AtanOp),
+    relay.SinhOp: _math(math.SinhOp),
+    relay.CoshOp: _math(math.CoshOp),
+    relay.AsinhOp: _math(math.AsinhOp),
+    relay.AcoshOp: _math(math.AcoshOp),
+    relay.AtanhOp: _math(math.AtanhOp),
+    relay.CeilOp: _rounding(math.CeilOp),
+    relay.FloorOp: _rounding(math.FloorOp),
+    relay.RoundOp: _rounding(math.RoundEvenOp),
+    relay.LogicalNotOp: _logical_not,
+    relay.BitwiseNotOp: _bitwise_not,
+    relay.IsnanOp: _isnan,
+    relay.IsinfOp: _isinf,
+    nn.ReluOp: _relu,
+    nn.PreluOp: _prelu,
+}
+"""Ops whose operands broadcast against each other, with the scalar they compute."""
+
+
+def lower_elementwise(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    """An op of `BODIES`: one `linalg.generic` over the broadcast operands."""
+    return [b.elementwise(op.operands, tensor_type(op.results[0]), BODIES[type(op)])]
+
+
+def _lower_clip(op: relay.ClipOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    type_ = tensor_type(op.output)
+    least, greatest = bounds(type_.element_type)
+    low, high = op.a_min.value.data, op.a_max.value.data
+
+    def body(s: Scalars, x: SSAValue) -> SSAValue:
+        raised = s.max(x, s.like(low, x)) if low > least else x
+        return s.min(raised, s.like(high, x)) if high < greatest else raised
+
+    return [b.elementwise([op.data], type_, body)]
+
+
+def _lower_cast(op: relay.CastOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    return [b.cast(op.data, op.dtype)]
+
+
+def _lower_where(op: relay.WhereOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    type_ = tensor_type(op.output)
+    values = [op.condition, op.x, op.y]
+    return [b.elementwise(values, type_, lambda s, c, x, y: s.select(c, x, y))]
+
+
+def _lower_leaky_relu(op: nn.LeakyReluOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    alpha = op.alpha.value.data
+    return [
+        b.elementwise([op.data], tensor_type(op.output), lambda s, x: _prelu(s, x, s.like(alpha, x)))
+    ]
+
+
+def channel_shape(rank: int, axis: int, size: int) -> list[int]:
+    """The shape that makes a `[C]` vector broadcast along `axis`."""
+    return [size if position == axis else 1 for position in range(rank)]
+
+
+def along(b: LinalgBuilder, vector: SSAValue, data: SSAValue, axis: int) -> SSAValue:
+    """A `[C]` vector reshaped so that it broadcasts against `data` along `axis`."""
+    rank, size = len(tensor_type(data).get_shape()), tensor_type(vector).get_shape()[0]
+    shape = channel_shape(rank, axis, size)
+    while len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    return b.reshape(vector, shape)
+
+
+def _lower_bias_add(op: nn.BiasAddOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    bias = along(b, op.bias, op.data, op.positive_axis)
+    return [b.elementwise([op.data, bias], tensor_type(op.output), lambda s, x, y: s.add(x, y))]
+
+
+def _lower_batch_norm(op: nn.BatchNormOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    per_channel = [op.gamma, op.beta, op.moving_mean, op.moving_var]
+    vectors = [along(b, value, op.data, op.positive_axis) for value in per_channel]
+    epsilon = op.epsilon.value.data
+
+    def body(
+        s: Scalars, x: SSAValue, gamma: SSAValue, beta: SSAValue, mean: SSAValue, var: SSAValue
+    ) -> SSAValue:
+        deviation = s.unary(math.SqrtOp, s.add(var, s.like(epsilon, var)))
+        return s.add(s.mul(s.div(s.sub(x, mean), deviation), gamma), beta)
+
+    output = b.elementwise([op.data, *vectors], tensor_type(op.output), body)
+    return [output, op.moving_mean, op.moving_var]
+
+
+FUNCTIONS: Lowerings = {
+    relay.ClipOp: _lower_clip,
+    relay.CastOp: _lower_cast,
+    relay.WhereOp: _lower_where,
+    nn.LeakyReluOp: _lower_leaky_relu,
+    nn.BiasAddOp: _lower_bias_add,
+    nn.BatchNormOp: _lower_batch_norm,
+}

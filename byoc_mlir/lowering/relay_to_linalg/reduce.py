@@ -1,0 +1,189 @@
+"""Reductions and the soft maxima."""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AffineMapAttr, StringAttr, TensorType, i64
+from xdsl.dialects import linalg
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from byoc_mlir.dialects.relay import reduce as relay
+from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
+from byoc_mlir.lowering.relay_to_linalg.builder import (
+    PARALLEL,
+    REDUCTION,
+    Body,
+    LinalgBuilder,
+    Lowering,
+    Lowerings,
+    Read,
+    dims,
+)
+from byoc_mlir.lowering.relay_to_linalg.scalars import (
+    Kind,
+    Scalars,
+    accumulator_type,
+    bounds,
+    signless,
+)
+
+
+def _combine(name: str) -> Body:
+    return lambda s, x, total: s.binary(name, total, s.cast(x, x.type, total.type))
+
+
+def _least(element: Attribute) -> float:
+    return bounds(element)[0]
+
+
+def _greatest(element: Attribute) -> float:
+    return bounds(element)[1]
+
+
+def fold(
+    b: LinalgBuilder, data: SSAValue, axes: Sequence[int], name: str, start: float
+) -> SSAValue:
+    """`data` reduced over `axes` (which stay as 1) with a binary op, in the accumulator type."""
+    type_ = tensor_type(data)
+    shape = type_.get_shape()
+    element = accumulator_type(type_.element_type)
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    init = b.filled(start, TensorType(element, [shape[axis] for axis in kept]))
+    reads = [Read(data, dims(range(len(shape))))]
+    total = b.reduce(reads, init, dims(kept), axes, len(shape), _combine(name))
+    return b.reshape(total, [1 if axis in axes else size for axis, size in enumerate(shape)])
+
+
+def total(b: LinalgBuilder, data: SSAValue, axes: Sequence[int]) -> SSAValue:
+    """The sum over `axes`, which stay as 1, in the accumulator type."""
+    return fold(b, data, axes, "add", 0)
+
+
+def mean(b: LinalgBuilder, data: SSAValue, axes: Sequence[int]) -> SSAValue:
+    """The mean over `axes`, which stay as 1, in the accumulator type."""
+    shape = tensor_type(data).get_shape()
+    count = pymath.prod(shape[axis] for axis in axes)
+    summed = total(b, data, axes)
+    return b.elementwise(
+        [summed], tensor_type(summed), lambda s, x: s.div(x, s.like(count, x))
+    )
+
+
+def _finished(op: relay.ReduceOp, value: SSAValue, b: LinalgBuilder) -> Sequence[SSAValue]:
+    result = tensor_type(op.output)
+    return [b.reshape(b.cast(value, result.element_type), result.get_shape())]
+
+
+def _fold_op(name: str, start: Callable[[Attribute], float]) -> Lowering:
+    def lower(op: relay.ReduceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+        if not op.axes:
+            return [op.data]
+        first = start(tensor_type(op.data).element_type)
+        return _finished(op, fold(b, op.data, op.axes, name, first), b)
+
+    return lower
+
+
+def _lower_mean(op: relay.MeanOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    return _finished(op, mean(b, op.data, op.axes), b) if op.axes else [op.data]
+
+
+def _arg_op(predicate: str, start: Callable[[Attribute], float]) -> Lowering:
+    def lower(op: relay.ArgReduceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+        later = predicate + "e" if op.select_last_index.value.data else predicate
+        positions = _arg_reduce(b, op, later, start(tensor_type(op.data).element_type))
+        return [b.reshape(positions, tensor_type(op.output).get_shape())]
+
+    return lower
+
+
+def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: float) -> SSAValue:
+    """Where the extreme value stands; the running pair is (value, position). NaN wins."""
+    type_ = tensor_type(op.data)
+    shape, element = type_.get_shape(), type_.element_type
+    (axis,) = op.axes
+    kept = [position for position in range(len(shape)) if position != axis]
+    kept_shape = [shape[position] for position in kept]
+    values = b.filled(start, TensorType(element, kept_shape))
+    positions = b.filled(0, TensorType(i64, kept_shape))
+    block = Block(arg_types=[element, element, i64])
+    s = Scalars(block, Kind.of(element))
+    x, best = s.unwrap(block.args[0]), s.unwrap(block.args[1])
+    wins = _wins(s, better, x, best)
+    new_best = s.wrap(s.select(wins, x, best), element)
+    position = s.select(wins, s.index(axis), block.args[2])
+    block.add_op(linalg.YieldOp(new_best, position))
+    rank = len(shape)
+    identity, output = AffineMap(rank, 0, dims(range(rank))), AffineMap(rank, 0, dims(kept))
+    generic = linalg.GenericOp(
+        [op.data],
+        [values, positions],
+        Region(block),
+        [AffineMapAttr(identity), AffineMapAttr(output), AffineMapAttr(output)],
+        [REDUCTION if position == axis else PARALLEL for position in range(rank)],
+        [values.type, positions.type],
+        doc=StringAttr(b.name),
+    )
+    b.emit(generic)
+    return generic.results[1]
+
+
+def _wins(s: Scalars, better: str, x: SSAValue, best: SSAValue) -> SSAValue:
+    plain = s.compare(better, x, best)
+    if s.kind is not Kind.FLOAT:
+        return plain
+    # unordered or better: true when x is NaN; but a NaN found before stays
+    is_nan = s.emit(arith.CmpfOp(x, x, "uno"))
+    found = s.emit(arith.CmpfOp(best, best, "ord"))
+    first_nan = s.emit(arith.AndIOp(is_nan, found))
+    return s.emit(arith.OrIOp(plain, first_nan))
+
+
+def _soft(
+    op: relay.SoftmaxLikeOp, b: LinalgBuilder
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """`data`, its maximum along the axis and the sum of `exp(data - max)`, in the accumulator
+    type.
+    """
+    type_ = tensor_type(op.data)
+    data = b.cast(op.data, accumulator_type(type_.element_type))
+    axes = [op.positive_axis]
+    peak = fold(b, data, axes, "max", -pymath.inf)
+    exps = b.elementwise(
+        [data, peak], tensor_type(data), lambda s, x, m: s.unary(math.ExpOp, s.sub(x, m))
+    )
+    return data, peak, exps
+
+
+def _lower_softmax(op: relay.SoftmaxOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    _, _, exps = _soft(op, b)
+    summed = total(b, exps, [op.positive_axis])
+    result = b.elementwise([exps, summed], tensor_type(exps), lambda s, x, y: s.div(x, y))
+    return [b.cast(result, tensor_type(op.output).element_type)]
+
+
+def _lower_log_softmax(op: relay.LogSoftmaxOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    data, peak, exps = _soft(op, b)
+    summed = total(b, exps, [op.positive_axis])
+    logs = b.elementwise([summed], tensor_type(summed), lambda s, x: s.unary(math.LogOp, x))
+    result = b.elementwise(
+        [data, peak, logs], tensor_type(data), lambda s, x, m, y: s.sub(s.sub(x, m), y)
+    )
+    return [b.cast(result, tensor_type(op.output).element_type)]
+
+
+FUNCTIONS: Lowerings = {
+    relay.SumOp: _fold_op("add", lambda _: 0),
+    relay.ProdOp: _fold_op("mul", lambda _: 1),
+    relay.MaxOp: _fold_op("max", _least),
+    relay.MinOp: _fold_op("min", _greatest),
+    relay.MeanOp: _lower_mean,
+    relay.ArgmaxOp: _arg_op("gt", _least),
+    relay.ArgminOp: _arg_op("lt", _greatest),
+    relay.SoftmaxOp: _lower_softmax,
+    relay.LogSoftmaxOp: _lower_log_softmax,
+}

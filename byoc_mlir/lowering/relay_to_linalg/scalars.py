@@ -1,0 +1,298 @@
+"""Scalar arithmetic for the bodies of `linalg.generic`, the op chosen by the element type."""
+
+from __future__ import annotations
+
+import math as pymath
+from enum import Enum, auto
+from typing import cast
+
+from xdsl.dialects import arith, linalg, math
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    f32,
+    f64,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from byoc_mlir.dialects.relay.element_types import is_unsigned
+
+CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
+REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
+
+
+class Kind(Enum):
+    """The three sorts of arithmetic."""
+
+    FLOAT = auto()
+    SIGNED = auto()
+    UNSIGNED = auto()
+
+    @staticmethod
+    def of(element_type: Attribute) -> Kind:
+        """How values of a `relay` element type are computed with."""
+        if not isinstance(element_type, IntegerType | IndexType):
+            return Kind.FLOAT
+        return Kind.UNSIGNED if is_unsigned(element_type) else Kind.SIGNED
+
+
+def signless(element_type: Attribute) -> Attribute:
+    """The type that bodies compute with: `i8` for `ui8`."""
+    if isinstance(element_type, IntegerType) and element_type.signedness.data != (
+        Signedness.SIGNLESS
+    ):
+        return IntegerType(element_type.width.data)
+    return element_type
+
+
+def accumulator_type(element_type: Attribute) -> Attribute:
+    """The type to sum in: half precision is summed in f32."""
+    return f32 if isinstance(element_type, Float16Type | BFloat16Type) else element_type
+
+
+def bounds(element_type: Attribute) -> tuple[float, float]:
+    """The least and the greatest value of a type (infinities for floats)."""
+    if not isinstance(element_type, IntegerType):
+        return -pymath.inf, pymath.inf
+    width = element_type.width.data
+    if is_unsigned(element_type):
+        return 0, 2**width - 1
+    return -(2 ** (width - 1)), 2 ** (width - 1) - 1
+
+
+_BINARY: dict[str, dict[Kind, type[Operation]]] = {
+    "add": {Kind.FLOAT: arith.AddfOp, Kind.SIGNED: arith.AddiOp, Kind.UNSIGNED: arith.AddiOp},
+    "sub": {Kind.FLOAT: arith.SubfOp, Kind.SIGNED: arith.SubiOp, Kind.UNSIGNED: arith.SubiOp},
+    "mul": {Kind.FLOAT: arith.MulfOp, Kind.SIGNED: arith.MuliOp, Kind.UNSIGNED: arith.MuliOp},
+    "div": {Kind.FLOAT: arith.DivfOp, Kind.SIGNED: arith.DivSIOp, Kind.UNSIGNED: arith.DivUIOp},
+    "max": {
+        Kind.FLOAT: arith.MaximumfOp,
+        Kind.SIGNED: arith.MaxSIOp,
+        Kind.UNSIGNED: arith.MaxUIOp,
+    },
+    "min": {
+        Kind.FLOAT: arith.MinimumfOp,
+        Kind.SIGNED: arith.MinSIOp,
+        Kind.UNSIGNED: arith.MinUIOp,
+    },
+    "shr": {Kind.SIGNED: arith.ShRSIOp, Kind.UNSIGNED: arith.ShRUIOp},
+    "rem": {Kind.SIGNED: arith.RemSIOp, Kind.UNSIGNED: arith.RemUIOp},
+}
+_PREDICATES: dict[str, dict[Kind, str]] = {
+    "eq": {Kind.FLOAT: "oeq", Kind.SIGNED: "eq", Kind.UNSIGNED: "eq"},
+    "ne": {Kind.FLOAT: "une", Kind.SIGNED: "ne", Kind.UNSIGNED: "ne"},
+    "lt": {Kind.FLOAT: "olt", Kind.SIGNED: "slt", Kind.UNSIGNED: "ult"},
+    "le": {Kind.FLOAT: "ole", Kind.SIGNED: "sle", Kind.UNSIGNED: "ule"},
+    "gt": {Kind.FLOAT: "ogt", Kind.SIGNED: "sgt", Kind.UNSIGNED: "ugt"},
+    "ge": {Kind.FLOAT: "oge", Kind.SIGNED: "sge", Kind.UNSIGNED: "uge"},
+}
+_REASSOCIABLE = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
+
+
+class Scalars:
+    """Writes scalar ops at the end of `block`; `kind` is the arithmetic of the operands.
+
+    Integers are signless here: unsigned block arguments pass through `unwrap`, results through
+    `wrap`.
+    """
+
+    def __init__(self, block: Block, kind: Kind, *, reassociate: bool = False):
+        self.block = block
+        self.kind = kind
+        self._flags = REASSOCIATE if reassociate else CONTRACT
+
+    def emit(self, op: Operation) -> SSAValue:
+        """Appends an op and returns its result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def unwrap(self, value: SSAValue) -> SSAValue:
+        """An element as it is computed with."""
+        return self._as_type(value, signless(value.type))
+
+    def wrap(self, value: SSAValue, element_type: Attribute) -> SSAValue:
+        """A computed value as an element of a tensor of `element_type`."""
+        return self._as_type(value, element_type)
+
+    def _as_type(self, value: SSAValue, type_: Attribute) -> SSAValue:
+        return value if value.type == type_ else self.emit(arith.BitcastOp(value, type_))
+
+    def constant(self, value: float, type_: Attribute) -> SSAValue:
+        """A constant of the (signless) type; integers must be whole numbers in range."""
+        if isinstance(type_, IntegerType):
+            attribute = IntegerAttr(int(value), type_, truncate_bits=True)
+            return self.emit(arith.ConstantOp(attribute, type_))
+        return self.emit(arith.ConstantOp(FloatAttr(value, cast(AnyFloat, type_))))
+
+    def like(self, value: float, other: SSAValue) -> SSAValue:
+        """A constant of the type of `other`."""
+        return self.constant(value, other.type)
+
+    def index(self, dimension: int) -> SSAValue:
+        """The position along a dimension of the loop nest, as i64."""
+        position = self.emit(linalg.IndexOp(dimension))
+        return self.emit(arith.IndexCastOp(position, i64))
+
+    def binary(self, name: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`add`, `sub`, `mul`, `div`, `max`, `min`, `shr` or `rem`."""
+        target = _BINARY[name][self.kind]
+        op = target.create(operands=[lhs, rhs], result_types=[lhs.type])
+        if target in _REASSOCIABLE:
+            op.properties["fastmath"] = self._flags
+        elif self.kind is Kind.FLOAT:
+            op.properties["fastmath"] = arith.FastMathFlagsAttr("none")
+        elif target in (arith.AddiOp, arith.SubiOp, arith.MuliOp):
+            op.properties["overflowFlags"] = arith.IntegerOverflowAttr("none")
+        return self.emit(op)
+
+    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`lhs + rhs`."""
+        return self.binary("add", lhs, rhs)
+
+    def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`lhs - rhs`."""
+        return self.binary("sub", lhs, rhs)
+
+    def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`lhs * rhs`."""
+        return self.binary("mul", lhs, rhs)
+
+    def div(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`lhs / rhs`; integers toward zero."""
+        return self.binary("div", lhs, rhs)
+
+    def max(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The larger; NaN if one is."""
+        return self.binary("max", lhs, rhs)
+
+    def min(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The smaller; NaN if one is."""
+        return self.binary("min", lhs, rhs)
+
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`eq`, `ne`, `lt`, `le`, `gt` or `ge`, as i1; NaN is unequal to everything."""
+        name = _PREDICATES[predicate][self.kind]
+        if self.kind is Kind.FLOAT:
+            return self.emit(arith.CmpfOp(lhs, rhs, name))
+        return self.emit(arith.CmpiOp(lhs, rhs, name))
+
+    def select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
+        """`yes` if `condition` holds, else `no`."""
+        return self.emit(arith.SelectOp(condition, yes, no))
+
+    def unary(self, op: type[Operation], value: SSAValue) -> SSAValue:
+        """An op of the `math` dialect, or `arith.negf`."""
+        made = op.create(operands=[value], result_types=[value.type])
+        if self.kind is Kind.FLOAT:
+            made.properties["fastmath"] = arith.FastMathFlagsAttr("none")
+        return self.emit(made)
+
+    def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
+        """`value` of element type `source` converted as numpy's `astype` does; both signless
+        in the result.
+        """
+        return _cast(self, value, source, target)
+
+
+def _cast(s: Scalars, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
+    if source == target:
+        return value
+    if target == i1:
+        return Scalars(s.block, Kind.of(source)).compare("ne", value, s.like(0, value))
+    from_float, to_float = Kind.of(source) is Kind.FLOAT, Kind.of(target) is Kind.FLOAT
+    if from_float and to_float:
+        return _between_floats(s, value, target)
+    if from_float:
+        return _float_to_integer(s, value, cast(IntegerType, target))
+    unsigned = Kind.of(source) is Kind.UNSIGNED
+    if to_float:
+        convert = arith.UIToFPOp if unsigned else arith.SIToFPOp
+        return s.emit(convert(value, target))
+    return resize(s, value, cast(IntegerType, signless(target)), unsigned=unsigned)
+
+
+_FLOAT_WIDTHS: dict[type[Attribute], int] = {
+    BFloat16Type: 16,
+    Float16Type: 16,
+    type(f32): 32,
+    Float64Type: 64,
+}
+
+
+def _between_floats(s: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
+    width, new_width = _FLOAT_WIDTHS[type(value.type)], _FLOAT_WIDTHS[type(target)]
+    if width == new_width:
+        value = s.emit(arith.ExtFOp(value, f32))
+        width = 32
+    convert = arith.ExtFOp if width < new_width else arith.TruncFOp
+    return s.emit(convert(value, cast(AnyFloat, target)))
+
+
+def _float_to_integer(s: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
+    width = target.width.data
+    if is_unsigned(target) and width == 64:
+        return s.emit(arith.FPToUIOp(value, i64))
+    # as C on common machines: convert to a wider signed integer, keep the low bits
+    through = i32 if width < 32 or target == i32 else i64
+    return resize(s, s.emit(arith.FPToSIOp(value, through)), IntegerType(width), unsigned=False)
+
+
+def resize(s: Scalars, value: SSAValue, target: IntegerType, *, unsigned: bool) -> SSAValue:
+    """A signless integer extended or cut to another width."""
+    width = cast(IntegerType, value.type).width.data
+    if width == target.width.data:
+        return value
+    if width > target.width.data:
+        return s.emit(arith.TruncIOp(value, target))
+    return s.emit((arith.ExtUIOp if unsigned else arith.ExtSIOp)(value, target))
+
+
+def remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """The remainder with the sign of the dividend; floats as C `fmod`, through f64."""
+    if s.kind is not Kind.FLOAT:
+        return s.binary("rem", lhs, rhs)
+    type_ = lhs.type
+    a, b = s.cast(lhs, type_, f64), s.cast(rhs, type_, f64)
+    quotient = s.unary(math.TruncOp, s.div(a, b))
+    exact = s.emit(math.FmaOp(s.unary(arith.NegfOp, quotient), b, a))
+    infinite = s.compare("eq", s.unary(math.AbsFOp, b), s.like(pymath.inf, b))
+    return s.cast(s.select(infinite, a, exact), f64, type_)
+
+
+def floor_remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """The remainder with the sign of the divisor."""
+    rest = remainder(s, lhs, rhs)
+    if s.kind is Kind.UNSIGNED:
+        return rest
+    zero = s.like(0, rest)
+    not_zero = s.compare("ne", rest, zero)
+    signs = (s.compare("lt", rest, zero), s.compare("lt", rhs, zero))
+    differ = s.emit(arith.XOrIOp(*signs))
+    wrong = s.emit(arith.AndIOp(not_zero, differ))
+    return s.select(wrong, s.add(rest, rhs), rest)
+
+
+def power(s: Scalars, base: SSAValue, exponent: SSAValue) -> SSAValue:
+    """`base` to the power of `exponent`; integers by repeated squaring, modulo the width."""
+    if s.kind is Kind.FLOAT:
+        return s.emit(math.PowFOp(base, exponent))
+    width = cast(IntegerType, base.type).width.data
+    one, zero = s.like(1, base), s.like(0, base)
+    result, square = one, base
+    for bit in range(max(1, (width - 1).bit_length())):
+        masked = s.emit(arith.AndIOp(exponent, s.like(1 << bit, base)))
+        is_set = s.compare("ne", masked, zero)
+        result = s.select(is_set, s.mul(result, square), result)
+        square = s.mul(square, square)
+    return result
