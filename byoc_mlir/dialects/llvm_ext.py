@@ -1,7 +1,7 @@
 """The `llvm` dialect: xDSL's ops and the upstream ones it lacks, under their upstream names.
 
-`LLVM` replaces xDSL's dialect object of the same name, so a tool registers it instead of (not beside)
-`xdsl.dialects.llvm.LLVM`. The meaning of every op is the LLVM instruction or intrinsic it is named after.
+`LLVM` replaces xDSL's dialect object of the same name, so a tool registers it instead of
+`xdsl.dialects.llvm.LLVM`. Every op means the LLVM instruction or intrinsic it is named after.
 Upstream documentation: https://mlir.llvm.org/docs/Dialects/LLVM/
 """
 
@@ -166,14 +166,15 @@ class SwitchOp(IRDLOperation):
 
     def cases(self) -> Sequence[tuple[int, Block, Sequence[SSAValue]]]:
         """The value, the destination and the block arguments of each case, in order."""
-        values = () if self.case_values is None else self.case_values.get_values()
+        values = () if self.case_values is None else self.case_values.iter_values()
         operands = tuple(self.case_operands)
         cases: list[tuple[int, Block, Sequence[SSAValue]]] = []
         start = 0
         for value, block, length in zip(
             values, self.case_destinations, self.case_operand_segments.get_values(), strict=True
         ):
-            cases.append((int(value), block, operands[start : start + int(length)]))
+            assert isinstance(value, int)
+            cases.append((value, block, operands[start : start + int(length)]))
             start += int(length)
         return cases
 
@@ -275,7 +276,9 @@ class FloatUnaryIntrinsic(IRDLOperation, ABC):
 
     arg = operand_def(T)
     res = result_def(T)
-    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
+    fastmath_flags = prop_def(
+        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
+    )
 
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), SameOperandsAndResultType())
@@ -288,7 +291,9 @@ class FloatBinaryIntrinsic(IRDLOperation, ABC):
     lhs = operand_def(T)
     rhs = operand_def(T)
     res = result_def(T)
-    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
+    fastmath_flags = prop_def(
+        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
+    )
 
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), SameOperandsAndResultType())
@@ -336,7 +341,9 @@ class FloatReduction(IRDLOperation, ABC):
 
     arg = operand_def(VectorType.constr(T))
     res = result_def(T)
-    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
+    fastmath_flags = prop_def(
+        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
+    )
 
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure())
@@ -428,7 +435,9 @@ class FMulAddOp(IRDLOperation):
     b = operand_def(T)
     c = operand_def(T)
     res = result_def(T)
-    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
+    fastmath_flags = prop_def(
+        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
+    )
 
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), SameOperandsAndResultType())

@@ -56,7 +56,7 @@ class CheckLegal(ModulePass):
     ```mlir
     %0 = arith.addi %a, %b : i32
     ```
-    fails `check-legal{stage=llvm}` with: 1 kind of op is not legal in stage llvm: arith.addi (1, ...).
+    fails `check-legal{stage=llvm}`: one kind of op, `arith.addi`, is not legal there.
     """
 
     name = "check-legal"

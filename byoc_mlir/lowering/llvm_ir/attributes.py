@@ -10,10 +10,9 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
     StringAttr,
-    TypeAttribute,
     UnitAttr,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, TypeAttribute
 
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir.constants import quoted
@@ -116,8 +115,8 @@ def value_attributes(
 ) -> Sequence[str]:
     """The attributes of each argument or result, each followed by a space.
 
-    Attributes of other dialects mean nothing to LLVM and are left out. Raises `CompilationError` for
-    an unknown one of the llvm dialect.
+    Attributes of other dialects mean nothing to LLVM and are left out. Raises `CompilationError`
+    for an unknown one of the llvm dialect.
     """
     if attributes is None:
         return [""] * count

@@ -19,9 +19,9 @@ Edge = tuple[Block, Sequence[SSAValue]]
 class Scope:
     """Names values and blocks, and knows which values flow over which edge.
 
-    Constants have no instruction: their name is their text. A second edge from one block to the same
-    destination with other arguments goes through a block of its own, since a phi node cannot tell
-    the two apart.
+    Constants have no instruction: their name is their text. A second edge from one block to the
+    same destination with other arguments goes through a block of its own, since a phi node cannot
+    tell the two apart.
     """
 
     def __init__(self, body: Region) -> None:

@@ -32,8 +32,8 @@ def translate_module(module: ModuleOp) -> str:
     """The module as LLVM assembly.
 
     Every linkage, attribute, alignment, flag and ordering is kept. Raises `CompilationError` that
-    names the op for anything that cannot be expressed; nothing is dropped silently, except locations
-    and the attributes of other dialects.
+    names the op for anything that cannot be expressed; nothing is dropped silently, except
+    locations and the attributes of other dialects.
     """
     lines = [
         f"{keyword} = {quoted(value.data.encode())}"

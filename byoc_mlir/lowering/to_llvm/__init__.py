@@ -19,6 +19,12 @@ def _convert_to_llvm() -> type[ModulePass]:
     return ConvertToLLVM
 
 
+def _expand_math() -> type[ModulePass]:
+    from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
+
+    return ExpandMath
+
+
 def _expand_memref_copy() -> type[ModulePass]:
     from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 
@@ -40,6 +46,7 @@ def _outline_parallel() -> type[ModulePass]:
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "check-legal": _check_legal,
     "convert-to-llvm": _convert_to_llvm,
+    "expand-math": _expand_math,
     "expand-memref-copy": _expand_memref_copy,
     "lower-scf-to-cf": _lower_scf_to_cf,
     "outline-parallel": _outline_parallel,

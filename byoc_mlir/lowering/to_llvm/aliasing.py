@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from byoc_mlir.lowering.to_llvm.func import MAY_ALIAS
@@ -75,7 +75,6 @@ def _extent_of_view(op: memref.ViewOp) -> Extent:
         is_whole_buffer
         and isinstance(shift, arith.ConstantOp)
         and isinstance(shift.value, IntegerAttr)
-        and isinstance(type_, MemRefType)
         and type_.has_static_shape()
     ):
         return source

@@ -33,9 +33,9 @@ _LOWERINGS: Lowerings = {
 class ConvertToLLVM(ModulePass):
     """Lowers func, cf, arith, math, memref and vector to the `llvm` dialect.
 
-    A memref becomes a bare pointer to its first element; shapes and strides must be static. Structured
-    control flow must be gone (`lower-scf-to-cf`), buffers must be planned. Functions that are in the
-    `llvm` dialect already stay as they are. Ends with `check-legal{stage=llvm}`.
+    A memref becomes a bare pointer to its first element; shapes and strides must be static.
+    Structured control flow must be gone (`lower-scf-to-cf`), buffers must be planned. Functions
+    that are in the `llvm` dialect already stay as they are. Ends with `check-legal{stage=llvm}`.
 
     ```mlir
     func.func @f(%x: memref<4x8xf32>, %i: index) -> f32 {

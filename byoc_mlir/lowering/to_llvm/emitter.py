@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, i64
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 Lowering = Callable[[Any, "Emitter"], Sequence[SSAValue]]
@@ -21,8 +30,8 @@ EntryPoint = tuple[Sequence[Attribute], Attribute | None]
 class Emitter:
     """Appends llvm ops to `block`, at the location of the op being lowered.
 
-    Old values map to new ones by `emitter[value]`, old blocks by `emitter.successor(block)`; the old
-    IR stays as it was until the whole function has been rebuilt, so a lowering still sees the
+    Old values map to new ones by `emitter[value]`, old blocks by `emitter.successor(block)`; the
+    old IR stays as it was until the whole function has been rebuilt, so a lowering still sees the
     original types on the operands of its op.
     """
 
@@ -105,3 +114,9 @@ def integer_constant(value: int, type_: IntegerType = i64) -> llvm.ConstantOp:
         result_types=[type_],
         properties={"value": IntegerAttr(value, type_, truncate_bits=True)},
     )
+
+
+def float_constant(value: float, type_: Attribute) -> llvm.ConstantOp:
+    """An `llvm.mlir.constant` op of a float type."""
+    assert isinstance(type_, BFloat16Type | Float16Type | Float32Type | Float64Type)
+    return llvm.ConstantOp(FloatAttr(value, type_), type_)

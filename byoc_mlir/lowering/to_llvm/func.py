@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, MemRefType, UnitAttr
@@ -63,9 +63,9 @@ def _argument_attributes(op: func.FuncOp) -> ArrayAttr[DictionaryAttr]:
     )
 
 
-def _attributes_of(type_: Attribute, given: dict[str, Attribute]) -> dict[str, Attribute]:
+def _attributes_of(type_: Attribute, given: Mapping[str, Attribute]) -> dict[str, Attribute]:
     if not isinstance(type_, MemRefType):
-        return given
+        return dict(given)
     added: dict[str, Attribute] = dict(_MEMREF_ATTRIBUTES)
     if MAY_ALIAS in given:
         del added["llvm.noalias"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -126,7 +127,7 @@ class _Flattener:
             yielded = self._inline(branch, target, ())
             self._source = op
             self._emit(cf.BranchOp(merge, *yielded))
-        self._finish(op, merge, list(merge.args))
+        self._finish(op, merge, merge.args)
 
     def _lower_while(self, op: scf.WhileOp) -> None:
         self._source = op
@@ -143,7 +144,7 @@ class _Flattener:
     def _inline(
         self, source: Block, target: Block, args: tuple[SSAValue, ...]
     ) -> tuple[SSAValue, ...]:
-        """Moves the ops of `source` to `target` and what follows; the operands of its terminator."""
+        """Moves the ops of `source` to `target` and on; returns the operands of its terminator."""
         for old, new in zip(source.args, args, strict=True):
             old.replace_all_uses_with(new)
         *ops, terminator = source.ops
@@ -156,7 +157,7 @@ class _Flattener:
         terminator.erase()
         return operands
 
-    def _finish(self, op: Operation, block: Block, results: list[SSAValue]) -> None:
+    def _finish(self, op: Operation, block: Block, results: Sequence[SSAValue]) -> None:
         for old, new in zip(op.results, results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()

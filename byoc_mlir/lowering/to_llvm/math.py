@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
-    FloatAttr,
     f32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -20,7 +19,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.lowering.to_llvm import floats
 from byoc_mlir.lowering.to_llvm.arith import fastmath, float_op
-from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings
+from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, float_constant
 from byoc_mlir.lowering.to_llvm.types import convert_type
 
 _SUFFIXES: dict[type[Attribute], str] = {Float32Type: "f", Float64Type: ""}
@@ -60,7 +59,7 @@ def _rsqrt(op: math.RsqrtOp, emitter: Emitter) -> Sequence[SSAValue]:
     if not isinstance(type_, BFloat16Type | Float16Type | Float32Type | Float64Type):
         raise PassFailedException(f"math.rsqrt on {type_} cannot be lowered; accepted are scalars")
     root = emitter.emit(llvm.FSqrtOp(floats.operand(op.operand, emitter), flags))
-    one = emitter.emit(llvm.ConstantOp(FloatAttr(1.0, root.type), root.type))
+    one = emitter.emit(float_constant(1.0, root.type))
     return [floats.result(emitter.emit(llvm.FDivOp(one, root, flags)), type_, emitter)]
 
 

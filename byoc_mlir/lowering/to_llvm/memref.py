@@ -60,7 +60,7 @@ def _store(op: memref.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
     value = emitter[op.value]
     if value.type == i1:
         value = emitter.emit(llvm.ZExtOp(value, i8))
-    nontemporal = op.nontemporal is not None and bool(op.nontemporal.value.data)
+    nontemporal = bool(op.nontemporal.value.data)
     emitter.add(llvm.StoreOp(value, address, nontemporal=nontemporal))
     return ()
 
@@ -86,8 +86,8 @@ def _reinterpret_cast(op: memref.ReinterpretCastOp, emitter: Emitter) -> Sequenc
     source_type = memref_type(op.source)
     if offset == DYNAMIC_INDEX or source_type.get_offset() not in (0, None):
         raise PassFailedException(
-            f"memref.reinterpret_cast from {source_type} with a run-time offset, or of a view with an "
-            "offset, cannot be lowered; the pointer of a view does not know where its buffer starts"
+            f"memref.reinterpret_cast from {source_type} with a run-time offset, or of a view with "
+            "an offset, cannot be lowered; a view's pointer does not know where its buffer starts"
         )
     static_strides(memref_type(op.result))
     element = storage_type(source_type.element_type)
@@ -165,9 +165,9 @@ def lower_global(op: memref.GlobalOp) -> llvm.GlobalOp:
 
 
 def _planned_before(op: memref.AllocOp | memref.DeallocOp, _: Emitter) -> Sequence[SSAValue]:
+    type_ = op.memref.type
     raise PassFailedException(
-        f"{op.name} of {op.operands[0].type if op.operands else op.results[0].type} is left; buffers "
-        "are planned into the arena before the lowering to llvm"
+        f"{op.name} of {type_} is left; buffers are planned before the lowering to llvm"
     )
 
 

@@ -113,8 +113,8 @@ def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool
 def _require_no_results(loop: scf.ParallelOp) -> None:
     if loop.initVals:
         raise PassFailedException(
-            f"scf.parallel at {loop.location} reduces {len(loop.initVals)} value(s); reductions are "
-            "not supported, write partial results to memory"
+            f"scf.parallel at {loop.location} reduces {len(loop.initVals)} value(s); reductions "
+            "are not supported, write partial results to memory"
         )
 
 
@@ -157,7 +157,7 @@ def _total(math: IndexMath, space: _Space) -> Bound:
 
 def _captured(loop: scf.ParallelOp) -> list[SSAValue]:
     """The values from outside that the loop needs, in order of first use."""
-    inside = set(loop.body.block.args)
+    inside: set[SSAValue] = set(loop.body.block.args)
     found = dict.fromkeys(value for value in loop.operands if not _is_rematerialised(value))
     for op in loop.body.walk():
         inside.update(op.results)
@@ -180,7 +180,7 @@ def _body_function(loop: scf.ParallelOp, name: str, captured: Sequence[SSAValue]
     for value, arg in zip(captured, args, strict=True):
         arg.name_hint = value.name_hint
     builder = Builder(InsertPoint.at_end(block))
-    moved = dict(zip(captured, args, strict=True))
+    moved: dict[SSAValue, SSAValue] = dict(zip(captured, args, strict=True))
     _redirect_operands(loop, moved, builder)
     space = _Space.of(loop, moved)
     innermost, coordinates = _loop_nest(builder, space, begin, end)

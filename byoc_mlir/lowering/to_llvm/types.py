@@ -49,8 +49,8 @@ _BYTE_WIDTHS: dict[type[Attribute], int] = {
 def convert_type(type_: Attribute) -> Attribute:
     """The type of a value in the `llvm` dialect.
 
-    `index` is i64, integers are signless, `bf16` is its bits in an i16, a memref is a pointer to the
-    first element of the view. Raises `PassFailedException` for a type that has no counterpart.
+    `index` is i64, integers are signless, `bf16` is its bits in an i16, a memref is a pointer to
+    the first element of the view. Raises `PassFailedException` for a type without a counterpart.
     """
     match type_:
         case IntegerType():
@@ -67,8 +67,8 @@ def convert_type(type_: Attribute) -> Attribute:
             return type_
         case _:
             raise PassFailedException(
-                f"type {type_} has no counterpart in the llvm dialect; accepted are integers, index, "
-                "f16, bf16, f32, f64, memrefs, vectors of one dimension and llvm types"
+                f"type {type_} has no counterpart in the llvm dialect; accepted are integers, "
+                "index, f16, bf16, f32, f64, memrefs, vectors of one dimension and llvm types"
             )
 
 

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
     IntegerAttr,
     IntegerType,
     VectorType,
@@ -23,7 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.lowering.to_llvm.address import element_address
 from byoc_mlir.lowering.to_llvm.arith import fastmath
-from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
+from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constant
 from byoc_mlir.lowering.to_llvm.memref import memref_type
 from byoc_mlir.lowering.to_llvm.types import byte_width, convert_type
 
@@ -123,7 +122,7 @@ def splat(scalar: SSAValue, lanes: int, emitter: Emitter) -> SSAValue:
 
 
 def _fma(op: vector.FMAOp, emitter: Emitter) -> Sequence[SSAValue]:
-    return [emitter.emit(llvm.FMAOp(*emitter.all([op.lhs, op.rhs, op.acc])))]
+    return [emitter.emit(llvm.FMAOp(emitter[op.lhs], emitter[op.rhs], emitter[op.acc]))]
 
 
 def _extract(op: vector.ExtractOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -199,8 +198,7 @@ def _sum_or_product(op: vector.ReductionOp, emitter: Emitter) -> SSAValue:
     if op.acc is not None:
         start = emitter[op.acc]
     else:
-        type_ = op.dest.type
-        start = emitter.emit(llvm.ConstantOp(FloatAttr(neutral, type_), type_))
+        start = emitter.emit(float_constant(neutral, op.dest.type))
     return emitter.emit(reduction(start, emitter[op.vector], fastmath(op.fastmath)))
 
 

@@ -1,0 +1,61 @@
+"""The pass `expand-math`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp, f32
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from byoc_mlir.lowering.to_llvm.f32_code import F32Code
+from byoc_mlir.lowering.to_llvm.f32_functions import FUNCTIONS
+
+
+@dataclass(frozen=True)
+class ExpandMath(ModulePass):
+    """Writes exp, log, tanh, erf and their kin on f32 scalars as arith ops, which LLVM vectorises.
+
+    f16 and bf16 go through f32. f64 and vectors stay and become calls of the C library; so do the
+    functions without an expansion. Errors are stated in `f32_functions`, 1 to 4 ulp.
+
+    ```mlir
+    %1 = math.exp %0 : f16
+    ```
+    becomes
+    ```mlir
+    %2 = arith.extf %0 : f16 to f32
+    ... arith.mulf, arith.addf, arith.bitcast ...
+    %1 = arith.truncf %3 : f32 to f16
+    ```
+    """
+
+    name = "expand-math"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in tuple(op.walk()):
+            if type(inner) in FUNCTIONS:
+                _expand(inner)
+
+
+def _expand(op: Operation) -> None:
+    (operand,) = op.operands
+    (result,) = op.results
+    code = F32Code(Builder(InsertPoint.before(op)), op.location)
+    match result.type:
+        case Float32Type():
+            value = FUNCTIONS[type(op)](code, operand)
+        case Float16Type() | BFloat16Type():
+            wide = code.emit(arith.ExtFOp(operand, f32))
+            value = FUNCTIONS[type(op)](code, wide)
+            value = code.emit(arith.TruncFOp(value, result.type))
+        case _:
+            return
+    value.name_hint = result.name_hint
+    result.replace_all_uses_with(value)
+    op.detach()
+    op.erase()
