@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -86,11 +87,12 @@ class NodeContext:
         Raises:
             VerifyException: operands and properties do not fit together.
         """
-        created = op(*(self._operand(operand) for operand in operands), **properties)
+        arguments = [self._operand(operand) for operand in operands]
+        created = op(*arguments, **cast(Any, properties))
         self.builder.append(created, node_location(self.name))
         return tuple(Value(self.name, result) for result in created.results)
 
-    def constant(self, content: Any, dtype: np.dtype[Any] | None = None) -> Value:
+    def constant(self, content: Any, dtype: DTypeLike = None) -> Value:
         """A constant made for this node."""
         return Value(self.name, np.asarray(content, dtype), node_location(self.name))
 
@@ -125,4 +127,4 @@ class NodeContext:
             return self.builder.operand(operand)
         if isinstance(operand, np.generic):
             return self.builder.operand(self.constant(operand, operand.dtype))
-        return [self.builder.operand(value) for value in cast(Sequence[Value], operand)]
+        return [self.builder.operand(value) for value in operand]

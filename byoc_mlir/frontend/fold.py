@@ -16,8 +16,9 @@ MAX_FOLDED_BYTES = 64 << 20
 """Larger results are left to run time, unless the node's inputs are as large."""
 
 _RANDOM = frozenset(
-    ("Bernoulli", "Dropout", "Multinomial")
-    + ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+    f"{name}{suffix}"
+    for name in ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
+    for suffix in ("", "Like")
 )
 
 
@@ -77,9 +78,7 @@ def _evaluate(
     renamed.CopyFrom(node)
     del renamed.input[:]
     renamed.input.extend(name if old else "" for name, old in zip(names, node.input, strict=True))
-    feeds = {
-        name: array for name, array in zip(names, inputs, strict=False) if array is not None
-    }
+    feeds = {name: array for name, array in zip(names, inputs, strict=False) if array is not None}
     function = onnx.helper.make_function(
         "byoc",
         "fold",
@@ -91,7 +90,7 @@ def _evaluate(
     try:
         with np.errstate(all="ignore"):
             results = cast(Sequence[Any], ReferenceEvaluator(function).run(None, feeds, {}))
-    except Exception:  # noqa: BLE001 - whatever it is, the importer will meet it and say it better
+    except Exception:
         return None
     if not all(isinstance(result, np.ndarray | np.generic) for result in results):
         return None

@@ -60,6 +60,14 @@ def _sigmoid(data: Array) -> Array:
     return np.where(data >= 0, 1 / (1 + decay), decay / (1 + decay))
 
 
+def _negative(data: Array) -> Array:
+    return np.zeros_like(data) - data if data.dtype.kind == "u" else np.negative(data)
+
+
+def _rsqrt(data: Array) -> Array:
+    return 1 / np.sqrt(data)
+
+
 def _clip(op: relay.ClipOp, data: Array) -> Array:
     low, high = op.a_min.value.data, op.a_max.value.data
     return np.minimum(np.maximum(data, data.dtype.type(low)), data.dtype.type(high))
@@ -104,11 +112,11 @@ _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
     relay.MinimumOp: np.minimum,
     relay.ModOp: np.fmod,
     relay.MultiplyOp: np.multiply,
-    relay.NegativeOp: lambda data: 0 - data if data.dtype.kind in "iu" else np.negative(data),
+    relay.NegativeOp: _negative,
     relay.PowerOp: _power,
     relay.RightShiftOp: np.right_shift,
     relay.RoundOp: np.rint,
-    relay.RsqrtOp: lambda data: 1 / np.sqrt(data),
+    relay.RsqrtOp: _rsqrt,
     relay.SigmoidOp: _sigmoid,
     relay.SignOp: np.sign,
     relay.SinhOp: np.sinh,

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay import RelayOp, transform
 from byoc_mlir.dialects.relay import elementwise as relay
-from byoc_mlir.dialects.relay import transform
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
@@ -74,9 +73,7 @@ _VARIADIC: dict[str, type[RelayOp]] = {
 
 def _register_unary(op_type: str, op: type[RelayOp]) -> None:
     @onnx_op(op_type)
-    def unary(
-        context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()
-    ) -> Value:
+    def unary(context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()) -> Value:
         return context.emit(op, data)
 
     del unary
@@ -112,9 +109,7 @@ def _register_modern_binary(op_type: str, op: type[RelayOp]) -> None:
 
 def _register_variadic(op_type: str, op: type[RelayOp]) -> None:
     @onnx_op(op_type)
-    def variadic(
-        context: NodeContext, *data: Value, consumed_inputs: Sequence[int] = ()
-    ) -> Value:
+    def variadic(context: NodeContext, *data: Value, consumed_inputs: Sequence[int] = ()) -> Value:
         return reduce(lambda lhs, rhs: context.emit(op, lhs, rhs), data)
 
     del variadic
@@ -173,9 +168,7 @@ def mod(context: NodeContext, lhs: Value, rhs: Value, *, fmod: int = 0) -> Value
 
 @onnx_op("BitShift")
 def bit_shift(context: NodeContext, lhs: Value, rhs: Value, *, direction: str) -> Value:
-    return context.emit(
-        relay.LeftShiftOp if direction == "LEFT" else relay.RightShiftOp, lhs, rhs
-    )
+    return context.emit(relay.LeftShiftOp if direction == "LEFT" else relay.RightShiftOp, lhs, rhs)
 
 
 @onnx_op("Where")
@@ -197,9 +190,7 @@ def is_inf(
 
 
 @onnx_op("Reciprocal")
-def reciprocal(
-    context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()
-) -> Value:
+def reciprocal(context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()) -> Value:
     return context.emit(relay.DivideOp, scalar(data, 1), data)
 
 
@@ -254,8 +245,8 @@ def clip_by_attributes(
     context: NodeContext,
     data: Value,
     *,
-    min: float = float(np.finfo(np.float32).min),  # noqa: A002 - the attribute's name
-    max: float = float(np.finfo(np.float32).max),  # noqa: A002 - the attribute's name
+    min: float = float(np.finfo(np.float32).min),
+    max: float = float(np.finfo(np.float32).max),
     consumed_inputs: Sequence[int] = (),
 ) -> Value:
     return context.emit(relay.ClipOp, data, a_min=min, a_max=max)

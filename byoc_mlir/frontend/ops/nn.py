@@ -104,9 +104,7 @@ def log_softmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> 
     return _of_rows(context, reduce.LogSoftmaxOp, data, axis)
 
 
-def _of_rows(
-    context: NodeContext, op: type[reduce.SoftmaxLikeOp], data: Value, axis: int
-) -> Value:
+def _of_rows(context: NodeContext, op: type[reduce.SoftmaxLikeOp], data: Value, axis: int) -> Value:
     """Before opset 13 the data counts as a matrix: the dimensions from `axis` on are one row."""
     axis = axis % data.rank if axis != data.rank else axis
     rows, columns = math.prod(data.shape[:axis]), math.prod(data.shape[axis:])
@@ -170,9 +168,7 @@ def layer_normalization(
     shape = data.shape[axis % data.rank :]
     parameters = (scale, bias or context.constant(np.zeros(shape), data.dtype))
     full = [
-        value
-        if value.shape == shape
-        else context.emit(transform.BroadcastToOp, value, shape=shape)
+        value if value.shape == shape else context.emit(transform.BroadcastToOp, value, shape=shape)
         for value in parameters
     ]
     return context.emit(nn.LayerNormOp, data, *full, axis=axis, epsilon=epsilon)
@@ -218,9 +214,7 @@ def _product(
     context: NodeContext, a: Value, b: Value, alpha: float, *, transpose_a: bool, transpose_b: bool
 ) -> Value:
     if b.constant is None:
-        product = context.emit(
-            nn.MatmulOp, a, b, transpose_a=transpose_a, transpose_b=transpose_b
-        )
+        product = context.emit(nn.MatmulOp, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
         return _scaled(context, product, alpha)
     data = context.emit(transform.TransposeOp, a, axes=[1, 0]) if transpose_a else a
     weight = b if transpose_b else context.derived(b, np.ascontiguousarray(b.constant.T))

@@ -107,9 +107,7 @@ def _log_sum_exp(
 ) -> Value:
     over = range(data.rank) if axes is None else axes
     peak = context.emit(relay.MaxOp, data, axis=over, keepdims=True)
-    shifted = context.emit(
-        elementwise.ExpOp, context.emit(elementwise.SubtractOp, data, peak)
-    )
+    shifted = context.emit(elementwise.ExpOp, context.emit(elementwise.SubtractOp, data, peak))
     total = context.emit(relay.SumOp, shifted, axis=over, keepdims=bool(keepdims))
     if not keepdims:
         peak = context.emit(relay.MaxOp, data, axis=over, keepdims=False)

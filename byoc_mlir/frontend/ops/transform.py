@@ -31,17 +31,13 @@ def constant(
 
 
 @onnx_op("ConstantOfShape")
-def constant_of_shape(
-    context: NodeContext, shape: Value, *, value: Array | None = None
-) -> Value:
+def constant_of_shape(context: NodeContext, shape: Value, *, value: Array | None = None) -> Value:
     content = np.zeros(1, np.float32) if value is None else value
     return context.constant(np.full(context.ints(shape, "the shape"), content.reshape(())))
 
 
 @onnx_op("Shape")
-def shape_of(
-    context: NodeContext, data: Value, *, start: int = 0, end: int | None = None
-) -> Value:
+def shape_of(context: NodeContext, data: Value, *, start: int = 0, end: int | None = None) -> Value:
     return context.constant(data.shape[start:end], np.int64)
 
 
@@ -62,9 +58,7 @@ def reshape_by_attribute(
     return _reshaped(context, data, shape, keep_zero=False)
 
 
-def _reshaped(
-    context: NodeContext, data: Value, shape: Sequence[int], *, keep_zero: bool
-) -> Value:
+def _reshaped(context: NodeContext, data: Value, shape: Sequence[int], *, keep_zero: bool) -> Value:
     if not keep_zero:
         if any(size == 0 and axis >= data.rank for axis, size in enumerate(shape)):
             raise NodeRefused(f"shape {list(shape)} copies a dimension that {data.type} lacks")
@@ -283,6 +277,4 @@ def _padded(
     for index, axis in enumerate(axes):
         position = 2 * (axis % data.rank)
         widths[position : position + 2] = [pads[index], pads[index + len(axes)]]
-    return context.emit(
-        relay.PadOp, data, pad_width=widths, pad_value=number, pad_mode=mode
-    )
+    return context.emit(relay.PadOp, data, pad_width=widths, pad_value=number, pad_mode=mode)

@@ -90,9 +90,7 @@ def resolve_window(
     return Window(tuple(kernel), strides, dilations, begins, ends)
 
 
-def _halves(
-    totals: Sequence[int], *, more_at_end: bool
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _halves(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
     small = tuple(total // 2 for total in totals)
     large = tuple(total - total // 2 for total in totals)
     return (small, large) if more_at_end else (large, small)
@@ -168,9 +166,7 @@ def conv_transpose(
     place = resolve_window(sizes, kernel, "NOTSET", pads, strides, dilations)
     extra = tuple(output_padding or [0] * len(sizes))
     if auto_pad in ("SAME_UPPER", "SAME_LOWER") and output_shape is None:
-        output_shape = [
-            size * stride for size, stride in zip(sizes, place.strides, strict=True)
-        ]
+        output_shape = [size * stride for size, stride in zip(sizes, place.strides, strict=True)]
     if auto_pad == "VALID":
         place = resolve_window(sizes, kernel, "VALID", None, strides, dilations)
     elif output_shape is not None:

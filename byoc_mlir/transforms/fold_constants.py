@@ -1,0 +1,82 @@
+"""The pass `fold-constants`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.locations import fused_location, node_names
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
+from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.evaluate import SEMANTICS, evaluate_op
+from byoc_mlir.transforms.rewriting import (
+    Array,
+    constant_array,
+    constant_name,
+    erase_dead_ops,
+    host_blocks,
+    replace_op,
+)
+
+
+@dataclass(frozen=True)
+class FoldConstants(ModulePass):
+    """Computes the ops whose operands are all constants.
+
+    ```mlir
+    %a = relay.constant dense<[1.0, 2.0]> : tensor<2xf32>
+    %b = relay.constant dense<3.0> : tensor<f32>
+    %0 = relay.add %a, %b : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+    // becomes
+    %0 = relay.constant dense<[4.0, 5.0]> : tensor<2xf32>
+    ```
+
+    What would be larger than `max_bytes` and larger than all operands together stays as it is, and
+    so does what reads weights whose bytes are not loaded.
+    """
+
+    name = "fold-constants"
+
+    max_bytes: int = 64 << 20
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in host_blocks(op):
+            self._fold_block(block)
+
+    def _fold_block(self, block: Block) -> None:
+        for op in list(block.ops):
+            if not isinstance(op, RelayOp) or type(op) not in SEMANTICS or not op.operands:
+                continue
+            arrays = [constant_array(operand) for operand in op.operands]
+            known = [array for array in arrays if array is not None]
+            if len(known) == len(arrays) and self._is_worth_it(op, known):
+                _fold(op, known)
+        erase_dead_ops(block)
+
+    def _is_worth_it(self, op: RelayOp, operands: list[Array]) -> bool:
+        size = 0
+        for result in op.results:
+            type_ = tensor_type(result)
+            if not type_.has_static_shape():
+                return False
+            size += math.prod(type_.get_shape()) * numpy_dtype(type_.element_type).itemsize
+        return size <= max(self.max_bytes, sum(array.nbytes for array in operands))
+
+
+def _fold(op: RelayOp, operands: list[Array]) -> None:
+    name = constant_name(op, "_".join(node_names(op)) or "folded")
+    location = fused_location([*_constants(op), op])
+    constants = [ConstantOp.of(name, array) for array in evaluate_op(op, operands)]
+    for constant in constants:
+        constant.location = location
+    replace_op(op, constants, [constant.output for constant in constants])
+
+
+def _constants(op: RelayOp) -> list[ConstantOp]:
+    return [operand.owner for operand in op.operands if isinstance(operand.owner, ConstantOp)]

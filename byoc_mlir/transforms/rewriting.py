@@ -1,0 +1,60 @@
+"""What the linear passes over `relay` share: what to walk, how to replace, what is constant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, WeightAttr
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def host_blocks(module: ModuleOp) -> Iterator[Block]:
+    """The body of every function of the module that no backend owns."""
+    for op in module.body.block.ops:
+        if isinstance(op, FuncOp) and op.body.blocks and "byoc.compiler" not in op.attributes:
+            yield from op.body.blocks
+
+
+def constant_array(value: SSAValue) -> Array | None:
+    """The content of a constant, `None` for other values and where the bytes are not loaded."""
+    op = value.owner
+    if not isinstance(op, ConstantOp):
+        return None
+    if isinstance(op.value, WeightAttr) and op.value.data.array is None:
+        return None
+    return op.array
+
+
+def constant_name(op: Operation, fallback: str) -> str:
+    """The name for a constant computed from `op`'s operands: the first weight's among them."""
+    for operand in op.operands:
+        if isinstance(operand.owner, ConstantOp) and isinstance(operand.owner.value, WeightAttr):
+            return operand.owner.value.data.name
+    return fallback
+
+
+def replace_op(op: Operation, new_ops: Sequence[Operation], values: Sequence[SSAValue]) -> None:
+    """Puts `new_ops` in the place of `op` and `values` in the place of its results.
+
+    Name hints carry over; locations are the caller's to set, since it knows what was merged.
+    """
+    block = op.parent
+    assert block is not None
+    block.insert_ops_before(new_ops, op)
+    for old, new in zip(op.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    block.erase_op(op)
+
+
+def erase_dead_ops(block: Block) -> None:
+    """Removes `relay` ops that nothing uses, and what only they used."""
+    for op in reversed(list(block.ops)):
+        if isinstance(op, RelayOp) and all(result.first_use is None for result in op.results):
+            block.erase_op(op)

@@ -1,0 +1,245 @@
+"""What the pass `simplify` does with each op: one function per kind, in one table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, transform, window
+from byoc_mlir.dialects.relay.base import ints, shape_of, to_attribute
+from byoc_mlir.transforms.rewriting import constant_array, replace_op
+
+Simplified: TypeAlias = "SSAValue | RelayOp | None"
+Rule: TypeAlias = Callable[[Any], Simplified]
+F = TypeVar("F", bound=Rule)
+
+_RULES: dict[type[Operation], list[Rule]] = {}
+
+
+def simplify_op(op: Operation) -> None:
+    """Replaces one op by something simpler that is already there, or by one simpler op.
+
+    What takes an op's place stands for its ONNX node too.
+    """
+    for rule in _RULES.get(type(op), ()):
+        simpler = rule(op)
+        if isinstance(simpler, SSAValue):
+            if isinstance(simpler.owner, RelayOp):
+                simpler.owner.location = fused_location([simpler.owner, op])
+            replace_op(op, [], [simpler])
+            return
+        if simpler is not None:
+            replace_op(op, [simpler], simpler.results)
+            simplify_op(simpler)
+            return
+
+
+def _rule(*ops: type[RelayOp]) -> Callable[[F], F]:
+    def register(function: F) -> F:
+        for op in ops:
+            _RULES.setdefault(op, []).append(function)
+        return function
+
+    return register
+
+
+def _merged(new: RelayOp, *old: Operation) -> RelayOp:
+    new.location = fused_location(old)
+    return new
+
+
+ReshapeLike: TypeAlias = transform.ReshapeOp | transform.SqueezeOp | transform.ExpandDimsOp
+
+
+@_rule(transform.ReshapeOp, transform.SqueezeOp, transform.ExpandDimsOp)
+def reshapes_compose(op: ReshapeLike) -> Simplified:
+    """`reshape(reshape(x)) = reshape(x)`, and none at all when the shape is `x`'s."""
+    if op.data.type == op.output.type:
+        return op.data
+    before = op.data.owner
+    if not isinstance(before, ReshapeLike):
+        return None
+    if before.data.type == op.output.type:
+        return before.data
+    return _merged(transform.ReshapeOp(before.data, newshape=shape_of(op.output)), before, op)
+
+
+@_rule(transform.TransposeOp)
+def transposes_compose(op: transform.TransposeOp) -> Simplified:
+    """`transpose(transpose(x))` is one transpose, and one that moves nothing is none."""
+    axes = ints(op.axes)
+    if axes == tuple(range(len(axes))):
+        return op.data
+    before = op.data.owner
+    if not isinstance(before, transform.TransposeOp):
+        return None
+    inner = ints(before.axes)
+    both = [inner[axis] for axis in axes]
+    return _merged(transform.TransposeOp(before.data, axes=both), before, op)
+
+
+@_rule(transform.TransposeOp)
+def transpose_of_ones_is_a_reshape(op: transform.TransposeOp) -> Simplified:
+    """A transpose that keeps the order of the dimensions other than 1 moves no element."""
+    shape = shape_of(op.data)
+    moved = [axis for axis in ints(op.axes) if shape[axis] != 1]
+    if moved != sorted(moved):
+        return None
+    return _merged(transform.ReshapeOp(op.data, newshape=shape_of(op.output)), op)
+
+
+@_rule(transform.ConcatenateOp)
+def concatenate_of_one(op: transform.ConcatenateOp) -> Simplified:
+    """The concatenation of one tensor is that tensor."""
+    return op.data[0] if len(op.data) == 1 else None
+
+
+@_rule(transform.SplitOp)
+def split_into_one(op: transform.SplitOp) -> Simplified:
+    """A split into one part is its operand."""
+    return op.data if len(op.outputs) == 1 else None
+
+
+@_rule(transform.BroadcastToOp, transform.PadOp, elementwise.CastOp)
+def same_type(op: transform.BroadcastToOp | transform.PadOp | elementwise.CastOp) -> Simplified:
+    """No broadcast to the same shape, no cast to the same type, no padding by nothing."""
+    is_shift = isinstance(op, transform.PadOp) and any(ints(op.pad_width))
+    return op.data if op.data.type == op.output.type and not is_shift else None
+
+
+@_rule(transform.StridedSliceOp)
+def whole_slice(op: transform.StridedSliceOp) -> Simplified:
+    """A slice of everything, forward, is its operand."""
+    forward = all(stride == 1 for stride in ints(op.strides))
+    return op.data if forward and op.data.type == op.output.type else None
+
+
+def _is_all(value: SSAValue, number: float) -> bool:
+    """Whether `value` is a constant that holds `number` in every place, sign of zero included."""
+    array = constant_array(value)
+    if array is None or array.size == 0 or array.dtype.kind not in "iuf":
+        return False
+    same_sign = array.dtype.kind != "f" or bool(
+        (np.signbit(array) == (math.copysign(1.0, number) < 0)).all()
+    )
+    return same_sign and bool((array == number).all())
+
+
+def _neutral_operand(value: SSAValue, *, number: float, zero: float) -> bool:
+    is_float = (array := constant_array(value)) is not None and array.dtype.kind == "f"
+    return _is_all(value, zero if is_float else number)
+
+
+def _other_operand(op: elementwise.BroadcastOp, neutral: Callable[[SSAValue], bool]) -> Simplified:
+    if op.lhs.type == op.output.type and neutral(op.rhs):
+        return op.lhs
+    if op.rhs.type == op.output.type and neutral(op.lhs):
+        return op.rhs
+    return None
+
+
+@_rule(elementwise.AddOp)
+def add_zero(op: elementwise.AddOp) -> Simplified:
+    """`x + 0 = x`; for floats the zero is -0.0, since `-0.0 + 0.0` is `0.0`."""
+    return _other_operand(op, lambda value: _neutral_operand(value, number=0, zero=-0.0))
+
+
+@_rule(elementwise.SubtractOp)
+def subtract_zero(op: elementwise.SubtractOp) -> Simplified:
+    """`x - 0 = x`."""
+    return op.lhs if op.lhs.type == op.output.type and _is_all(op.rhs, 0) else None
+
+
+@_rule(elementwise.MultiplyOp)
+def multiply_by_one(op: elementwise.MultiplyOp) -> Simplified:
+    """`x * 1 = x`."""
+    return _other_operand(op, lambda value: _is_all(value, 1))
+
+
+@_rule(elementwise.DivideOp, elementwise.PowerOp)
+def divide_by_one(op: elementwise.DivideOp | elementwise.PowerOp) -> Simplified:
+    """`x / 1 = x`, `x ** 1 = x`."""
+    return op.lhs if op.lhs.type == op.output.type and _is_all(op.rhs, 1) else None
+
+
+@_rule(elementwise.MaximumOp)
+def maximum_with_zero_is_relu(op: elementwise.MaximumOp) -> Simplified:
+    """`maximum(x, 0) = relu(x)`."""
+    data = _other_operand(op, lambda value: _is_all(value, 0))
+    return _merged(nn.ReluOp(data), op) if isinstance(data, SSAValue) else None
+
+
+def _bounds(op: Operation) -> tuple[float, float] | None:
+    """The bounds of a clip or relu."""
+    if isinstance(op, elementwise.ClipOp):
+        return op.a_min.value.data, op.a_max.value.data
+    return (0.0, math.inf) if isinstance(op, nn.ReluOp) else None
+
+
+@_rule(elementwise.ClipOp, nn.ReluOp)
+def clips_compose(op: elementwise.ClipOp | nn.ReluOp) -> Simplified:
+    """A clip or relu of a clip or relu is one of them; the outer bounds clip the inner ones."""
+    before = op.data.owner
+    outer = _bounds(op)
+    inner = _bounds(before) if isinstance(before, Operation) else None
+    if outer is None or inner is None or not isinstance(before, elementwise.ClipOp | nn.ReluOp):
+        return None
+    low, high = (min(max(bound, outer[0]), outer[1]) for bound in inner)
+    if (low, high) == inner:
+        return op.data
+    if (low, high) == (0.0, math.inf):
+        return _merged(nn.ReluOp(before.data), before, op)
+    return _merged(elementwise.ClipOp(before.data, a_min=low, a_max=high), before, op)
+
+
+def _spatial_padding(value: SSAValue, fill: float) -> tuple[transform.PadOp, list[int]] | None:
+    """The pad op that makes `value` by adding `fill` around the spatial dimensions, and how much.
+
+    The amounts are in the order of `padding`: all begins, then all ends.
+    """
+    op = value.owner
+    if not isinstance(op, transform.PadOp) or op.pad_mode.data != "constant":
+        return None
+    widths = ints(op.pad_width)
+    if any(widths[:4]) or min(widths) < 0 or op.pad_value.value.data != fill:
+        return None
+    return op, [*widths[4::2], *widths[5::2]]
+
+
+def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -> RelayOp:
+    """The same window op on the data before padding."""
+    total = [own + more for own, more in zip(ints(op.padding), widths, strict=True)]
+    properties = {**op.properties, "padding": total}
+    new = type(op)(*[pad.data, *op.operands[1:]], **cast(Any, properties))
+    return _merged(new, pad, op)
+
+
+@_rule(window.Conv1DOp, window.Conv2DOp, window.Conv3DOp)
+def pad_into_convolution(op: window.ConvOp) -> Simplified:
+    """A convolution pads with zeros itself."""
+    found = _spatial_padding(op.data, 0.0)
+    return _padded_more(op, *found) if found else None
+
+
+@_rule(window.AvgPool1DOp, window.AvgPool2DOp, window.AvgPool3DOp)
+def pad_into_average_pool(op: window.AvgPoolOp) -> Simplified:
+    """An average pool pads with zeros itself, where all padding counts in the divisor."""
+    found = _spatial_padding(op.data, 0.0)
+    counts = op.count_include_pad.value.data or not any(ints(op.padding))
+    if not found or not counts or op.ceil_mode.value.data:
+        return None
+    new = _padded_more(op, *found)
+    new.properties["count_include_pad"] = to_attribute(True)
+    return new
+
+
+@_rule(window.MaxPool1DOp, window.MaxPool2DOp, window.MaxPool3DOp)
+def pad_into_max_pool(op: window.MaxPoolOp) -> Simplified:
+    """Padding of a max pool counts as minus infinity."""
+    found = _spatial_padding(op.data, -math.inf)
+    return _padded_more(op, *found) if found and not op.ceil_mode.value.data else None
