@@ -144,7 +144,10 @@ def _get_global(op: memref.GetGlobalOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 
 def lower_global(op: memref.GlobalOp) -> llvm.GlobalOp:
-    """The `llvm.mlir.global` of a small constant or an uninitialised static buffer."""
+    """The `llvm.mlir.global` of a small constant or an uninitialised static buffer.
+
+    A public constant without content is a declaration: it is bound when the code is linked.
+    """
     type_ = op.type
     array = llvm.LLVMArrayType(prod(type_.get_shape()), storage_type(type_.element_type))
     is_private = op.sym_visibility.data == "private"
@@ -158,7 +161,8 @@ def lower_global(op: memref.GlobalOp) -> llvm.GlobalOp:
         alignment=op.alignment.value.data if op.alignment else BUFFER_ALIGNMENT,
         body=None,
     )
-    if isinstance(value, UnitAttr):
+    defined_elsewhere = op.constant is not None and not is_private
+    if isinstance(value, UnitAttr) and not defined_elsewhere:
         lowered.linkage = llvm.LinkageAttr("internal" if is_private else "common")
     lowered.location = op.location
     return lowered
