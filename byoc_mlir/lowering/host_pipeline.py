@@ -1,0 +1,111 @@
+"""The host compiler as a sequence of passes, from `relay` to the `llvm` dialect."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
+from byoc_mlir.lowering.add_entry_points import AddEntryPoints
+from byoc_mlir.lowering.bufferize import WEIGHT, Bufferize
+from byoc_mlir.lowering.check_legal import CheckLegal
+from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
+from byoc_mlir.lowering.outline_kernels import OutlineKernels
+from byoc_mlir.lowering.plan_buffers import PlanBuffers
+from byoc_mlir.lowering.region_calls import COMPILER
+from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
+from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
+from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
+from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
+from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
+from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
+
+Timing = Callable[[str, float], None]
+"""Called after each pass with its name and the seconds it took, verification included."""
+
+
+def loop_passes(*, threads: bool) -> tuple[ModulePass, ...]:
+    """From `relay` on tensors to loops on one arena; @main has its final arguments."""
+    return (
+        ConvertRelayToLinalg(),
+        CheckLegal("linalg"),
+        Bufferize(),
+        OutlineKernels(),
+        CheckLegal("buffers"),
+        PlanBuffers(),
+        ConvertLinalgToLoops(threads=threads),
+        CheckLegal("loops"),
+    )
+
+
+def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
+    """From loops to the `llvm` dialect."""
+    return (
+        OutlineParallel(threads=threads),
+        ExpandMemrefCopy(),
+        ExpandMath(),
+        LowerScfToCf(),
+        ConvertToLLVM(),
+        CheckLegal("llvm"),
+    )
+
+
+def lower_host(
+    context: Context,
+    module: ModuleOp,
+    *,
+    threads: int,
+    outputs: int,
+    timing: Timing | None = None,
+) -> tuple[Weight, ...]:
+    """Lowers a module whose regions are declarations to the `llvm` dialect, in place.
+
+    Args:
+        threads: OpenMP threads of a run; 0 when there is no OpenMP runtime.
+        outputs: the number of results of @main.
+        timing: told how long each pass took.
+
+    Returns:
+        The constants that the code refers to, some of them made on the way.
+    """
+    parallel = threads > 1
+    run_verified(context, module, loop_passes(threads=parallel), timing)
+    constants = host_constants(module)
+    entry_points = AddEntryPoints(threads=threads, outputs=outputs)
+    run_verified(context, module, (entry_points, *llvm_passes(threads=parallel)), timing)
+    return constants
+
+
+def run_verified(
+    context: Context,
+    module: ModuleOp,
+    passes: Sequence[ModulePass],
+    timing: Timing | None = None,
+) -> None:
+    """Runs passes in order, verifying the module after each."""
+    for module_pass in passes:
+        start = time.perf_counter()
+        module_pass.apply(context, module)
+        module.verify()
+        if timing is not None:
+            timing(module_pass.name, time.perf_counter() - start)
+
+
+def host_constants(module: ModuleOp) -> tuple[Weight, ...]:
+    """The constants of the host functions, each content once: before or after `bufferize`."""
+    return tuple({weight.digest: weight for weight in _weights(module)}.values())
+
+
+def _weights(module: ModuleOp) -> Iterator[Weight]:
+    for op in module.ops:
+        if isinstance(op, memref.GlobalOp) and isinstance(op.attributes.get(WEIGHT), WeightAttr):
+            handle = op.attributes[WEIGHT]
+            assert isinstance(handle, WeightAttr)
+            yield handle.data
+        if isinstance(op, func.FuncOp) and COMPILER not in op.attributes:
+            yield from (inner.weight for inner in op.walk() if isinstance(inner, ConstantOp))
