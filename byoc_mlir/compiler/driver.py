@@ -21,7 +21,7 @@ from byoc_mlir.compiler.source import ModelSource, Shapes, Source, main_function
 from byoc_mlir.dialects import make_context
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.lowering.add_entry_points import CONTEXT_SLOTS, STATE_SLOTS
-from byoc_mlir.lowering.host_pipeline import host_constants, lower_host
+from byoc_mlir.lowering.host_pipeline import lower_host
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
 from byoc_mlir.runtime import Executable, Program
@@ -111,12 +111,13 @@ def _compile_module(
         regions = generate_regions(context, module, backends, options)
     report = build_report(imported, regions.codes, regions.warnings)
     check_fallback(report, options.fallback, options.targets)
-    constants = host_constants(module)
     openmp = find_openmp()
     threads = options.threads if openmp is not None else 0
     with stages.stage("lower"):
         declare_regions(module, regions.codes)
-        lower_host(context, module, threads=threads, outputs=len(imported.outputs))
+        constants = lower_host(
+            context, module, threads=threads, outputs=len(imported.outputs)
+        )
         join_modules(module, [code.native.module for code in regions.codes])
     with stages.stage("optimise"):
         object_code = emit_object(module)
