@@ -13,9 +13,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from byoc_mlir.backends import backend_names, get_backend, load_backend_module
 from byoc_mlir.dialects import core_dialects
-from byoc_mlir.frontend.importer import import_model
 from byoc_mlir.frontend.mlir_file import STORE_SUFFIX, attach_weights, save_weights
-from byoc_mlir.tools.explain import placement_table
 from byoc_mlir.tools.passes import all_passes
 
 
@@ -61,6 +59,8 @@ class ByocOptMain(xDSLOptMain):
             return module
 
         def parse_onnx(stream: IO[bytes]) -> ModuleOp:
+            from byoc_mlir.frontend.importer import import_model  # slow, and few calls need it
+
             if self.args.input_file is None:
                 return import_model(stream.read()).module
             return import_model(self._input_path()).module
@@ -80,6 +80,8 @@ class ByocOptMain(xDSLOptMain):
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         if self.args.explain:
+            from byoc_mlir.tools.explain import placement_table
+
             return placement_table(prog)
         if self.args.output_file is not None:
             save_weights(prog, Path(self.args.output_file).with_suffix(STORE_SUFFIX))

@@ -10,4 +10,4 @@ config.suffixes = [".mlir"]  # noqa: F821
 config.test_source_root = str(Path(__file__).parent)  # noqa: F821
 config.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # noqa: F821
 config.substitutions.append(("%backends", str(Path(__file__).parent / "backends.py")))  # noqa: F821
-lit_config.maxIndividualTestTime = 60  # noqa: F821
+config.maxIndividualTestTime = 60  # noqa: F821

@@ -1,0 +1,43 @@
+// RUN: byoc-opt %s --split-input-file -p 'add-entry-points{threads=2}' | filecheck %s
+// RUN: byoc-opt %s --split-input-file -p 'add-entry-points' | filecheck %s --check-prefix SERIAL
+
+// Regions get their ranges of slots, and a failing call ends the run with the region's number.
+func.func private @a_main_0(memref<4xf32>, memref<4xf32>) -> () attributes {byoc.compiler = "a", byoc.workspace = 64 : i64, byoc.workspace_offset = 128 : i64, byoc.state_slots = 2 : i64, byoc.context_slots = 3 : i64, byoc.hooks = ["load", "open", "close"]}
+func.func private @b_main_1(memref<4xf32>, memref<4xf32>) -> () attributes {byoc.compiler = "b", byoc.workspace = 0 : i64, byoc.workspace_offset = 0 : i64, byoc.state_slots = 1 : i64, byoc.context_slots = 1 : i64, byoc.hooks = ["load"]}
+func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
+  %c = arith.constant 64 : index
+  %v = memref.view %arena[%c][] : memref<512xi8> to memref<4xf32>
+  func.call @a_main_0(%x, %v) : (memref<4xf32>, memref<4xf32>) -> ()
+  func.call @b_main_1(%v, %y) : (memref<4xf32>, memref<4xf32>) -> ()
+  func.return
+}
+
+// CHECK-LABEL: func.func private @main(%state : !llvm.ptr, %context : !llvm.ptr,
+// CHECK:      [[STATUS:%.*]] = func.call @a_main_0(%state, %context, %x, %v)
+// CHECK:      [[ORIGIN:%.*]] = arith.constant 65536 : i32
+// CHECK-NEXT: [[CODE:%.*]] = arith.ori [[STATUS]], [[ORIGIN]]
+// CHECK:      cf.cond_br {{.*}}, ^[[FAIL:.*]]([[CODE]] : i32), ^[[NEXT:.*]]
+// CHECK:      ^[[NEXT]]:
+// CHECK:      [[S:%.*]] = llvm.getelementptr inbounds %state[16]
+// CHECK:      [[C:%.*]] = llvm.getelementptr inbounds %context[24]
+// CHECK:      func.call @b_main_1([[S]], [[C]], %v, %y)
+// CHECK:      arith.constant 131072 : i32
+
+// CHECK-LABEL: func.func @byoc_load(
+// CHECK:      func.call @a_main_0_load(
+// CHECK:      func.call @b_main_1_load(
+// CHECK-LABEL: func.func @byoc_open(
+// CHECK:      [[W:%.*]] = llvm.getelementptr inbounds {{.*}}[128]
+// CHECK:      func.call @a_main_0_open({{.*}}, {{.*}}, [[W]])
+// CHECK-NOT:  @b_main_1_open
+// CHECK-LABEL: func.func @byoc_run(
+// CHECK:      [[THREADS:%.*]] = arith.constant 2 : i32
+// CHECK-NEXT: func.call @omp_set_num_threads([[THREADS]])
+// CHECK:      func.call @main(
+// CHECK-LABEL: func.func @byoc_close(
+// CHECK:      func.call @a_main_0_close(
+// CHECK-LABEL: func.func @byoc_unload(
+// CHECK:      byoc.state_slots = 3 : i64, byoc.context_slots = 4 : i64
+
+// Without an OpenMP runtime nothing of it is called.
+// SERIAL-NOT: omp_set_num_threads
