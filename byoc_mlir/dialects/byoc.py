@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -41,6 +41,14 @@ def region_compiler(func: Operation) -> str | None:
     """The backend that an outlined region belongs to; `None` for other ops."""
     compiler = func.attributes.get(COMPILER)
     return compiler.data if isinstance(func, FuncOp) and isinstance(compiler, StringAttr) else None
+
+
+def refusals(op: Operation) -> list[str]:
+    """The composites that refused an op, each with its reason: `dnnl.conv2d_bias: …`."""
+    refused = op.attributes.get(REFUSED)
+    if not isinstance(refused, ArrayAttr):
+        return []
+    return [item.data for item in refused if isinstance(item, StringAttr)]
 
 
 @irdl_op_definition

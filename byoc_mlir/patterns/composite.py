@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.patterns.language import Pattern
 from byoc_mlir.patterns.subjects import Subject, as_constant
@@ -21,7 +22,9 @@ class Match:
     """
 
     root: Operation
-    """The op whose results leave the match."""
+    """The op that all others lead to."""
+    results: tuple[SSAValue, ...]
+    """The values that leave the match: all results of the root, or the one result asked for."""
     ops: tuple[Operation, ...]
     """All ops of the match, operands before users, the root last."""
     inputs: tuple[SSAValue, ...]
@@ -58,6 +61,24 @@ class Match:
         if not isinstance(op, Operation):
             raise KeyError(f"'{key}' matched an argument, not an op")
         return op
+
+    @property
+    def origin(self) -> str:
+        """The ops' names for `partitioned_from_pattern`: `nn.conv2d_nn.relu_`.
+
+        A result taken of several is named after its op, `nn.batch_norm_TupleGetItem0_`.
+        """
+        return "".join(f"{part}_" for op in self.ops for part in self._parts(op))
+
+    def _parts(self, op: Operation) -> Iterator[str]:
+        yield relay_name(op)
+        if len(op.results) > 1:
+            inside = set(self.ops)
+            for result in op.results:
+                whole = op is self.root and len(self.results) > 1
+                taken = any(use.operation in inside for use in result.uses)
+                if taken or (result in self.results and not whole):
+                    yield f"TupleGetItem{result.index}"
 
     def constant(self, key: str | Pattern) -> ConstantOp | None:
         """The constant that a sub-pattern matched; `None` for other values or no match."""

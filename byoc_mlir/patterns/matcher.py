@@ -27,8 +27,6 @@ from byoc_mlir.patterns.subjects import Subject, as_constant, describe
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
 """Binary ops whose operands are matched in either order."""
 
-Refuse = Callable[[str], None]
-
 
 def match_pattern(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Match | None:
     """The first match of `pattern` whose root is `op`, or `None`."""
@@ -262,6 +260,7 @@ class Matcher:
         constants = self._embedded()
         return Match(
             root,
+            tuple(root.results) if subject is root else (_value(subject),),
             _in_order(root, ops),
             self._inputs(ops, constants),
             tuple(constants),
@@ -319,6 +318,11 @@ def _op(subject: Subject) -> Operation:
     op = _owner(subject)
     assert isinstance(op, Operation)
     return op
+
+
+def _value(subject: Subject) -> SSAValue:
+    assert isinstance(subject, SSAValue)
+    return subject
 
 
 def _owner(subject: Subject) -> object:

@@ -1,0 +1,116 @@
+"""Asks the backends' rules which single ops they run, and marks them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends import Rule, get_backend
+from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals
+from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.errors import BackendError
+from byoc_mlir.transforms.regions import Region, find_regions, insert_marks
+from byoc_mlir.transforms.scopes import (
+    can_offload,
+    has_effects,
+    host_blocks,
+    host_functions,
+    is_node,
+    live_ops,
+    region_symbols,
+)
+
+
+@dataclass(frozen=True)
+class AnnotateTarget(ModulePass):
+    """Marks each op and composite that a backend runs, the first of `targets` that accepts it.
+
+    A composite belongs to the backend in its name. Ops that are marked already keep their marks.
+    What stays on the host gets `byoc.reason`, with every backend's reason.
+
+    ```mlir
+    %0 = relay.nn.relu %x : (tensor<…>) -> tensor<…>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = byoc.compiler_begin %x for "dnnl" : tensor<…>
+    %1 = relay.nn.relu %0 : (tensor<…>) -> tensor<…>
+    %2 = byoc.compiler_end %1 for "dnnl" : tensor<…>
+    ```
+    """
+
+    name = "annotate-target"
+
+    targets: tuple[str, ...]
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rules = {target: get_backend(target).op_rules() for target in self.targets}
+        if not rules:
+            return
+        regions = region_symbols(op)
+        for func in host_functions(op):
+            for block in host_blocks(func):
+                _annotate_block(block, rules, regions)
+
+
+def _annotate_block(
+    block: Block, rules: Mapping[str, Mapping[str, Rule]], outlined: frozenset[str]
+) -> None:
+    marked = {op for region in find_regions(block) for op in region.ops}
+    live = live_ops(block)
+    regions: list[Region] = []
+    for op in block.ops:
+        if op in marked or not is_node(op) or _is_region_call(op, outlined):
+            continue
+        if op not in live:
+            op.attributes[REASON] = StringAttr("its results are not used")
+            continue
+        target, reasons = _choose(op, rules)
+        if target is None:
+            op.attributes[REASON] = StringAttr("; ".join([*reasons, *refusals(op)]))
+        else:
+            op.attributes.pop(REASON, None)
+            regions.append(Region(target, (op,)))
+    insert_marks(regions)
+
+
+def _is_region_call(op: Operation, outlined: frozenset[str]) -> bool:
+    return op.name == "func.call" and not has_effects(op, outlined)
+
+
+def _choose(
+    op: Operation, rules: Mapping[str, Mapping[str, Rule]]
+) -> tuple[str | None, Sequence[str]]:
+    """The target that takes the op, or why none does."""
+    if isinstance(op, CompositeOp):
+        if op.compiler in rules:
+            return op.compiler, ()
+        return None, [f"composite '{op.composite_name.data}' is for no target asked for"]
+    if not can_offload(op):
+        return None, [f"{op.name} has side effects or regions"]
+    reasons: list[str] = []
+    for target, by_name in rules.items():
+        reason = _ask(target, by_name, op)
+        if reason is None:
+            return target, ()
+        reasons.append(f"{target}: {reason}")
+    return None, reasons
+
+
+def _ask(target: str, by_name: Mapping[str, Rule], op: Operation) -> str | None:
+    name = relay_name(op)
+    if name not in by_name:
+        return f"no rule for {name}"
+    try:
+        return by_name[name](op)
+    except Exception as error:  # the rule is a backend's code: say which one, and on what
+        raise BackendError(
+            f"the rule of backend '{target}' for {name} failed: {error!r}"
+        ) from error

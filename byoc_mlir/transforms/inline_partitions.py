@@ -1,0 +1,126 @@
+"""Undoes partitioning: puts the ops of outlined regions back where they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects.byoc import REASON, CompositeOp, region_compiler
+from byoc_mlir.transforms.scopes import is_constant
+
+
+@dataclass(frozen=True)
+class InlinePartitions(ModulePass):
+    """Inlines outlined regions, and the composites in them, into their callers.
+
+    `functions` names the regions; all when none is named.
+
+    ```mlir
+    func.func @main(%x: tensor<…>) -> tensor<…> {
+      %0 = func.call @dnnl_main_0(%x) : (tensor<…>) -> tensor<…>
+      func.return %0 : tensor<…>
+    }
+    func.func private @dnnl_main_0(%x: tensor<…>) -> tensor<…> attributes {byoc.compiler = "dnnl"} {
+      %0 = relay.nn.relu %x : (tensor<…>) -> tensor<…>
+      func.return %0 : tensor<…>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @main(%x: tensor<…>) -> tensor<…> {
+      %0 = relay.nn.relu %x : (tensor<…>) -> tensor<…>
+      func.return %0 : tensor<…>
+    }
+    ```
+    """
+
+    name = "inline-partitions"
+
+    functions: tuple[str, ...] = ()
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        regions = {
+            func.sym_name.data: func
+            for func in op.walk()
+            if isinstance(func, FuncOp) and region_compiler(func) is not None
+        }
+        unknown = [name for name in self.functions if name not in regions]
+        if unknown:
+            raise PassFailedException(
+                f"no outlined region is called @{', @'.join(unknown)};"
+                f" there are @{', @'.join(regions) or 'none'}"
+            )
+        inline_regions(op, [regions[name] for name in self.functions or regions])
+
+
+def inline_partition(module: ModuleOp, region: FuncOp, reason: str = "") -> None:
+    """Puts one outlined region back into its callers and removes it.
+
+    Args:
+        module: the module that holds region and callers; composites in the region are dissolved.
+        region: the outlined function.
+        reason: why, kept on each of the ops as `byoc.reason`.
+    """
+    if reason:
+        for op in region.walk():
+            if op is not region and not is_constant(op) and not op.has_trait(IsTerminator):
+                op.attributes[REASON] = StringAttr(reason)
+    inline_regions(module, [region])
+
+
+def inline_regions(module: ModuleOp, regions: Iterable[FuncOp]) -> None:
+    """Puts outlined regions, with their composites dissolved, back into their callers."""
+    by_name = {region.sym_name.data: region for region in regions}
+    if not by_name:
+        return
+    calls = [
+        op for op in module.walk() if isinstance(op, CallOp) and op.callee.string_value() in by_name
+    ]
+    for region in by_name.values():
+        dissolve_composites(region.body.block)
+    for call in calls:
+        region = by_name[call.callee.string_value()]
+        _inline(call, region.body.clone().detach_block(0), call.arguments)
+    for region in by_name.values():
+        region.detach()
+        region.erase()
+
+
+def dissolve_composites(block: Block) -> None:
+    """Replaces each composite of a block by the ops of its body."""
+    for op in list(block.ops):
+        if isinstance(op, CompositeOp):
+            body = op.body.detach_block(0)
+            if (reason := op.attributes.get(REASON)) is not None:
+                for inner in body.ops:
+                    inner.attributes.setdefault(REASON, reason)
+            _inline(op, body, op.inputs)
+
+
+def _inline(op: Operation, body: Block, arguments: Iterable[SSAValue]) -> None:
+    """Replaces `op` by the ops of `body`, whose terminator yields the results."""
+    terminator = body.last_op
+    assert op.parent is not None
+    assert terminator is not None
+    for argument, value in zip(body.args, arguments, strict=True):
+        argument.replace_all_uses_with(value)
+    for inner in list(body.ops):
+        inner.detach()
+        if inner is not terminator:
+            op.parent.insert_op_before(inner, op)
+    for result, value in zip(op.results, terminator.operands, strict=True):
+        value.name_hint = value.name_hint or result.name_hint
+        result.replace_all_uses_with(value)
+    terminator.erase()
+    op.detach()
+    op.erase()

@@ -1,0 +1,172 @@
+"""Finds the backends' patterns and wraps each match in a composite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends import get_backend
+from byoc_mlir.dialects.byoc import REFUSED, CompositeOp, YieldOp
+from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.errors import BackendError
+from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches
+from byoc_mlir.transforms.scopes import can_offload, host_blocks, host_functions, live_ops
+
+
+@dataclass(frozen=True)
+class MergeComposite(ModulePass):
+    """Wraps what matches a backend's patterns in `byoc.composite`s.
+
+    Backends are served in the given order, their patterns in the order of their table, and for
+    each pattern the matches nearest to the results first. A match whose check refuses leaves its
+    ops free, with the reason in `byoc.refused`.
+
+    ```mlir
+    %0 = relay.nn.conv2d %x, %w : (tensor<…>, tensor<…>) -> tensor<…>
+    %1 = relay.nn.relu %0 : (tensor<…>) -> tensor<…>
+    ```
+
+    becomes, with `targets=dnnl`,
+
+    ```mlir
+    %1 = byoc.composite "dnnl.conv2d_relu" from "nn.conv2d_nn.relu_"
+        (%a = %x : tensor<…>, %b = %w : tensor<…>) -> tensor<…> {
+      %2 = relay.nn.conv2d %a, %b : (tensor<…>, tensor<…>) -> tensor<…>
+      %3 = relay.nn.relu %2 : (tensor<…>) -> tensor<…>
+      byoc.yield %3 : tensor<…>
+    }
+    ```
+    """
+
+    name = "merge-composite"
+
+    targets: tuple[str, ...]
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        table = [pattern for target in self.targets for pattern in pattern_table(target)]
+        for func in host_functions(op):
+            for block in host_blocks(func):
+                _merge_block(block, table)
+
+
+def pattern_table(target: str) -> Sequence[CompositePattern]:
+    """The pattern table of a backend.
+
+    Raises:
+        BackendError: there is no such backend, or a row is ill-formed.
+    """
+    table = get_backend(target).patterns()
+    for row in table:
+        if not row.name.startswith(f"{target}.") or row.name == f"{target}.":
+            raise BackendError(
+                f"backend '{target}': composite name '{row.name}' must start with '{target}.'"
+            )
+        if row.pattern.heads == frozenset():
+            raise BackendError(f"pattern '{row.name}' describes no op, only a value")
+    return table
+
+
+def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:
+    candidates = _Candidates(block)
+    taken = set[Operation]()
+    found: list[tuple[str, Match]] = []
+    refusals: dict[Operation, dict[str, None]] = {}
+    for row in table:
+        for op in candidates.roots(row):
+            match = None if op in taken else _accepted(row, op, Scope(block, taken), refusals)
+            if match is not None:
+                taken.update(match.ops)
+                found.append((row.name, match))
+    for op, reasons in refusals.items():
+        if op not in taken:
+            op.attributes[REFUSED] = ArrayAttr(map(StringAttr, reasons))
+    replaced = dict[SSAValue, SSAValue]()
+    for name, match in found:
+        _wrap(name, match, replaced)
+
+
+class _Candidates:
+    """The live ops of a block by name, the last first."""
+
+    def __init__(self, block: Block):
+        live = live_ops(block)
+        self._all = [op for op in block.ops if op in live and can_offload(op)]
+        self._by_name: dict[str, list[int]] = {}
+        for position, op in enumerate(self._all):
+            self._by_name.setdefault(relay_name(op), []).append(position)
+
+    def roots(self, row: CompositePattern) -> Iterator[Operation]:
+        """The ops that can be the root of a match."""
+        heads = row.pattern.heads
+        if heads is None:
+            return reversed(self._all)
+        positions = (position for name in heads for position in self._by_name.get(name, ()))
+        return (self._all[position] for position in sorted(positions, reverse=True))
+
+
+def _accepted(
+    row: CompositePattern,
+    op: Operation,
+    scope: Scope,
+    refusals: dict[Operation, dict[str, None]],
+) -> Match | None:
+    """The first way in which the row matches at `op` and that its check accepts."""
+    for match in all_matches(row.pattern, op, scope):
+        reason = _ask(row, match)
+        if reason is None:
+            return match
+        for refused in match.ops:
+            refusals.setdefault(refused, {})[f"{row.name}: {reason}"] = None
+    return None
+
+
+def _ask(row: CompositePattern, match: Match) -> str | None:
+    if row.check is None:
+        return None
+    try:
+        return row.check(match)
+    except Exception as error:  # the check is a backend's code: say which one, and on what
+        raise BackendError(
+            f"the check of pattern '{row.name}' failed on {relay_name(match.root)}: {error!r}"
+        ) from error
+
+
+def _wrap(name: str, match: Match, replaced: dict[SSAValue, SSAValue]) -> None:
+    """Moves a match into a composite; `replaced` maps the results of earlier ones to theirs."""
+    inputs = [replaced.get(value, value) for value in match.inputs]
+    block = Block(arg_types=[value.type for value in inputs])
+    types = [value.type for value in match.results]
+    composite = CompositeOp(name, match.origin, inputs, types, Region(block))
+    composite.location = fused_location(match.ops)
+    host = match.root.parent
+    assert host is not None
+    host.insert_op_before(composite, match.root)
+    for value, result in zip(match.results, composite.results, strict=True):
+        result.name_hint = value.name_hint
+        value.replace_all_uses_with(result)
+        replaced[value] = result
+    _fill(block, match, inputs)
+
+
+def _fill(block: Block, match: Match, inputs: Sequence[SSAValue]) -> None:
+    inner = dict[SSAValue, SSAValue](zip(inputs, block.args, strict=True))
+    for value, argument in zip(inputs, block.args, strict=True):
+        argument.name_hint = value.name_hint
+    for constant in match.constants:
+        assert isinstance(constant.owner, Operation)
+        copy = constant.owner.clone()
+        block.add_op(copy)
+        inner[constant] = copy.results[0]
+    for op in match.ops:
+        op.detach()
+        op.attributes.pop(REFUSED, None)
+        block.add_op(op)
+        for index, operand in enumerate(op.operands):
+            op.operands[index] = inner.get(operand, operand)
+    block.add_op(YieldOp(match.results))

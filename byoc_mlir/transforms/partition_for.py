@@ -1,0 +1,51 @@
+"""The whole partitioning: patterns, rules, merging, outlining."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from byoc_mlir.transforms.annotate_target import AnnotateTarget
+from byoc_mlir.transforms.merge_compiler_regions import MergeCompilerRegions
+from byoc_mlir.transforms.merge_composite import MergeComposite
+from byoc_mlir.transforms.partition_graph import PartitionGraph
+
+
+@dataclass(frozen=True)
+class PartitionFor(ModulePass):
+    """`merge-composite`, `annotate-target`, `merge-compiler-regions` and `partition-graph`.
+
+    ```mlir
+    func.func @main(%x: tensor<…>) -> tensor<…> {
+      %0 = relay.nn.relu %x : (tensor<…>) -> tensor<…>
+      func.return %0 : tensor<…>
+    }
+    ```
+
+    becomes, with `targets=dnnl`,
+
+    ```mlir
+    func.func @main(%x: tensor<…>) -> tensor<…> {
+      %0 = func.call @dnnl_main_0(%x) : (tensor<…>) -> tensor<…>
+      func.return %0 : tensor<…>
+    }
+    func.func private @dnnl_main_0(%x: tensor<…>) -> tensor<…> attributes {byoc.compiler = "dnnl"} {
+      %0 = relay.nn.relu %x : (tensor<…>) -> tensor<…>
+      func.return %0 : tensor<…>
+    }
+    ```
+    """
+
+    name = "partition-for"
+
+    targets: tuple[str, ...]
+    bind_constants: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        MergeComposite(self.targets).apply(ctx, op)
+        AnnotateTarget(self.targets).apply(ctx, op)
+        MergeCompilerRegions().apply(ctx, op)
+        PartitionGraph(self.bind_constants).apply(ctx, op)

@@ -1,0 +1,76 @@
+"""Where each op of a partitioned module runs, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Block, Operation
+from xdsl.traits import IsTerminator
+
+from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals, region_compiler
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.transforms.scopes import is_constant, is_mark
+
+HOST = "host"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One op and where it runs."""
+
+    nodes: tuple[str, ...]
+    """The ONNX nodes that it stands for."""
+    op: str
+    """Its Relay name."""
+    backend: str
+    """A backend's name, or `host`."""
+    region: str = ""
+    """The symbol of its outlined region."""
+    composite: str = ""
+    """The name of its composite."""
+    reason: str = ""
+    """On the host: why. In a region: the composites that refused it."""
+
+
+def placements(module: ModuleOp) -> list[Placement]:
+    """A row for every op of the module that computes something, in program order."""
+    return [
+        row
+        for func in module.walk()
+        if isinstance(func, FuncOp)
+        for block in func.body.blocks
+        for row in _in_block(block, region_compiler(func), func.sym_name.data)
+    ]
+
+
+def _in_block(block: Block, compiler: str | None, symbol: str) -> Iterator[Placement]:
+    for op in block.ops:
+        if is_mark(op) or is_constant(op) or op.has_trait(IsTerminator) or isinstance(op, CallOp):
+            continue
+        if isinstance(op, CompositeOp):
+            name = op.composite_name.data
+            for inner in op.ops():
+                if not is_constant(inner):
+                    yield _row(inner, compiler, symbol, name, op)
+            continue
+        yield _row(op, compiler, symbol, "", op)
+        for region in op.regions:
+            for nested in region.blocks:
+                yield from _in_block(nested, compiler, symbol)
+
+
+def _row(
+    op: Operation, compiler: str | None, symbol: str, composite: str, reasoned: Operation
+) -> Placement:
+    nodes, name = node_names(op), relay_name(op)
+    reasons = refusals(reasoned)
+    if compiler is not None:
+        return Placement(nodes, name, compiler, symbol, composite, "; ".join(reasons))
+    reason = reasoned.attributes.get(REASON)
+    said = reason.data if isinstance(reason, StringAttr) else ""
+    reasons = [said] + [other for other in reasons if other not in said]
+    return Placement(nodes, name, HOST, "", "", "; ".join(filter(None, reasons)))

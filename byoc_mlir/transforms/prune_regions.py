@@ -1,0 +1,89 @@
+"""Sends regions back to the host that are too small to pay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.byoc import CompositeOp, region_compiler
+from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.transforms.inline_partitions import inline_partition
+from byoc_mlir.transforms.work import estimated_work
+
+
+@dataclass(frozen=True)
+class PruneRegions(ModulePass):
+    """Inlines regions without any of the `heavy` ops, and regions of less work than `min_work`.
+
+    `heavy` lists Relay names (`nn.conv2d`); empty, the kinds of ops do not matter. `min_work` is
+    in arithmetic operations. The ops get `byoc.reason`, starting with `demoted: `.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = func.call @dnnl_main_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+    func.func private @dnnl_main_0(%x: tensor<4xf32>) -> tensor<4xf32>
+        attributes {byoc.compiler = "dnnl"} {
+      %0 = relay.nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+    ```
+
+    becomes, with `min-work=1000`,
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = relay.nn.relu %x {byoc.reason = "demoted: …"} : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+    ```
+    """
+
+    name = "prune-regions"
+
+    heavy: tuple[str, ...] = ()
+    min_work: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        prune_regions(op, self._reason)
+
+    def _reason(self, region: FuncOp) -> str | None:
+        names = {relay_name(op) for op in computations(region)}
+        if self.heavy and names.isdisjoint(self.heavy):
+            return f"the region has none of {', '.join(self.heavy)}"
+        work = sum(estimated_work(op) for op in computations(region))
+        if work < self.min_work:
+            return f"the region does about {work} operations, less than {self.min_work}"
+        return None
+
+
+def prune_regions(module: ModuleOp, refuse: Callable[[FuncOp], str | None]) -> list[str]:
+    """Sends every outlined region back to the host for which `refuse` gives a reason.
+
+    Returns:
+        The symbols of the regions that are gone. Their ops say `demoted: ` and the reason.
+    """
+    pruned: list[str] = []
+    for op in list(module.walk()):
+        if isinstance(op, FuncOp) and region_compiler(op) is not None:
+            reason = refuse(op)
+            if reason is not None:
+                pruned.append(op.sym_name.data)
+                inline_partition(module, op, reason=f"demoted: {reason}")
+    return pruned
+
+
+def computations(region: FuncOp) -> Iterator[Operation]:
+    """The ops of an outlined region, those in composites one by one."""
+    for op in region.body.block.ops:
+        if isinstance(op, CompositeOp):
+            yield from op.ops()
+        else:
+            yield op

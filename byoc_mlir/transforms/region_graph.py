@@ -1,0 +1,140 @@
+"""The graph whose nodes are regions and host ops: what must run before what."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
+from byoc_mlir.patterns.subjects import describe
+from byoc_mlir.transforms.regions import Region
+from byoc_mlir.transforms.scopes import has_effects, is_constant, is_node, values_used
+
+
+@dataclass(frozen=True)
+class Node:
+    """A region, a host op, or a constant."""
+
+    ops: tuple[Operation, ...]
+    compiler: str | None
+    """The backend of a region; `None` for what is on the host."""
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is a constant, which is copied where it is needed and so separates nothing."""
+        return self.compiler is None and is_constant(self.ops[0])
+
+
+@dataclass(frozen=True)
+class RegionGraph:
+    """Nodes of one block, without marks and the terminator, and the edges between them."""
+
+    nodes: Sequence[Node]
+    successors: Sequence[Sequence[int]]
+    predecessors: Sequence[Sequence[int]]
+    readers: Mapping[SSAValue, Sequence[int]]
+    """For values that are no constants: the regions that they enter, if there are several."""
+
+    def order(self) -> list[int]:
+        """The nodes in an order in which they can run, as close to program order as possible.
+
+        Raises:
+            PassFailedException: there is none, as a region depends on its own results.
+        """
+        position = {
+            op: place
+            for place, op in enumerate(self.nodes[0].ops[0].parent.ops if self.nodes else ())  # pyright: ignore[reportOptionalMemberAccess]
+        }
+        keys = [max(position[op] for op in node.ops) for node in self.nodes]
+        missing = [len(sources) for sources in self.predecessors]
+        ready = [(keys[node], node) for node, count in enumerate(missing) if not count]
+        heapq.heapify(ready)
+        order: list[int] = []
+        while ready:
+            _, node = heapq.heappop(ready)
+            order.append(node)
+            for successor in self.successors[node]:
+                missing[successor] -= 1
+                if not missing[successor]:
+                    heapq.heappush(ready, (keys[successor], successor))
+        if len(order) < len(self.nodes):
+            self._fail_on_cycle(set(range(len(self.nodes))) - set(order))
+        return order
+
+    def _fail_on_cycle(self, stuck: set[int]) -> NoReturn:
+        node = min(stuck)
+        path: list[int] = []
+        while node not in path:
+            path.append(node)
+            node = next(source for source in self.predecessors[node] if source in stuck)
+        cycle = [self.nodes[index] for index in reversed(path[path.index(node) :])]
+        start = next(at for at, one in enumerate(cycle) if one.compiler is not None)
+        cycle = cycle[start:] + cycle[:start]
+        region = cycle[0]
+        through = ", ".join(describe(one.ops[0]) for one in cycle[1:])
+        reason = (
+            f"the region of '{region.compiler}' with {describe(region.ops[0])} depends on its own"
+            f" results, through {through}; split it so that it can run as a whole"
+        )
+        region.ops[0].emit_error(reason, PassFailedException(reason))
+
+
+def build_graph(block: Block, regions: Sequence[Region], outlined: Container[str]) -> RegionGraph:
+    """The graph of an annotated block.
+
+    Args:
+        block: the block; marks on the way of a value are looked through.
+        regions: its regions.
+        outlined: symbols of outlined regions, whose calls have no effects.
+    """
+    nodes = _nodes(block, regions)
+    node_of = {op: index for index, node in enumerate(nodes) for op in node.ops}
+    sources: list[dict[int, None]] = [{} for _ in nodes]
+    readers: dict[SSAValue, dict[int, None]] = {}
+    last_effect: int | None = None
+    for index, node in enumerate(nodes):
+        for op in node.ops:
+            for value in values_used(op):
+                made = unmarked(value)
+                source = node_of.get(made.owner) if isinstance(made.owner, Operation) else None
+                if source == index:
+                    continue
+                if source is not None:
+                    sources[index][source] = None
+                if node.compiler and not (source is not None and nodes[source].is_constant):
+                    readers.setdefault(made, {})[index] = None
+        if node.compiler is None and not node.is_constant and has_effects(node.ops[0], outlined):
+            if last_effect is not None:
+                sources[index][last_effect] = None
+            last_effect = index
+    successors: list[list[int]] = [[] for _ in nodes]
+    for index, before in enumerate(sources):
+        for source in before:
+            successors[source].append(index)
+    shared = {value: list(found) for value, found in readers.items() if len(found) > 1}
+    return RegionGraph(nodes, successors, [list(before) for before in sources], shared)
+
+
+def unmarked(value: SSAValue) -> SSAValue:
+    """The value behind annotations."""
+    while isinstance(value.owner, CompilerBeginOp | CompilerEndOp):
+        value = value.owner.value
+    return value
+
+
+def _nodes(block: Block, regions: Sequence[Region]) -> list[Node]:
+    region_of = {op: region for region in regions for op in region.ops}
+    nodes: list[Node] = []
+    for op in block.ops:
+        region = region_of.get(op)
+        if region is None:
+            if is_node(op) or is_constant(op):
+                nodes.append(Node((op,), None))
+        elif op is region.ops[0]:
+            nodes.append(Node(region.ops, region.compiler))
+    return nodes

@@ -1,0 +1,224 @@
+"""Annotated regions: reading them from a block, checking them, and writing them back.
+
+A region is what lies between marks: ops that are joined by values without a mark, or by a
+`byoc.compiler_begin` that they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
+from byoc_mlir.patterns.subjects import describe
+from byoc_mlir.transforms.scopes import can_offload, is_constant, is_mark, is_node, values_used
+from byoc_mlir.transforms.union_find import UnionFind
+
+Mark: TypeAlias = CompilerBeginOp | CompilerEndOp
+
+
+@dataclass(frozen=True)
+class Region:
+    """Ops of one block that one backend shall run together, in program order."""
+
+    compiler: str
+    ops: tuple[Operation, ...]
+
+
+def find_regions(block: Block) -> list[Region]:
+    """The annotated regions of a block, by their first op.
+
+    Raises:
+        PassFailedException: the annotations are inconsistent; the message says where and why.
+    """
+    if not any(is_mark(op) for op in block.ops):
+        return []
+    sets = _joined(block)
+    marks: dict[Operation, list[Mark]] = {}
+    members: dict[Operation, list[Operation]] = {}
+    for op in block.ops:
+        if isinstance(op, CompilerBeginOp | CompilerEndOp):
+            marks.setdefault(sets.find(op), []).append(op)
+        elif is_node(op) and can_offload(op):
+            members.setdefault(sets.find(op), []).append(op)
+    regions = [
+        Region(_compiler(ops, marks[root]), tuple(ops))
+        for root, ops in members.items()
+        if root in marks
+    ]
+    _check_borders(block, regions)
+    return regions
+
+
+def strip_marks(block: Block) -> None:
+    """Removes all annotations of a block."""
+    for op in list(block.ops):
+        if isinstance(op, CompilerBeginOp | CompilerEndOp):
+            op.result.replace_all_uses_with(op.value)
+            op.detach()
+            op.erase()
+
+
+def insert_marks(regions: Iterable[Region]) -> None:
+    """Annotates regions: one begin for each value that enters one, one end for each that leaves.
+
+    Constants get no begin: they are copied into, or passed to, every region that uses them.
+    """
+    for region in regions:
+        inside = set(region.ops)
+        begins = dict[SSAValue, SSAValue]()
+        for op in region.ops:
+            for index, value in enumerate(op.operands):
+                if value.owner in inside or _owned_by_constant(value):
+                    continue
+                if value not in begins:
+                    begins[value] = _insert_begin(value, region.compiler, op)
+                op.operands[index] = begins[value]
+        for op in region.ops:
+            _insert_ends(op, region.compiler, inside)
+
+
+def _insert_begin(value: SSAValue, compiler: str, op: Operation) -> SSAValue:
+    begin = CompilerBeginOp(value, compiler)
+    assert op.parent is not None
+    op.parent.insert_op_before(begin, op)
+    return begin.result
+
+
+def _insert_ends(op: Operation, compiler: str, inside: set[Operation]) -> None:
+    for result in reversed(op.results):
+        if all(use.operation in inside for use in result.uses):
+            continue
+        end = CompilerEndOp(result, compiler)
+        result.replace_uses_with_if(
+            end.result,
+            lambda use, end=end: use.operation not in inside and use.operation is not end,
+        )
+        assert op.parent is not None
+        op.parent.insert_op_after(end, op)
+
+
+def _joined(block: Block) -> UnionFind[Operation]:
+    sets = UnionFind[Operation]()
+    for op in block.ops:
+        if isinstance(op, CompilerEndOp):
+            sets.join(op, _ended_op(op))
+        elif isinstance(op, CompilerBeginOp):
+            _check_begin(op)
+        elif is_node(op) and can_offload(op):
+            for value in op.operands:
+                owner = value.owner
+                if not isinstance(owner, Operation) or owner.parent is not block:
+                    continue
+                inner = is_node(owner) and can_offload(owner)
+                if inner or isinstance(owner, CompilerBeginOp):
+                    sets.join(op, owner)
+    return sets
+
+
+def _ended_op(end: CompilerEndOp) -> Operation:
+    """What an end closes: the op that makes its value, or the begin of a value passed through."""
+    op = end.value.owner
+    if not isinstance(op, Operation) or op.parent is not end.parent:
+        _fail(end, f"byoc.compiler_end of {describe(end.value)}, which no region computes")
+    if isinstance(op, CompilerEndOp):
+        _fail(end, "byoc.compiler_end of a value that has left its region already")
+    if isinstance(op, CompilerBeginOp):
+        if op.compiler != end.compiler:
+            _fail(end, f"region begins for '{op.compiler.data}', ends for '{end.compiler.data}'")
+        return op
+    if not can_offload(op):
+        _fail(end, f"byoc.compiler_end of {describe(end.value)}, which cannot be in a region")
+    return op
+
+
+def _check_begin(begin: CompilerBeginOp) -> None:
+    if isinstance(begin.value.owner, CompilerBeginOp):
+        _fail(begin, "byoc.compiler_begin of a value that has entered a region already")
+
+
+def _compiler(ops: list[Operation], marks: list[Mark]) -> str:
+    compiler = marks[0].compiler
+    for mark in marks:
+        if mark.compiler != compiler:
+            _fail(
+                mark,
+                f"one region is marked for '{compiler.data}' and for '{mark.compiler.data}':"
+                f" {_listed(ops)}; a value between two regions needs byoc.compiler_end and"
+                " byoc.compiler_begin",
+            )
+    if not any(isinstance(mark, CompilerEndOp) for mark in marks):
+        _fail(ops[-1], f"region of '{compiler.data}' has no byoc.compiler_end: {_listed(ops)}")
+    return compiler.data
+
+
+def _check_borders(block: Block, regions: list[Region]) -> None:
+    region_of = {op: region for region in regions for op in region.ops}
+    for op in block.ops:
+        region = region_of.get(op)
+        for index, value in enumerate(values_used(op)):
+            if region is not None:
+                _check_operand(op, index, value, region, region_of)
+            elif not isinstance(op, CompilerEndOp):
+                _check_host_use(op, value, region_of)
+        _check_nested_uses(op)
+
+
+def _check_operand(
+    op: Operation,
+    index: int,
+    value: SSAValue,
+    region: Region,
+    region_of: dict[Operation, Region],
+) -> None:
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.parent is op.parent:
+        inside = region_of.get(owner) is region
+        if inside or is_constant(owner) or isinstance(owner, CompilerBeginOp):
+            return
+    elif _owned_by_constant(value):
+        return
+    _fail(
+        op,
+        f"operand #{index} of {describe(op)}, {describe(value)}, enters the region of"
+        f" '{region.compiler}' without byoc.compiler_begin",
+    )
+
+
+def _check_host_use(op: Operation, value: SSAValue, region_of: dict[Operation, Region]) -> None:
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return
+    if owner in region_of:
+        _fail(
+            op,
+            f"{describe(value)} leaves the region of '{region_of[owner].compiler}' to"
+            f" {describe(op)} without byoc.compiler_end",
+        )
+    if isinstance(owner, CompilerBeginOp) and not is_mark(op):
+        _fail(op, f"byoc.compiler_begin feeds {describe(op)}, which cannot be in a region")
+
+
+def _check_nested_uses(op: Operation) -> None:
+    if not isinstance(op, CompilerBeginOp | CompilerEndOp):
+        return
+    for use in op.result.uses:
+        if isinstance(op, CompilerBeginOp) and use.operation.parent is not op.parent:
+            _fail(op, f"byoc.compiler_begin is used in another block, by {describe(use.operation)}")
+
+
+def _owned_by_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and is_constant(value.owner)
+
+
+def _listed(ops: list[Operation]) -> str:
+    shown = ", ".join(describe(op) for op in ops[:4])
+    return shown if len(ops) <= 4 else f"{shown}, … ({len(ops)} ops)"
+
+
+def _fail(op: Operation, reason: str) -> NoReturn:
+    op.emit_error(reason, PassFailedException(reason))

@@ -1,0 +1,103 @@
+"""The blocks that are partitioned, and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import ConstantLike, IsTerminator, is_side_effect_free
+
+from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp, CompositeOp, region_compiler
+from byoc_mlir.patterns.scope import is_movable
+
+
+def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
+    """The functions that are not outlined regions themselves, in program order."""
+    for op in module.walk():
+        if isinstance(op, FuncOp) and region_compiler(op) is None:
+            yield op
+
+
+def host_blocks(func: FuncOp) -> Iterator[Block]:
+    """A function's blocks, nested ones after the block they are in; each is a scope of its own."""
+    pending = list(reversed(func.body.blocks))
+    while pending:
+        block = pending.pop()
+        yield block
+        for op in block.ops:
+            if not isinstance(op, CompositeOp):
+                pending.extend(inner for region in op.regions for inner in region.blocks)
+
+
+def is_constant(op: Operation) -> bool:
+    """Whether the op is a constant: no node of the graph, copied to where it is needed."""
+    return op.has_trait(ConstantLike)
+
+
+def is_mark(op: Operation) -> bool:
+    """Whether the op is an annotation."""
+    return isinstance(op, CompilerBeginOp | CompilerEndOp)
+
+
+def can_offload(op: Operation) -> bool:
+    """Whether a region may hold the op at all: a composite, or a pure op without regions."""
+    return isinstance(op, CompositeOp) or is_movable(op)
+
+
+def is_node(op: Operation) -> bool:
+    """Whether the op is a node of the graph that is partitioned."""
+    return not (is_mark(op) or is_constant(op) or op.has_trait(IsTerminator))
+
+
+def values_used(op: Operation) -> Iterator[SSAValue]:
+    """The operands of an op, and what its regions use of the values around it."""
+    yield from op.operands
+    if isinstance(op, CompositeOp):
+        return
+    for region in op.regions:
+        for inner in region.walk():
+            yield from inner.operands
+
+
+def region_symbols(module: ModuleOp) -> frozenset[str]:
+    """The symbols of the regions that are outlined already."""
+    return frozenset(
+        op.sym_name.data
+        for op in module.walk()
+        if isinstance(op, FuncOp) and region_compiler(op) is not None
+    )
+
+
+def has_effects(op: Operation, regions: Container[str]) -> bool:
+    """Whether the op must keep its place among others that have effects.
+
+    A call of one of the outlined `regions` has none.
+    """
+    if isinstance(op, CallOp):
+        return op.callee.string_value() not in regions
+    if isinstance(op, CompositeOp):
+        return False
+    return not is_side_effect_free(op)
+
+
+def live_ops(block: Block) -> set[Operation]:
+    """The ops of a block that its terminator or an effect needs."""
+    live = set[Operation]()
+    pending = [
+        op
+        for op in block.ops
+        if op.has_trait(IsTerminator) or not (is_mark(op) or can_offload(op) or is_constant(op))
+    ]
+    while pending:
+        op = pending.pop()
+        if op in live:
+            continue
+        live.add(op)
+        pending.extend(
+            value.owner
+            for value in values_used(op)
+            if isinstance(value.owner, Operation) and value.owner.parent is block
+        )
+    return live

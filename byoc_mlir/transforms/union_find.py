@@ -1,0 +1,38 @@
+"""Sets that grow together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class UnionFind(Generic[Item]):
+    """Disjoint sets of hashable items; an item that was never joined is a set of its own."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Item, Item] = {}
+        self._size: dict[Item, int] = {}
+
+    def find(self, item: Item) -> Item:
+        """The item that stands for the set `item` is in."""
+        root = item
+        while (parent := self._parent.get(root, root)) is not root:
+            root = parent
+        while (parent := self._parent.get(item, item)) is not root:
+            self._parent[item] = root
+            item = parent
+        return root
+
+    def join(self, one: Item, two: Item) -> Item:
+        """Makes one set of the sets of both items; returns what stands for it."""
+        one, two = self.find(one), self.find(two)
+        if one is two:
+            return one
+        sizes = self._size.get(one, 1), self._size.get(two, 1)
+        if sizes[0] < sizes[1]:
+            one, two = two, one
+        self._parent[two] = one
+        self._size[one] = sum(sizes)
+        return one
