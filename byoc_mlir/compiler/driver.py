@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import get_backends, weight_symbol
@@ -17,11 +16,11 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.placement import build_report, check_fallback
 from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.regions import declare_regions, generate_regions
-from byoc_mlir.compiler.source import ModelSource, Shapes, Source, main_function, read_source
+from byoc_mlir.compiler.source import ModelSource, Shapes, Source, read_source
 from byoc_mlir.dialects import make_context
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.lowering.add_entry_points import CONTEXT_SLOTS, STATE_SLOTS
-from byoc_mlir.lowering.host_pipeline import lower_host
+from byoc_mlir.lowering.host_pipeline import lower_host, run_verified
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
 from byoc_mlir.runtime import Executable, Program
@@ -89,15 +88,8 @@ def build_program(source: Source, shapes: Shapes, options: CompileOptions) -> Pr
             imported = source.bind(shapes)
         context = make_context()
         with stages.stage("canonicalise"):
-            run_passes(context, imported.module, CANONICALISATION)
+            run_verified(context, imported.module, CANONICALISATION, stages.add_pass)
         return _compile_module(context, imported, options, stages)
-
-
-def run_passes(context: Context, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
-    """Applies passes in order, verifying the module after each."""
-    for module_pass in passes:
-        module_pass.apply(context, module)
-        module.verify()
 
 
 def _compile_module(
@@ -106,7 +98,8 @@ def _compile_module(
     module = imported.module
     backends = get_backends(options.targets)
     with stages.stage("partition"):
-        run_passes(context, module, (PartitionFor(targets=options.targets),))
+        passes = (PartitionFor(targets=options.targets),)
+        run_verified(context, module, passes, stages.add_pass)
     with stages.stage("generate"):
         regions = generate_regions(context, module, backends, options)
     report = build_report(imported, regions.codes, regions.warnings)
@@ -115,9 +108,7 @@ def _compile_module(
     threads = options.threads if openmp is not None else 0
     with stages.stage("lower"):
         declare_regions(module, regions.codes)
-        constants = lower_host(
-            context, module, threads=threads, outputs=len(imported.outputs)
-        )
+        constants = lower_host(context, module, threads=threads, outputs=len(imported.outputs))
         join_modules(module, [code.native.module for code in regions.codes])
     with stages.stage("optimise"):
         object_code = emit_object(module)
@@ -137,9 +128,13 @@ def _compile_module(
         regions=tuple(code.symbol for code in regions.codes),
         state_slots=int_attribute(module, STATE_SLOTS),
         context_slots=int_attribute(module, CONTEXT_SLOTS),
-        arena_bytes=int_attribute(main_function(module), ARENA_BYTES),
+        arena_bytes=int_attribute(module, ARENA_BYTES),
         threads=options.threads,
-        report=replace(report, compile_seconds=tuple(stages.seconds.items())),
+        report=replace(
+            report,
+            compile_seconds=tuple(stages.seconds.items()),
+            pass_seconds=tuple(stages.pass_seconds.items()),
+        ),
     )
 
 

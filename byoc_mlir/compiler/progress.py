@@ -19,6 +19,7 @@ class Stages:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.pass_seconds: dict[str, float] = {}
         self._current = ""
         self._status: Status | None = None
 
@@ -33,6 +34,10 @@ class Stages:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def add_pass(self, name: str, seconds: float) -> None:
+        """Adds to the time of a pass."""
+        self.pass_seconds[name] = self.pass_seconds.get(name, 0.0) + seconds
 
     @contextmanager
     def shown(self) -> Generator[None]:

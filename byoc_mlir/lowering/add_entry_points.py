@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.lowering.region_calls import (
+    ARENA_BYTES,
     WORKSPACE_OFFSET,
     RegionCall,
     int_attribute,
@@ -75,7 +76,8 @@ class AddEntryPoints(ModulePass):
     ```
 
     A status carries the number of the region, from 1, in its upper half. The module gets the
-    attributes `byoc.state_slots` and `byoc.context_slots`, the sizes of both.
+    attributes `byoc.state_slots` and `byoc.context_slots`, the sizes of both, and
+    `byoc.arena_bytes`, the size of the arena.
     """
 
     name = "add-entry-points"
@@ -90,6 +92,7 @@ class AddEntryPoints(ModulePass):
             _take_state(declaration)
         op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in regions)
         op.attributes[CONTEXT_SLOTS] = _total(region.call.context_slots for region in regions)
+        op.attributes[ARENA_BYTES] = IntegerAttr(int_attribute(main, ARENA_BYTES), i64)
         entries = [
             _hook_entry("byoc_load", "load", ("state",), regions),
             _hook_entry("byoc_open", "open", ("state", "context", "workspace"), regions),

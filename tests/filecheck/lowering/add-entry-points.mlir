@@ -12,7 +12,8 @@ func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
   func.return
 }
 
-// CHECK-LABEL: func.func private @main(%state : !llvm.ptr, %context : !llvm.ptr,
+// CHECK:      builtin.module attributes {byoc.state_slots = 3 : i64, byoc.context_slots = 4 : i64, byoc.arena_bytes = 0 : i64}
+// CHECK-LABEL: func.func private @main(%state: !llvm.ptr, %context: !llvm.ptr,
 // CHECK:      [[STATUS:%.*]] = func.call @a_main_0(%state, %context, %x, %v)
 // CHECK:      [[ORIGIN:%.*]] = arith.constant 65536 : i32
 // CHECK-NEXT: [[CODE:%.*]] = arith.ori [[STATUS]], [[ORIGIN]]
@@ -37,7 +38,6 @@ func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
 // CHECK-LABEL: func.func @byoc_close(
 // CHECK:      func.call @a_main_0_close(
 // CHECK-LABEL: func.func @byoc_unload(
-// CHECK:      byoc.state_slots = 3 : i64, byoc.context_slots = 4 : i64
 
 // Without an OpenMP runtime nothing of it is called.
 // SERIAL-NOT: omp_set_num_threads
