@@ -1,0 +1,53 @@
+"""The built-in backend: oneDNN. See `docs/dnnl.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode
+from byoc_mlir.backends.dnnl.library import load_library, unavailable_reason
+
+
+class DnnlBackend(Backend):
+    """Runs regions with oneDNN's primitives, in layouts that are planned for the whole region."""
+
+    name: ClassVar[str] = "dnnl"
+
+    def unavailable(self) -> str | None:
+        return unavailable_reason()
+
+    def codegen(self, region: FuncOp, context: CodegenContext) -> NativeCode:
+        from byoc_mlir.backends.dnnl.api import openmp_threads
+        from byoc_mlir.backends.dnnl.codegen.emit import emit
+        from byoc_mlir.backends.dnnl.codegen.program import make_program
+        from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import convert_region
+
+        func = region.clone()
+        module = ModuleOp([func])
+        convert_region(func)
+        module.verify()
+        with openmp_threads(context.threads):
+            program = make_program(func, {})
+            return emit(
+                program,
+                func.sym_name.data,
+                len(func.function_type.inputs),
+                len(func.function_type.outputs),
+                [load_library().path],
+            )
+
+    def dialects(self) -> Sequence[Dialect]:
+        from byoc_mlir.backends.dnnl.dialect import DNNL
+
+        return (DNNL,)
+
+    def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
+        from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import ConvertRelayToDnnl
+
+        return {ConvertRelayToDnnl.name: lambda: ConvertRelayToDnnl}

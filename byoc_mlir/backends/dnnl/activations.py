@@ -1,0 +1,306 @@
+"""Element-wise functions that oneDNN has as one algorithm, and the Relay expressions for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.dialects.relay.elementwise import (
+    AbsOp,
+    AddOp,
+    ClipOp,
+    DivideOp,
+    ErfOp,
+    ExpOp,
+    LogOp,
+    MultiplyOp,
+    NegativeOp,
+    PowerOp,
+    RoundOp,
+    SigmoidOp,
+    SqrtOp,
+    SubtractOp,
+    TanhOp,
+)
+from byoc_mlir.dialects.relay.nn import LeakyReluOp, ReluOp
+
+
+@dataclass(frozen=True)
+class Activation:
+    """`algorithm` of oneDNN's eltwise primitive, applied to `data`."""
+
+    algorithm: str
+    data: SSAValue
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+Resolve = Callable[[SSAValue], SSAValue]
+"""Leads from the parameter of a composite to the value that is passed for it."""
+
+_UNARY: dict[type[Operation], str] = {
+    ReluOp: "relu",
+    SigmoidOp: "logistic",
+    TanhOp: "tanh",
+    AbsOp: "abs",
+    ExpOp: "exp",
+    LogOp: "log",
+    SqrtOp: "sqrt",
+    RoundOp: "round",
+}
+
+
+class Reader:
+    """Reads expressions upward from a value, through the parameters of composites."""
+
+    def __init__(self, resolve: Resolve = lambda value: value):
+        self.resolve = resolve
+
+    def activation(self, value: SSAValue) -> Activation | None:
+        """The largest expression that ends in `value` and is one algorithm of oneDNN."""
+        op = self.owner(value)
+        if isinstance(op, RelayOp) and type(op) in _UNARY:
+            return Activation(_UNARY[type(op)], self.resolve(op.operands[0]))
+        if isinstance(op, LeakyReluOp):
+            return Activation("relu", self.resolve(op.data), op.alpha.value.data)
+        if isinstance(op, NegativeOp):
+            return Activation("linear", self.resolve(op.data), -1.0, 0.0)
+        return self._composed(value)
+
+    def _composed(self, value: SSAValue) -> Activation | None:
+        readers = (
+            self._gelu_erf,
+            self._gelu_tanh,
+            self._mish,
+            self._swish,
+            self._hard_sigmoid,
+            self._hard_swish,
+            self._clip,
+            self._square,
+            self._linear,
+        )
+        for read in readers:
+            found = read(value)
+            if found is not None:
+                return found
+        return None
+
+    def owner(self, value: SSAValue) -> Operation | None:
+        """The op that computes a value, if one does."""
+        value = self.resolve(value)
+        return value.op if isinstance(value, OpResult) else None
+
+    def number(self, value: SSAValue) -> float | None:
+        """The number that a constant of one element holds."""
+        op = self.owner(value)
+        if not isinstance(op, ConstantOp) or math.prod(op.type.get_shape()) != 1:
+            return None
+        return float(op.array.reshape(-1)[0])
+
+    def scaled(self, value: SSAValue) -> tuple[SSAValue, float] | None:
+        """`(x, factor)` when the value is `x` times or divided by a number."""
+        op = self.owner(value)
+        if isinstance(op, MultiplyOp):
+            for x, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+                number = self.number(factor)
+                if number is not None and self._keeps_shape(x, value):
+                    return self.resolve(x), number
+        if isinstance(op, DivideOp) and self._keeps_shape(op.lhs, value):
+            number = self.number(op.rhs)
+            if number:
+                return self.resolve(op.lhs), 1.0 / number
+        return None
+
+    def shifted(self, value: SSAValue) -> tuple[SSAValue, float] | None:
+        """`(x, summand)` when the value is `x` plus or minus a number."""
+        op = self.owner(value)
+        if isinstance(op, AddOp):
+            for x, summand in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+                number = self.number(summand)
+                if number is not None and self._keeps_shape(x, value):
+                    return self.resolve(x), number
+        if isinstance(op, SubtractOp) and self._keeps_shape(op.lhs, value):
+            number = self.number(op.rhs)
+            if number is not None:
+                return self.resolve(op.lhs), -number
+        return None
+
+    def _keeps_shape(self, x: SSAValue, value: SSAValue) -> bool:
+        return self.resolve(x).type == self.resolve(value).type
+
+    def factors(self, value: SSAValue) -> tuple[list[SSAValue], float]:
+        """The tensors and the number whose product is the value, through nested products."""
+        scaled = self.scaled(value)
+        if scaled is not None:
+            tensors, number = self.factors(scaled[0])
+            return tensors, number * scaled[1]
+        op = self.owner(value)
+        if isinstance(op, MultiplyOp):
+            one, first = self.factors(op.lhs)
+            two, second = self.factors(op.rhs)
+            return one + two, first * second
+        return [self.resolve(value)], 1.0
+
+    def _gelu_erf(self, value: SSAValue) -> Activation | None:
+        """`0.5 · x · (1 + erf(x / √2))`, the products in any order."""
+        return self._gelu(value, "gelu_erf", self._erf_argument)
+
+    def _gelu_tanh(self, value: SSAValue) -> Activation | None:
+        """`0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))`, the products in any order."""
+        return self._gelu(value, "gelu_tanh", self._tanh_argument)
+
+    def _gelu(
+        self, value: SSAValue, algorithm: str, argument: Callable[[SSAValue], SSAValue | None]
+    ) -> Activation | None:
+        if not isinstance(self.owner(value), MultiplyOp):
+            return None
+        tensors, number = self.factors(value)
+        if len(tensors) != 2 or not math.isclose(number, 0.5, rel_tol=1e-6):
+            return None
+        for x, other in (tensors, reversed(tensors)):
+            shifted = self.shifted(other)
+            if shifted and shifted[1] == 1.0 and argument(shifted[0]) is x:
+                return Activation(algorithm, x)
+        return None
+
+    def _erf_argument(self, value: SSAValue) -> SSAValue | None:
+        op = self.owner(value)
+        scaled = self.scaled(op.data) if isinstance(op, ErfOp) else None
+        if scaled and math.isclose(scaled[1], math.sqrt(0.5), rel_tol=1e-5):
+            return scaled[0]
+        return None
+
+    def _tanh_argument(self, value: SSAValue) -> SSAValue | None:
+        op = self.owner(value)
+        scaled = self.scaled(op.data) if isinstance(op, TanhOp) else None
+        if not scaled or not math.isclose(scaled[1], math.sqrt(2 / math.pi), rel_tol=1e-4):
+            return None
+        total = self.owner(scaled[0])
+        if not isinstance(total, AddOp):
+            return None
+        for x, cubic in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
+            tensors, number = self.factors(cubic)
+            x = self.resolve(x)
+            if math.isclose(number, 0.044715, rel_tol=1e-4) and self._is_cube(tensors, x):
+                return x
+        return None
+
+    def _is_cube(self, tensors: list[SSAValue], x: SSAValue) -> bool:
+        if len(tensors) == 1:
+            op = self.owner(tensors[0])
+            if isinstance(op, PowerOp) and self.number(op.rhs) == 3.0:
+                return self.resolve(op.lhs) is x
+        return tensors == [x, x, x]
+
+    def _mish(self, value: SSAValue) -> Activation | None:
+        """`x · tanh(log(1 + exp(x)))`."""
+
+        def inside(tanh: Operation | None) -> SSAValue | None:
+            log = self.owner(tanh.data) if isinstance(tanh, TanhOp) else None
+            one_plus = self.shifted(log.data) if isinstance(log, LogOp) else None
+            exp = self.owner(one_plus[0]) if one_plus and one_plus[1] == 1.0 else None
+            return self.resolve(exp.data) if isinstance(exp, ExpOp) else None
+
+        return self._times(value, lambda x, op: Activation("mish", x) if inside(op) is x else None)
+
+    def _swish(self, value: SSAValue) -> Activation | None:
+        """`x · sigmoid(α · x)`."""
+
+        def gate(x: SSAValue, op: Operation | None) -> Activation | None:
+            if not isinstance(op, SigmoidOp):
+                return None
+            if self.resolve(op.data) is x:
+                return Activation("swish", x, 1.0)
+            scaled = self.scaled(op.data)
+            return Activation("swish", x, scaled[1]) if scaled and scaled[0] is x else None
+
+        return self._times(value, gate)
+
+    def _hard_swish(self, value: SSAValue) -> Activation | None:
+        """`x · clip(α · x + β, 0, 1)`."""
+
+        def gate(x: SSAValue, op: Operation | None) -> Activation | None:
+            hard = self._hard_sigmoid(op.results[0]) if op and op.results else None
+            if hard is None or hard.data is not x:
+                return None
+            return Activation("hardswish", x, hard.alpha, hard.beta)
+
+        found = self._times(value, gate)
+        return found or self._scaled_hard_swish(value)
+
+    def _scaled_hard_swish(self, value: SSAValue) -> Activation | None:
+        """`x · clip(x + 3, 0, 6) / 6`, divided last."""
+        tensors, number = self.factors(value)
+        if len(tensors) != 2:
+            return None
+        for x, other in (tensors, reversed(tensors)):
+            clip = self.owner(other)
+            if not isinstance(clip, ClipOp) or clip.a_min.value.data != 0.0:
+                continue
+            shifted, top = self.shifted(clip.data), clip.a_max.value.data
+            if shifted and shifted[0] is x and math.isclose(number * top, 1.0, rel_tol=1e-6):
+                return Activation("hardswish", x, number, shifted[1] * number)
+        return None
+
+    def _times(
+        self,
+        value: SSAValue,
+        gate: Callable[[SSAValue, Operation | None], Activation | None],
+    ) -> Activation | None:
+        op = self.owner(value)
+        if not isinstance(op, MultiplyOp):
+            return None
+        return gate(self.resolve(op.lhs), self.owner(op.rhs)) or gate(
+            self.resolve(op.rhs), self.owner(op.lhs)
+        )
+
+    def _hard_sigmoid(self, value: SSAValue) -> Activation | None:
+        """`clip(α · x + β, 0, 1)`, also written as `clip(x + 3, 0, 6) / 6`."""
+        factor = 1.0
+        scaled = self.scaled(value)
+        if scaled is not None:
+            value, factor = scaled
+        clip = self.owner(value)
+        if not isinstance(clip, ClipOp) or clip.a_min.value.data != 0.0:
+            return None
+        if not math.isclose(clip.a_max.value.data * factor, 1.0, rel_tol=1e-6):
+            return None
+        shifted = self.shifted(clip.data)
+        if shifted is None:
+            return None
+        x, beta = shifted
+        inner = self.scaled(x)
+        x, alpha = inner if inner is not None else (x, 1.0)
+        return Activation("hardsigmoid", x, alpha * factor, beta * factor)
+
+    def _clip(self, value: SSAValue) -> Activation | None:
+        op = self.owner(value)
+        if not isinstance(op, ClipOp):
+            return None
+        low, high = op.a_min.value.data, op.a_max.value.data
+        return Activation("clip", self.resolve(op.data), low, high)
+
+    def _square(self, value: SSAValue) -> Activation | None:
+        op = self.owner(value)
+        if isinstance(op, MultiplyOp) and self.resolve(op.lhs) is self.resolve(op.rhs):
+            return Activation("square", self.resolve(op.lhs))
+        if isinstance(op, PowerOp) and self._keeps_shape(op.lhs, value):
+            number = self.number(op.rhs)
+            if number == 2.0:
+                return Activation("square", self.resolve(op.lhs))
+        return None
+
+    def _linear(self, value: SSAValue) -> Activation | None:
+        """`α · x + β`."""
+        shifted = self.shifted(value)
+        x, beta = shifted if shifted is not None else (self.resolve(value), 0.0)
+        scaled = self.scaled(x)
+        if shifted is None and scaled is None:
+            return None
+        x, alpha = scaled if scaled is not None else (x, 1.0)
+        return Activation("linear", x, alpha, beta)

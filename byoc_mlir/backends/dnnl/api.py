@@ -1,0 +1,336 @@
+"""oneDNN at compile time: which implementation a call gets, what it needs, how long it takes."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.calls import (
+    NULL,
+    Argument,
+    Attributes,
+    Binary,
+    Descriptors,
+    Eltwise,
+    MemoryDescriptor,
+    Prelu,
+    PrimitiveCall,
+    Size,
+    Special,
+)
+from byoc_mlir.backends.dnnl.enums import (
+    CPU,
+    IN_ORDER,
+    USER_SCRATCHPAD,
+    Arg,
+    DataType,
+    Query,
+    Status,
+)
+from byoc_mlir.backends.dnnl.library import load_library
+from byoc_mlir.errors import CompilationError
+
+_ALIGNMENT = 64
+
+
+class _ExecArg(ctypes.Structure):
+    """`dnnl_exec_arg_t`."""
+
+    _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
+
+
+class PrimitiveDescriptor:
+    """What oneDNN chose for a call. Lives as long as the process' `Api` or until collected."""
+
+    def __init__(self, api: Api, handle: int):
+        self._api, self.handle = api, handle
+
+    def __del__(self) -> None:
+        self._api.library.dnnl_primitive_desc_destroy(ctypes.c_void_p(self.handle))
+
+    @property
+    def implementation(self) -> str:
+        """The library's name for it: `jit:avx2`."""
+        name = ctypes.c_char_p()
+        self._api.library.dnnl_primitive_desc_query(
+            ctypes.c_void_p(self.handle), Query.IMPL_INFO_STR, 0, ctypes.byref(name)
+        )
+        return (name.value or b"unknown").decode()
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """The memory that an execution needs beside its arguments."""
+        return self.byte_size(Query.SCRATCHPAD_MD, 0)
+
+    def byte_size(self, what: Query, index: int) -> int:
+        """The memory behind one of its descriptors."""
+        return int(self._api.library.dnnl_memory_desc_get_size(self._query(what, index)))
+
+    def wants(self, what: Query, index: int, descriptor: MemoryDescriptor) -> bool:
+        """Whether that argument is described by exactly this descriptor."""
+        mine, other = self._query(what, index), self._api.descriptor(descriptor)
+        return bool(self._api.library.dnnl_memory_desc_equal(mine, other))
+
+    def same(self, what: Query, index: int, other: PrimitiveDescriptor) -> bool:
+        """Whether that argument of both has one descriptor."""
+        mine, theirs = self._query(what, index), other._query(what, index)
+        return bool(self._api.library.dnnl_memory_desc_equal(mine, theirs))
+
+    def argument_descriptor(self, argument: int) -> ctypes.c_void_p:
+        """The descriptor of an execution argument."""
+        return self._query(Query.EXEC_ARG_MD, argument)
+
+    def _query(self, what: Query, index: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(
+            self._api.library.dnnl_primitive_desc_query_md(
+                ctypes.c_void_p(self.handle), what, index
+            )
+        )
+
+
+class Api:
+    """An engine and a stream, with the objects made for them."""
+
+    def __init__(self) -> None:
+        self.library = _declared(load_library().handle)
+        self._engine, self._stream = ctypes.c_void_p(), ctypes.c_void_p()
+        _check("dnnl_engine_create", self.library.dnnl_engine_create(self._engine_out, CPU, 0))
+        _check(
+            "dnnl_stream_create",
+            self.library.dnnl_stream_create(ctypes.byref(self._stream), self._engine, IN_ORDER),
+        )
+        self._descriptors: dict[MemoryDescriptor, ctypes.c_void_p] = {}
+        self._attributes: dict[Attributes, ctypes.c_void_p] = {}
+        self._found: dict[PrimitiveCall, PrimitiveDescriptor | None] = {}
+        self._buffer = np.zeros(0, np.uint8)
+
+    @property
+    def _engine_out(self) -> Any:
+        return ctypes.byref(self._engine)
+
+    def find(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
+        """What oneDNN offers for a call; `None` when it has no implementation."""
+        if call not in self._found:
+            self._found[call] = self._create(call)
+        return self._found[call]
+
+    def _create(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
+        handle = ctypes.c_void_p()
+        arguments = [self._argument(argument) for argument in call.arguments]
+        status = getattr(self.library, call.function)(ctypes.byref(handle), *arguments)
+        if status != Status.SUCCESS or handle.value is None:
+            return None
+        return PrimitiveDescriptor(self, handle.value)
+
+    def forget(self) -> None:
+        """Lets go of what `find` remembers; other threads' counts make other primitives."""
+        self._found.clear()
+
+    def _argument(self, argument: Argument) -> Any:
+        if argument is None or argument is NULL:
+            return None
+        if isinstance(argument, Special):
+            return self._engine
+        if isinstance(argument, MemoryDescriptor):
+            return self.descriptor(argument)
+        if isinstance(argument, Attributes):
+            return self.attributes(argument)
+        if isinstance(argument, Descriptors):
+            handles = [self.descriptor(item).value for item in argument.items]
+            return (ctypes.c_void_p * len(handles))(*handles)
+        if isinstance(argument, tuple):
+            return (ctypes.c_int64 * len(argument))(*argument)
+        if isinstance(argument, Size):
+            return ctypes.c_int64(argument.value)
+        if isinstance(argument, float):
+            return ctypes.c_float(argument)
+        return ctypes.c_int(argument)
+
+    def descriptor(self, descriptor: MemoryDescriptor) -> ctypes.c_void_p:
+        """The library's object for a memory descriptor."""
+        if descriptor not in self._descriptors:
+            self._descriptors[descriptor] = self._create_descriptor(descriptor)
+        return self._descriptors[descriptor]
+
+    def _create_descriptor(self, descriptor: MemoryDescriptor) -> ctypes.c_void_p:
+        handle, rank = ctypes.c_void_p(), len(descriptor.dims)
+        dims = (ctypes.c_int64 * rank)(*descriptor.dims)
+        tag = format_tag(descriptor)
+        if tag is None:
+            strides = (ctypes.c_int64 * rank)(*descriptor_strides(descriptor))
+            status = self.library.dnnl_memory_desc_create_with_strides(
+                ctypes.byref(handle), rank, dims, descriptor.data_type, strides
+            )
+        else:
+            status = self.library.dnnl_memory_desc_create_with_tag(
+                ctypes.byref(handle), rank, dims, descriptor.data_type, tag
+            )
+        _check("dnnl_memory_desc_create", status)
+        return handle
+
+    def attributes(self, attributes: Attributes) -> ctypes.c_void_p:
+        """The library's object for primitive attributes."""
+        if attributes not in self._attributes:
+            self._attributes[attributes] = self._create_attributes(attributes)
+        return self._attributes[attributes]
+
+    def _create_attributes(self, attributes: Attributes) -> ctypes.c_void_p:
+        library, handle, chain = self.library, ctypes.c_void_p(), ctypes.c_void_p()
+        library.dnnl_primitive_attr_create(ctypes.byref(handle))
+        library.dnnl_primitive_attr_set_scratchpad_mode(handle, USER_SCRATCHPAD)
+        library.dnnl_post_ops_create(ctypes.byref(chain))
+        for post_op in attributes.post_ops:
+            if isinstance(post_op, Eltwise):
+                alpha, beta = ctypes.c_float(post_op.alpha), ctypes.c_float(post_op.beta)
+                library.dnnl_post_ops_append_eltwise(chain, post_op.algorithm, alpha, beta)
+            elif isinstance(post_op, Binary):
+                other = self.descriptor(post_op.other)
+                library.dnnl_post_ops_append_binary(chain, post_op.algorithm, other)
+            elif isinstance(post_op, Prelu):
+                library.dnnl_post_ops_append_prelu(chain, post_op.mask)
+            else:
+                library.dnnl_post_ops_append_sum(chain, ctypes.c_float(1.0), 0, DataType.F32)
+        library.dnnl_primitive_attr_set_post_ops(handle, chain)
+        library.dnnl_post_ops_destroy(chain)
+        return handle
+
+    def measure(self, descriptor: PrimitiveDescriptor, arguments: tuple[int, ...]) -> float:
+        """The shortest of a few executions with these arguments, in milliseconds.
+
+        Raises:
+            CompilationError: the library cannot create or run the primitive.
+        """
+        primitive = ctypes.c_void_p()
+        handle = ctypes.c_void_p(descriptor.handle)
+        _check(
+            "dnnl_primitive_create",
+            self.library.dnnl_primitive_create(ctypes.byref(primitive), handle),
+        )
+        memories = self._memories(descriptor, (*arguments, Arg.SCRATCHPAD))
+        pairs = (_ExecArg * len(memories))(*memories)
+
+        def execute() -> None:
+            status = self.library.dnnl_primitive_execute(
+                primitive, self._stream, len(memories), pairs
+            )
+            _check("dnnl_primitive_execute", status)
+
+        try:
+            return _shortest(execute)
+        finally:
+            for pair in pairs:
+                self.library.dnnl_memory_destroy(ctypes.c_void_p(pair.memory))
+            self.library.dnnl_primitive_destroy(primitive)
+
+    def _memories(
+        self, descriptor: PrimitiveDescriptor, arguments: tuple[int, ...]
+    ) -> list[tuple[int, int | None]]:
+        described = [(index, descriptor.argument_descriptor(index)) for index in arguments]
+        sizes = [
+            -(-int(self.library.dnnl_memory_desc_get_size(one)) // _ALIGNMENT) * _ALIGNMENT
+            for _, one in described
+        ]
+        address = self._memory_of(sum(sizes))
+        memories: list[tuple[int, int | None]] = []
+        for (index, one), size in zip(described, sizes, strict=True):
+            memory = ctypes.c_void_p()
+            status = self.library.dnnl_memory_create(
+                ctypes.byref(memory), one, self._engine, ctypes.c_void_p(address)
+            )
+            _check("dnnl_memory_create", status)
+            memories.append((index, memory.value))
+            address += size
+        return memories
+
+    def _memory_of(self, size: int) -> int:
+        if self._buffer.size < size + _ALIGNMENT:
+            self._buffer = np.zeros(size + _ALIGNMENT, np.uint8)
+        address = self._buffer.ctypes.data
+        return -(-address // _ALIGNMENT) * _ALIGNMENT
+
+
+@cache
+def api() -> Api:
+    """The one `Api` of the process.
+
+    Raises:
+        BackendError: there is no usable oneDNN.
+    """
+    return Api()
+
+
+@contextmanager
+def openmp_threads(count: int) -> Iterator[None]:
+    """Runs with that many OpenMP threads on this Python thread, as the compiled code will."""
+    library = load_library().handle
+    before = library.omp_get_max_threads()
+    library.omp_set_num_threads(count)
+    try:
+        yield
+    finally:
+        library.omp_set_num_threads(before)
+
+
+@cache
+def _tags() -> dict[str, int]:
+    """Layouts to `dnnl_format_tag_t`, as this library numbers them."""
+    name = load_library().handle.dnnl_fmt_tag2str
+    name.restype = ctypes.c_char_p
+    tags: dict[str, int] = {}
+    for number in range(1, 2000):
+        text = bytes(name(number)).decode()
+        if text.startswith("unknown"):
+            break
+        tags.setdefault(text, number)
+    return tags
+
+
+def format_tag(descriptor: MemoryDescriptor) -> int | None:
+    """The library's number for a blocked layout or `any`; `None` where strides say it all.
+
+    Raises:
+        CompilationError: the library does not know the layout.
+    """
+    if descriptor.strides is not None:
+        return None
+    if descriptor.layout != layouts.ANY and not layouts.blocks(descriptor.layout):
+        return None
+    if descriptor.layout not in _tags():
+        raise CompilationError(f"this oneDNN has no memory format '{descriptor.layout}'")
+    return _tags()[descriptor.layout]
+
+
+def descriptor_strides(descriptor: MemoryDescriptor) -> tuple[int, ...]:
+    """The strides of a descriptor that is not blocked."""
+    return descriptor.strides or layouts.strides(descriptor.dims, descriptor.layout)
+
+
+def _shortest(execute: Callable[[], None]) -> float:
+    execute()
+    best, spent = float("inf"), 0.0
+    for _ in range(5):
+        start = time.perf_counter()
+        execute()
+        took = time.perf_counter() - start
+        best, spent = min(best, took), spent + took
+        if spent > 0.01:
+            break
+    return best * 1e3
+
+
+def _check(function: str, status: int) -> None:
+    if status != Status.SUCCESS:
+        raise CompilationError(f"oneDNN: {function} returned status {status}")
+
+
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+    library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
+    return library

@@ -1,0 +1,138 @@
+"""Descriptions of oneDNN C API calls, made once and used twice.
+
+`api.py` carries them out at compile time, to ask and to measure; `codegen/` writes them down as
+LLVM IR. An argument of a call is a Python value:
+
+| value | C |
+| --- | --- |
+| `int` | `int`, an enum or flags |
+| `Size(n)` | `dnnl_dim_t` |
+| `float` | `float` |
+| `tuple` of `int` | `const dnnl_dims_t` |
+| `MemoryDescriptor`, `None` | `const_dnnl_memory_desc_t`, `NULL` |
+| `Descriptors` | `const const_dnnl_memory_desc_t *` |
+| `Attributes` | `const_dnnl_primitive_attr_t` |
+| `ENGINE` | `dnnl_engine_t` |
+| `NULL` | a pointer that is `NULL` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.enums import DataType
+
+
+@dataclass(frozen=True)
+class MemoryDescriptor:
+    """`dnnl_memory_desc_t`: a shape and where its elements lie.
+
+    `strides` are given for views that no layout string describes; otherwise `layout` says it.
+    """
+
+    dims: tuple[int, ...]
+    layout: str
+    strides: tuple[int, ...] | None = None
+    data_type: DataType = DataType.F32
+
+    @staticmethod
+    def plain(dims: tuple[int, ...], data_type: DataType = DataType.F32) -> MemoryDescriptor:
+        """The row-major descriptor."""
+        return MemoryDescriptor(dims, layouts.plain(len(dims)), data_type=data_type)
+
+    @property
+    def byte_size(self) -> int:
+        """The memory behind it, unless the layout is `any`."""
+        element = 1 if self.data_type == DataType.U8 else 4
+        return layouts.byte_size(self.dims, self.layout, element)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A post-op that adds what the destination held before."""
+
+
+@dataclass(frozen=True)
+class Eltwise:
+    """A post-op that applies a function to each element."""
+
+    algorithm: int
+    alpha: float
+    beta: float
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A post-op that combines each element with one of another tensor, with broadcasting."""
+
+    algorithm: int
+    other: MemoryDescriptor
+
+
+@dataclass(frozen=True)
+class Prelu:
+    """A post-op that multiplies negative elements by slopes; a set bit of `mask` keeps a dim."""
+
+    mask: int
+
+
+PostOp: TypeAlias = Sum | Eltwise | Binary | Prelu
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Primitive attributes: post-ops, and always a scratchpad that the caller provides."""
+
+    post_ops: tuple[PostOp, ...] = ()
+
+
+@dataclass(frozen=True)
+class Size:
+    """A 64-bit number."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """An array of memory descriptors."""
+
+    items: tuple[MemoryDescriptor, ...]
+
+
+class Special(Enum):
+    """Arguments without a value of their own."""
+
+    ENGINE = "engine"
+    NULL = "null"
+
+
+ENGINE, NULL = Special.ENGINE, Special.NULL
+
+Argument: TypeAlias = (
+    int
+    | float
+    | Size
+    | tuple[int, ...]
+    | MemoryDescriptor
+    | None
+    | Descriptors
+    | Attributes
+    | Special
+)
+
+
+@dataclass(frozen=True)
+class PrimitiveCall:
+    """The call that creates a primitive descriptor: what follows its output pointer."""
+
+    function: str
+    arguments: tuple[Argument, ...] = field(default=())
+
+    @property
+    def kind(self) -> str:
+        """The kind of primitive: `convolution_forward`."""
+        return self.function.removeprefix("dnnl_").removesuffix("_primitive_desc_create")

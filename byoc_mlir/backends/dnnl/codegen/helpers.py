@@ -1,0 +1,323 @@
+"""Functions that the code of one region shares: each works through a table of 64-bit words.
+
+Symbols are prefixed with the region's own, so that several regions fit in one module.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.api import descriptor_strides, format_tag
+from byoc_mlir.backends.dnnl.calls import (
+    NULL,
+    Argument,
+    Attributes,
+    Descriptors,
+    MemoryDescriptor,
+    PrimitiveCall,
+    Size,
+    Special,
+)
+from byoc_mlir.backends.dnnl.codegen.llvm_builder import POINTER, FunctionBuilder, ModuleBuilder
+from byoc_mlir.backends.dnnl.enums import Query
+
+ENGINE_SLOT, LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 0, 1, 2
+"""State slots every region has."""
+
+SCRATCHPAD_STATUS = 1000
+"""The status when oneDNN wants more scratchpad than was planned, as another CPU may do."""
+
+OUT_OF_MEMORY_STATUS = 1
+
+_MAX_DIMS = 12
+_DESCRIPTOR_WORDS = 3 + 2 * _MAX_DIMS
+_MEMORY_WORDS = 3
+_ARGUMENT_WORDS = 4
+
+
+def _filled(values: Sequence[int]) -> list[int]:
+    return [*values, *[0] * (_MAX_DIMS - len(values))]
+
+
+def descriptor_words(descriptor: MemoryDescriptor) -> list[int]:
+    """A row of the table that `make_descriptors` reads: rank, type, tag or -1, dims, strides."""
+    tag = format_tag(descriptor)
+    strides = descriptor_strides(descriptor) if tag is None else ()
+    head = [len(descriptor.dims), int(descriptor.data_type), -1 if tag is None else tag]
+    return [*head, *_filled(descriptor.dims), *_filled(strides)]
+
+
+def add_make_descriptors(module: ModuleBuilder, prefix: str) -> str:
+    """`i32 (slots, table, count)`: creates memory descriptors."""
+    name = f"{prefix}_make_descriptors"
+    function = module.function(name, (POINTER, POINTER, i64), internal=True)
+    slots, table, count = function.parameters
+
+    def create(index: SSAValue) -> None:
+        row = function.slot(
+            table, function.binary(llvm.MulOp, index, function.integer(_DESCRIPTOR_WORDS))
+        )
+        slot = function.slot(slots, index)
+        rank, data_type, tag = (function.word(row, word, i32) for word in range(3))
+        dims, strides = function.slot(row, 3), function.slot(row, 3 + _MAX_DIMS)
+        has_tag = function.compare("sge", tag, function.integer(0, i32))
+        status = function.branch(
+            has_tag,
+            lambda: function.call(
+                "dnnl_memory_desc_create_with_tag", slot, rank, dims, data_type, tag
+            ),
+            lambda: function.call(
+                "dnnl_memory_desc_create_with_strides", slot, rank, dims, data_type, strides
+            ),
+            i32,
+        )
+        function.check(status)
+
+    function.loop(count, create)
+    function.finish(function.integer(0, i32))
+    return name
+
+
+@dataclass(frozen=True)
+class Slots:
+    """State slots by what is in them, for the arguments of calls."""
+
+    descriptors: dict[MemoryDescriptor, int]
+    runs: dict[Descriptors, int]
+    attributes: dict[Attributes, int]
+
+
+def argument_words(argument: Argument, slots: Slots) -> list[int]:
+    """The words that stand for an argument in a primitive's table; slot 0 for an absent one."""
+    if isinstance(argument, Special):
+        return []
+    if argument is None:
+        return [0]
+    if isinstance(argument, MemoryDescriptor):
+        return [slots.descriptors[argument]]
+    if isinstance(argument, Descriptors):
+        return [slots.runs[argument]]
+    if isinstance(argument, Attributes):
+        return [slots.attributes[argument]]
+    if isinstance(argument, tuple):
+        return _filled(argument)
+    if isinstance(argument, Size):
+        return [argument.value]
+    if isinstance(argument, float):
+        return [int.from_bytes(struct.pack("<f", argument), "little")]
+    return [argument]
+
+
+def add_make_primitive(module: ModuleBuilder, prefix: str, call: PrimitiveCall) -> str:
+    """`i32 (state, table)`: creates a primitive of the call's kind.
+
+    The table holds the primitive's slot, the planned bytes of scratchpad, and the arguments.
+    """
+    name = f"{prefix}_make_{call.kind}"
+    if module.has(name):
+        return name
+    function = module.function(name, (POINTER, POINTER), internal=True)
+    state, table = function.parameters
+    descriptor = function.stack_slot()
+    arguments: list[SSAValue] = []
+    word = 2
+    for argument in call.arguments:
+        value, words = _read_argument(function, state, table, word, argument)
+        arguments.append(value)
+        word += words
+    function.check(function.call(call.function, descriptor, *arguments))
+    created = function.load(descriptor, POINTER)
+    scratchpad = _query(function, created, Query.SCRATCHPAD_MD, 0)
+    size = function.call("dnnl_memory_desc_get_size", scratchpad, result=i64)
+    too_much = function.compare("sgt", size, function.word(table, 1))
+    excess = function.integer(SCRATCHPAD_STATUS, i32)
+    function.check(function.select(too_much, excess, function.integer(0, i32)))
+    slot = function.slot(state, function.word(table, 0))
+    status = function.call("dnnl_primitive_create", slot, created)
+    function.call("dnnl_primitive_desc_destroy", created)
+    function.finish(status)
+    return name
+
+
+def _read_argument(
+    function: FunctionBuilder, state: SSAValue, table: SSAValue, word: int, argument: Argument
+) -> tuple[SSAValue, int]:
+    if argument is NULL:
+        return function.null(), 0
+    if isinstance(argument, Special):
+        return function.pointer(state, ENGINE_SLOT), 0
+    if argument is None or isinstance(argument, MemoryDescriptor | Attributes):
+        number = function.word(table, word)
+        absent = function.compare("eq", number, function.integer(0))
+        held = function.pointer(state, number)
+        return function.select(absent, function.null(), held), 1
+    if isinstance(argument, Descriptors):
+        return function.slot(state, function.word(table, word)), 1
+    if isinstance(argument, tuple):
+        return function.slot(table, word), _MAX_DIMS
+    if isinstance(argument, Size):
+        return function.word(table, word), 1
+    return function.word(table, word, f32 if isinstance(argument, float) else i32), 1
+
+
+def _query(function: FunctionBuilder, descriptor: SSAValue, what: Query, index: int) -> SSAValue:
+    return function.call(
+        "dnnl_primitive_desc_query_md",
+        descriptor,
+        function.integer(what, i32),
+        function.integer(index, i32),
+        result=POINTER,
+    )
+
+
+def add_pack(module: ModuleBuilder, prefix: str) -> str:
+    """`i32 (state, source, table)`: copies a constant to the layout that a primitive asks for.
+
+    The table holds the slots of the stored descriptor, the primitive, the memory object and the
+    buffer.
+    """
+    name = f"{prefix}_pack"
+    function = module.function(name, (POINTER,) * 3, internal=True)
+    state, source, table = function.parameters
+    engine = function.pointer(state, ENGINE_SLOT)
+    stored = function.pointer(state, function.word(table, 0))
+    temporary = [function.stack_slot() for _ in range(4)]
+    primitive = function.pointer(state, function.word(table, 1))
+    function.check(function.call("dnnl_primitive_get_primitive_desc", primitive, temporary[0]))
+    wanted = _query(function, function.load(temporary[0], POINTER), Query.WEIGHTS_MD, 0)
+    buffer = _allocate(function, wanted)
+    function.store(buffer, function.slot(state, function.word(table, 3)))
+    memory = function.slot(state, function.word(table, 2))
+    function.check(function.call("dnnl_memory_create", memory, wanted, engine, buffer))
+    function.check(function.call("dnnl_memory_create", temporary[1], stored, engine, source))
+    attributes = function.null()
+    function.check(
+        function.call(
+            "dnnl_reorder_primitive_desc_create",
+            temporary[2],
+            stored,
+            engine,
+            wanted,
+            engine,
+            attributes,
+        )
+    )
+    reorder = function.load(temporary[2], POINTER)
+    function.check(function.call("dnnl_primitive_create", temporary[3], reorder))
+    _execute_reorder(function, state, temporary, memory)
+    for destroy, slot in (
+        ("dnnl_primitive_destroy", temporary[3]),
+        ("dnnl_primitive_desc_destroy", temporary[2]),
+        ("dnnl_memory_destroy", temporary[1]),
+    ):
+        function.call(destroy, function.load(slot, POINTER))
+    function.finish(function.integer(0, i32))
+    return name
+
+
+def _allocate(function: FunctionBuilder, descriptor: SSAValue) -> SSAValue:
+    size = function.call("dnnl_memory_desc_get_size", descriptor, result=i64)
+    padded = function.binary(llvm.AddOp, size, function.integer(63))
+    rounded = function.binary(llvm.AndOp, padded, function.integer(-64))
+    buffer = function.call("aligned_alloc", function.integer(64), rounded, result=POINTER)
+    absent = function.compare("eq", buffer, function.null())
+    failure = function.integer(OUT_OF_MEMORY_STATUS, i32)
+    function.check(function.select(absent, failure, function.integer(0, i32)))
+    return buffer
+
+
+def _execute_reorder(
+    function: FunctionBuilder, state: SSAValue, temporary: Sequence[SSAValue], memory: SSAValue
+) -> None:
+    """Executes the reorder in `temporary[3]` from the memory in `temporary[1]` to `memory`."""
+    pairs = function.stack_slots(4)
+    for position, (argument, held) in enumerate(((1, temporary[1]), (17, memory))):
+        function.store(function.integer(argument), function.slot(pairs, 2 * position))
+        target = function.slot(pairs, 2 * position + 1)
+        function.store(function.load(held, POINTER), target)
+    stream = function.pointer(state, LOAD_STREAM_SLOT)
+    primitive = function.load(temporary[3], POINTER)
+    two = function.integer(2, i32)
+    function.check(function.call("dnnl_primitive_execute", primitive, stream, two, pairs))
+    function.check(function.call("dnnl_stream_wait", stream))
+
+
+def memory_words(descriptor_slot: int, memory_slot: int, offset: int) -> list[int]:
+    """A row of the table that `make_memories` reads; offset -1: set before each run."""
+    return [descriptor_slot, memory_slot, offset]
+
+
+def add_make_memories(module: ModuleBuilder, prefix: str) -> str:
+    """`i32 (state, context, workspace, table, count)`: creates a context's memory objects."""
+    name = f"{prefix}_make_memories"
+    function = module.function(name, (*(POINTER,) * 4, i64), internal=True)
+    state, context, workspace, table, count = function.parameters
+    engine = function.pointer(state, ENGINE_SLOT)
+
+    def create(index: SSAValue) -> None:
+        row = function.slot(
+            table, function.binary(llvm.MulOp, index, function.integer(_MEMORY_WORDS))
+        )
+        descriptor = function.pointer(state, function.word(row, 0))
+        memory = function.slot(context, function.word(row, 1))
+        offset = function.word(row, 2)
+        is_outside = function.compare("slt", offset, function.integer(0))
+        address = function.select(is_outside, function.null(), function.offset(workspace, offset))
+        function.check(function.call("dnnl_memory_create", memory, descriptor, engine, address))
+
+    function.loop(count, create)
+    function.finish(function.integer(0, i32))
+    return name
+
+
+def exec_argument_words(argument: int, in_state: bool, slot: int, destination: int) -> list[int]:
+    """A row of the table that `fill_arguments` reads."""
+    return [argument, int(in_state), slot, destination]
+
+
+def add_fill_arguments(module: ModuleBuilder, prefix: str) -> str:
+    """`i32 (state, context, table, count)`: writes the context's arrays of `dnnl_exec_arg_t`."""
+    name = f"{prefix}_fill_arguments"
+    function = module.function(name, (*(POINTER,) * 3, i64), internal=True)
+    state, context, table, count = function.parameters
+
+    def fill(index: SSAValue) -> None:
+        row = function.slot(
+            table, function.binary(llvm.MulOp, index, function.integer(_ARGUMENT_WORDS))
+        )
+        in_context = function.compare("eq", function.word(row, 1), function.integer(0))
+        base = function.select(in_context, context, state)
+        memory = function.pointer(base, function.word(row, 2))
+        pair = function.slot(context, function.word(row, 3))
+        function.store(function.word(row, 0), pair)
+        function.store(memory, function.slot(pair, 1))
+
+    function.loop(count, fill)
+    function.finish(function.integer(0, i32))
+    return name
+
+
+def add_destroy_all(module: ModuleBuilder, prefix: str, destroy: str) -> str:
+    """`i32 (slots, count)`: destroys the objects in consecutive slots, absent ones too."""
+    name = f"{prefix}_{destroy}_all"
+    if module.has(name):
+        return name
+    function = module.function(name, (POINTER, i64), internal=True)
+    slots, count = function.parameters
+
+    def body(index: SSAValue) -> None:
+        held = function.pointer(slots, index)
+        if destroy == "free":
+            function.do(destroy, held)
+        else:
+            function.call(destroy, held)
+
+    function.loop(count, body)
+    function.finish(function.integer(0, i32))
+    return name

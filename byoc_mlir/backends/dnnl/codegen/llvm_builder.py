@@ -1,0 +1,217 @@
+"""Writing functions in the `llvm` dialect: calls, 8-byte slots, loops, early returns."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    f32,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+POINTER = llvm.LLVMPointerType()
+VOID = llvm.LLVMVoidType()
+
+
+class ModuleBuilder:
+    """A module under construction; what its functions mention is declared once."""
+
+    def __init__(self) -> None:
+        self.module = ModuleOp([])
+        self._names: set[str] = set()
+
+    def function(
+        self,
+        name: str,
+        parameters: Sequence[Attribute],
+        *,
+        result: Attribute = i32,
+        internal: bool = False,
+    ) -> FunctionBuilder:
+        """A new function."""
+        block = Block(arg_types=parameters)
+        type_ = llvm.LLVMFunctionType(parameters, result)
+        linkage = llvm.LinkageAttr("internal" if internal else "external")
+        self._add(name, llvm.FuncOp(name, type_, linkage, body=Region(block)))
+        return FunctionBuilder(self, block)
+
+    def declare(self, name: str, parameters: Sequence[Attribute], result: Attribute) -> None:
+        """Declares an external function, unless it is known."""
+        if name not in self._names:
+            type_ = llvm.LLVMFunctionType(parameters, result)
+            self._add(name, llvm.FuncOp(name, type_, llvm.LinkageAttr("external")))
+
+    def table(self, name: str, words: Sequence[int]) -> str:
+        """A constant array of 64-bit words. Returns its symbol."""
+        data = BytesAttr(struct.pack(f"<{len(words)}q", *words))
+        value = DenseIntOrFPElementsAttr(TensorType(i64, [len(words)]), data)
+        type_ = llvm.LLVMArrayType(len(words), i64)
+        self._add(name, llvm.GlobalOp(type_, name, "internal", constant=True, value=value))
+        return name
+
+    def external(self, name: str) -> str:
+        """Declares a constant that is defined elsewhere, unless it is known. Returns its symbol."""
+        if name not in self._names:
+            self._add(name, llvm.GlobalOp(i8, name, "external", constant=True))
+        return name
+
+    def has(self, name: str) -> bool:
+        """Whether the module defines or declares a symbol."""
+        return name in self._names
+
+    def _add(self, name: str, op: Operation) -> None:
+        self._names.add(name)
+        self.module.body.block.add_op(op)
+
+
+class FunctionBuilder:
+    """Appends ops to a function. Values are SSA values; slots are 8 bytes wide."""
+
+    def __init__(self, module: ModuleBuilder, entry: Block):
+        self.module, self.block = module, entry
+        self._entry = entry
+
+    @property
+    def parameters(self) -> tuple[SSAValue, ...]:
+        """The function's parameters."""
+        return tuple(self._entry.args)
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
+
+    def integer(self, value: int, type_: Attribute = i64) -> SSAValue:
+        """A constant."""
+        return self._add(llvm.ConstantOp(IntegerAttr(value, type_), type_))  # pyright: ignore
+
+    def real(self, value: float) -> SSAValue:
+        """A constant of `f32`."""
+        return self._add(llvm.ConstantOp(FloatAttr(value, f32), f32))
+
+    def null(self) -> SSAValue:
+        """The null pointer."""
+        return self._add(llvm.ZeroOp(result_types=[POINTER]))
+
+    def address(self, symbol: str) -> SSAValue:
+        """The address of a global."""
+        return self._add(llvm.AddressOfOp(symbol, POINTER))
+
+    def slot(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
+        """The address of a slot of an array."""
+        if isinstance(index, int):
+            return self._add(llvm.GEPOp(base, [index], i64))
+        return self._add(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], i64, ssa_indices=[index]))
+
+    def offset(self, base: SSAValue, byte: SSAValue) -> SSAValue:
+        """An address some bytes further on."""
+        return self._add(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], i8, ssa_indices=[byte]))
+
+    def load(self, address: SSAValue, type_: Attribute = i64) -> SSAValue:
+        """What stands at an address."""
+        return self._add(llvm.LoadOp(address, type_))
+
+    def pointer(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
+        """The pointer in a slot."""
+        return self.load(self.slot(base, index), POINTER)
+
+    def word(self, base: SSAValue, index: int | SSAValue, type_: Attribute = i64) -> SSAValue:
+        """The number in a slot, its low bytes when the type is narrow."""
+        return self.load(self.slot(base, index), type_)
+
+    def store(self, value: SSAValue, address: SSAValue) -> None:
+        """Writes a value to an address."""
+        self.block.add_op(llvm.StoreOp(value, address))
+
+    def stack_slot(self) -> SSAValue:
+        """The address of a slot on the stack."""
+        return self.stack_slots(1)
+
+    def stack_slots(self, count: int) -> SSAValue:
+        """The address of consecutive slots on the stack, zero at first where there is one."""
+        address = self._add(llvm.AllocaOp(self.integer(count), i64))
+        if count == 1:
+            self.store(self.null(), address)
+        return address
+
+    def select(self, condition: SSAValue, one: SSAValue, other: SSAValue) -> SSAValue:
+        """One value or the other."""
+        return self._add(llvm.SelectOp(condition, one, other))
+
+    def binary(self, op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """An arithmetic op."""
+        return self._add(op(lhs, rhs))  # pyright: ignore[reportCallIssue]
+
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """An `i1`."""
+        flag = llvm.ICmpPredicateFlag(predicate)
+        code = IntegerAttr(flag.to_int(), i64)
+        return self._add(llvm.ICmpOp(lhs, rhs, code))
+
+    def call(self, name: str, *arguments: SSAValue, result: Attribute = i32) -> SSAValue:
+        """Calls a function and returns what it returns, which is not nothing."""
+        self.module.declare(name, [argument.type for argument in arguments], result)
+        return self._add(llvm.CallOp(name, *arguments, return_type=result))
+
+    def do(self, name: str, *arguments: SSAValue) -> None:
+        """Calls a function that returns nothing."""
+        self.module.declare(name, [argument.type for argument in arguments], VOID)
+        self.block.add_op(llvm.CallOp(name, *arguments))
+
+    def check(self, status: SSAValue) -> None:
+        """Returns from the function with the status unless it is 0."""
+        failed = self.compare("ne", status, self.integer(0, i32))
+        stop, on = self._new_block(), self._new_block()
+        self.block.add_op(llvm.CondBrOp(failed, stop, [], on, []))
+        stop.add_op(llvm.ReturnOp(status))
+        self.block = on
+
+    def loop(self, count: SSAValue, body: Callable[[SSAValue], None]) -> None:
+        """Runs `body` for each index below `count`."""
+        head, inside, after = self._new_block(i64), self._new_block(), self._new_block()
+        self.block.add_op(llvm.BrOp(head, self.integer(0)))
+        self.block = head
+        index = head.args[0]
+        self.block.add_op(llvm.CondBrOp(self.compare("slt", index, count), inside, [], after, []))
+        self.block = inside
+        body(index)
+        following = self.binary(llvm.AddOp, index, self.integer(1))
+        self.block.add_op(llvm.BrOp(head, following))
+        self.block = after
+
+    def branch(
+        self,
+        condition: SSAValue,
+        one: Callable[[], SSAValue],
+        other: Callable[[], SSAValue],
+        type_: Attribute,
+    ) -> SSAValue:
+        """The value of one computation or of the other."""
+        first, second, after = self._new_block(), self._new_block(), self._new_block(type_)
+        self.block.add_op(llvm.CondBrOp(condition, first, [], second, []))
+        for block, compute in ((first, one), (second, other)):
+            self.block = block
+            self.block.add_op(llvm.BrOp(after, compute()))
+        self.block = after
+        return after.args[0]
+
+    def finish(self, status: SSAValue | None = None) -> None:
+        """Returns."""
+        self.block.add_op(llvm.ReturnOp(status))
+
+    def _new_block(self, *types: Attribute) -> Block:
+        block = Block(arg_types=types)
+        region = self._entry.parent_region()
+        assert region is not None
+        region.add_block(block)
+        return block

@@ -1,0 +1,253 @@
+"""The objects that a region's code makes, numbered: what `emit.py` writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from byoc_mlir.backends.base import OpDetail
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api
+from byoc_mlir.backends.dnnl.calls import (
+    Argument,
+    Attributes,
+    Binary,
+    MemoryDescriptor,
+    PrimitiveCall,
+)
+from byoc_mlir.backends.dnnl.codegen.places import (
+    Place,
+    Places,
+    Stored,
+    assign_places,
+)
+from byoc_mlir.backends.dnnl.dialect import layout_of
+from byoc_mlir.backends.dnnl.enums import Arg, DataType, Query
+from byoc_mlir.backends.dnnl.primitives import Operand, Primitive, primitive
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.errors import CompilationError
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Numbered(Generic[T]):
+    """Distinct items in the order in which they were first asked for."""
+
+    def __init__(self) -> None:
+        self.items: list[T] = []
+        self._numbers: dict[T, int] = {}
+
+    def number(self, item: T) -> int:
+        """The item's number; a new item gets the next one."""
+        if item not in self._numbers:
+            self._numbers[item] = self.append(item)
+        return self._numbers[item]
+
+    def append(self, item: T) -> int:
+        """A number of its own for an item that may be there already."""
+        self.items.append(item)
+        return len(self.items) - 1
+
+
+@dataclass(frozen=True)
+class ConstantMemory:
+    """A memory object over a constant as it is stored."""
+
+    weight: Weight
+    descriptor: int
+
+
+@dataclass(frozen=True)
+class PackedMemory:
+    """A memory object over a constant in the layout that a primitive asks for."""
+
+    weight: Weight
+    stored: int
+    primitive: int
+
+
+@dataclass(frozen=True)
+class ContextMemory:
+    """A memory object over memory that a context has while it runs."""
+
+    descriptor: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class MemoryRef:
+    """Which memory object an argument is."""
+
+    kind: str
+    """`constant`, `packed` or `context`."""
+    number: int
+
+
+@dataclass(frozen=True)
+class CreatedPrimitive:
+    """A primitive and the most scratchpad that was planned for it."""
+
+    call: PrimitiveCall
+    scratchpad_bytes: int
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One call of `dnnl_primitive_execute`."""
+
+    primitive: int
+    arguments: tuple[tuple[int, MemoryRef], ...]
+
+
+@dataclass
+class Program:
+    """Everything a region's code makes and does, in order."""
+
+    workspace_bytes: int = 0
+    descriptors: Numbered[MemoryDescriptor] = field(default_factory=Numbered[MemoryDescriptor])
+    attributes: Numbered[Attributes] = field(default_factory=Numbered[Attributes])
+    primitives: Numbered[CreatedPrimitive] = field(default_factory=Numbered[CreatedPrimitive])
+    constants: Numbered[ConstantMemory] = field(default_factory=Numbered[ConstantMemory])
+    packed: list[PackedMemory] = field(default_factory=list[PackedMemory])
+    memories: Numbered[ContextMemory] = field(default_factory=Numbered[ContextMemory])
+    executions: list[Execution] = field(default_factory=list[Execution])
+    weights: dict[str, Weight] = field(default_factory=dict[str, Weight])
+    details: list[OpDetail] = field(default_factory=list[OpDetail])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An op with its primitive and what oneDNN chose for it."""
+
+    op: Operation
+    primitive: Primitive
+    descriptor: PrimitiveDescriptor
+
+
+def make_program(func: FuncOp, times: dict[Operation, float]) -> Program:
+    """Numbers everything that running a planned region takes.
+
+    Args:
+        times: measured milliseconds per run, for the report.
+
+    Raises:
+        CompilationError: oneDNN has no implementation for one of the ops.
+    """
+    found = [_find(op) for op in func.body.block.ops if primitive(op) is not None]
+    scratchpads = {one.op: one.descriptor.scratchpad_bytes for one in found}
+    places = assign_places(func, scratchpads)
+    maker = _Maker(Program(workspace_bytes=places.workspace_bytes), places)
+    for one in found:
+        maker.add(one, times.get(one.op))
+    return maker.program
+
+
+def _find(op: Operation) -> _Found:
+    described = primitive(op)
+    assert described is not None
+    descriptor = api().find(described.call)
+    if descriptor is None:
+        nodes = ", ".join(node_names(op)) or op.name
+        raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
+    return _Found(op, described, descriptor)
+
+
+class _Maker:
+    def __init__(self, program: Program, places: Places):
+        self.program = program
+        self._places = places
+        self._packers: list[PrimitiveDescriptor] = []
+
+    def add(self, found: _Found, milliseconds: float | None) -> None:
+        call = _pinned(found)
+        self._number_arguments(call)
+        program, scratchpad = self.program, found.descriptor.scratchpad_bytes
+        number = program.primitives.number(CreatedPrimitive(call, scratchpad))
+        arguments = [
+            (operand.argument, self._memory(operand, number, found))
+            for operand in found.primitive.operands
+        ]
+        if scratchpad:
+            descriptor = MemoryDescriptor.plain((scratchpad,), DataType.U8)
+            place = self._places.scratchpads[found.op]
+            arguments.append((Arg.SCRATCHPAD, self._context_memory(descriptor, place)))
+        program.executions.append(Execution(number, tuple(arguments)))
+        program.details.append(_detail(found, milliseconds))
+
+    def _number_arguments(self, call: PrimitiveCall) -> None:
+        for argument in call.arguments:
+            if isinstance(argument, MemoryDescriptor):
+                self.program.descriptors.number(argument)
+            elif isinstance(argument, Attributes):
+                self.program.attributes.number(argument)
+                for post_op in argument.post_ops:
+                    if isinstance(post_op, Binary):
+                        self.program.descriptors.number(post_op.other)
+
+    def _memory(self, operand: Operand, number: int, found: _Found) -> MemoryRef:
+        place = self._places.values[operand.value]
+        if not isinstance(place, Stored):
+            return self._context_memory(operand.descriptor, place)
+        weight = _weight(place.constant)
+        self.program.weights[weight.digest] = weight
+        descriptor = self.program.descriptors.number(operand.descriptor)
+        if not operand.packed or _is_stored_as_wanted(found, operand):
+            constant = ConstantMemory(weight, descriptor)
+            return MemoryRef("constant", self.program.constants.number(constant))
+        return MemoryRef("packed", self._pack(weight, descriptor, number, found.descriptor))
+
+    def _pack(
+        self, weight: Weight, stored: int, number: int, descriptor: PrimitiveDescriptor
+    ) -> int:
+        """The packed memory; uses of one weight in one layout share it."""
+        for index, (known, packer) in enumerate(
+            zip(self.program.packed, self._packers, strict=True)
+        ):
+            same_weight = known.weight.digest == weight.digest and known.stored == stored
+            if same_weight and descriptor.same(Query.WEIGHTS_MD, 0, packer):
+                return index
+        self.program.packed.append(PackedMemory(weight, stored, number))
+        self._packers.append(descriptor)
+        return len(self._packers) - 1
+
+    def _context_memory(self, descriptor: MemoryDescriptor, place: Place) -> MemoryRef:
+        number = self.program.descriptors.number(descriptor)
+        memory = ContextMemory(number, place)
+        return MemoryRef("context", self.program.memories.number(memory))
+
+
+def _weight(op: ConstantOp) -> Weight:
+    return op.weight
+
+
+def _is_stored_as_wanted(found: _Found, operand: Operand) -> bool:
+    return found.descriptor.wants(Query.WEIGHTS_MD, 0, operand.descriptor)
+
+
+def _pinned(found: _Found) -> PrimitiveCall:
+    """The call with `any` replaced where oneDNN asks for the weights as they are stored."""
+    call = found.primitive.call
+    for operand in found.primitive.operands:
+        if operand.packed and _is_stored_as_wanted(found, operand):
+            stored = operand.descriptor
+            arguments: list[Argument] = [
+                stored
+                if isinstance(argument, MemoryDescriptor) and argument.layout == layouts.ANY
+                else argument
+                for argument in call.arguments
+            ]
+            return replace(call, arguments=tuple(arguments))
+    return call
+
+
+def _detail(found: _Found, milliseconds: float | None) -> OpDetail:
+    implementation = found.descriptor.implementation
+    notes = [layout_of(found.op.results[0])]
+    if implementation.startswith(("ref", "simple")):
+        notes.append("warning: a reference implementation, slow")
+    return OpDetail(node_names(found.op), implementation, milliseconds, ", ".join(notes))

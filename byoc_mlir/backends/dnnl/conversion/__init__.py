@@ -1,0 +1,1 @@
+"""From `relay` ops and composites to `dnnl` ops: one small function for each kind of op."""

@@ -1,0 +1,95 @@
+"""What happens to a primitive's result before it is stored: bias, activations, other tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.activations import Activation, Reader
+from byoc_mlir.dialects.relay.elementwise import (
+    AddOp,
+    DivideOp,
+    MaximumOp,
+    MinimumOp,
+    MultiplyOp,
+    SubtractOp,
+)
+from byoc_mlir.dialects.relay.nn import BiasAddOp
+
+BINARY_ALGORITHMS: dict[type[Operation], str] = {
+    AddOp: "add",
+    MultiplyOp: "mul",
+    MaximumOp: "max",
+    MinimumOp: "min",
+    SubtractOp: "sub",
+    DivideOp: "div",
+}
+_COMMUTATIVE = (AddOp, MultiplyOp, MaximumOp, MinimumOp)
+
+
+@dataclass(frozen=True)
+class PerChannel:
+    """`bias [C]` added along `axis`."""
+
+    bias: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Combined with another tensor that broadcasts to the chain's."""
+
+    algorithm: str
+    other: SSAValue
+
+
+Step: TypeAlias = Activation | PerChannel | Combined
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A source and the steps that its elements go through."""
+
+    source: SSAValue
+    steps: tuple[Step, ...]
+
+
+def read_chain(reader: Reader, value: SSAValue, group: Collection[Operation]) -> Chain:
+    """The longest chain of steps, all of them ops of `group`, that ends in `value`."""
+    steps: list[Step] = []
+    while reader.owner(value) in group:
+        found = _step(reader, value, group)
+        if found is None:
+            break
+        value, step = found
+        steps.append(step)
+    return Chain(reader.resolve(value), tuple(reversed(steps)))
+
+
+def _step(
+    reader: Reader, value: SSAValue, group: Collection[Operation]
+) -> tuple[SSAValue, Step] | None:
+    activation = reader.activation(value)
+    if activation is not None:
+        return activation.data, activation
+    op = reader.owner(value)
+    if isinstance(op, BiasAddOp):
+        return reader.resolve(op.data), PerChannel(reader.resolve(op.bias), op.positive_axis)
+    if op is None or type(op) not in BINARY_ALGORITHMS:
+        return None
+    lhs, rhs = (reader.resolve(operand) for operand in op.operands)
+    if isinstance(op, _COMMUTATIVE) and not _carries(reader, lhs, value, group):
+        lhs, rhs = rhs, lhs
+    if lhs.type != reader.resolve(value).type:
+        return None
+    return lhs, Combined(BINARY_ALGORITHMS[type(op)], rhs)
+
+
+def _carries(
+    reader: Reader, operand: SSAValue, value: SSAValue, group: Collection[Operation]
+) -> bool:
+    """Whether the chain goes on through this operand."""
+    return operand.type == reader.resolve(value).type and reader.owner(operand) in group

@@ -1,0 +1,76 @@
+"""Dense layers and matrix products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.conversion.builder import Builder
+from byoc_mlir.backends.dnnl.conversion.chain import Step
+from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
+from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.nn import DenseOp
+from byoc_mlir.dialects.relay.nn import MatmulOp as RelayMatmulOp
+
+
+def rows(shape: Sequence[int]) -> tuple[int, int]:
+    """A stack of row vectors as one matrix: all leading dimensions joined."""
+    return math.prod(shape[:-1]), shape[-1]
+
+
+def dense(builder: Builder, op: DenseOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.inner_product` on the rows of the data, whatever its rank."""
+    shape = shape_of(op.output)
+    rank = len(shape)
+    bias, rest = take_bias(builder, steps, axis=rank - 1, rank=rank)
+    post = post_ops(builder, rest, rank, lambda operand: _as_rows(builder, operand))
+    source = builder.view(builder.value(op.data), rows(shape_of(op.data)))
+    operands = [source, builder.value(op.weight), *([bias] if bias else []), *post.operands]
+    result = builder.add(InnerProductOp(operands, post_ops=post.attributes))
+    return builder.view(result, shape)
+
+
+def _as_rows(builder: Builder, operand: SSAValue) -> SSAValue:
+    return builder.view(operand, rows(shape_of(operand)))
+
+
+def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.matmul`; a stack times one matrix is one product of all its rows."""
+    if len(shape_of(op.b)) == 2 and not op.transpose_a.value.data:
+        return _rows_times_matrix(builder, op, steps)
+    shape = shape_of(op.output)
+    rank = len(shape)
+    bias, rest = take_bias(builder, steps, axis=rank - 1, rank=rank)
+    post = post_ops(builder, rest, rank)
+    operands = [
+        builder.expanded(builder.value(op.a), rank),
+        builder.expanded(builder.value(op.b), rank),
+        *([builder.expanded(bias, rank)] if bias else []),
+        *post.operands,
+    ]
+    return builder.add(
+        MatmulOp(
+            operands,
+            transpose_a=op.transpose_a,
+            transpose_b=op.transpose_b,
+            post_ops=post.attributes,
+        )
+    )
+
+
+def _rows_times_matrix(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAValue:
+    shape = shape_of(op.output)
+    rank = len(shape)
+    bias, rest = take_bias(builder, steps, axis=rank - 1, rank=rank)
+    post = post_ops(builder, rest, rank, lambda operand: _as_rows(builder, operand))
+    operands = [
+        builder.view(builder.value(op.a), rows(shape_of(op.a))),
+        builder.value(op.b),
+        *([builder.expanded(bias, 2)] if bias else []),
+        *post.operands,
+    ]
+    result = builder.add(MatmulOp(operands, transpose_b=op.transpose_b, post_ops=post.attributes))
+    return builder.view(result, shape)

@@ -1,0 +1,90 @@
+"""Normalisations, concatenation, ops that only change a shape, lone element-wise ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.activations import Activation
+from byoc_mlir.backends.dnnl.conversion.builder import Builder
+from byoc_mlir.backends.dnnl.conversion.chain import Chain, PerChannel, Step
+from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops
+from byoc_mlir.backends.dnnl.dialect import (
+    BatchNormalizationOp,
+    BinaryOp,
+    ConcatOp,
+    EltwiseOp,
+    LayerNormalizationOp,
+    LrnOp,
+    SoftmaxOp,
+)
+from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
+from byoc_mlir.dialects.relay.base import shape_of
+
+
+def softmax(builder: Builder, op: reduce.SoftmaxLikeOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.softmax`, of either algorithm."""
+    post = post_ops(builder, steps, len(shape_of(op.data)))
+    return builder.add(
+        SoftmaxOp(
+            [builder.value(op.data), *post.operands],
+            algorithm="log" if isinstance(op, reduce.LogSoftmaxOp) else "accurate",
+            axis=op.positive_axis,
+            post_ops=post.attributes,
+        )
+    )
+
+
+def lrn(builder: Builder, op: nn.LrnOp) -> SSAValue:
+    """`dnnl.lrn`."""
+    return builder.add(
+        LrnOp(builder.value(op.data), size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias)
+    )
+
+
+def batch_norm(builder: Builder, op: nn.BatchNormOp) -> SSAValue:
+    """`dnnl.batch_normalization` with the op's statistics."""
+    operands = (op.data, op.moving_mean, op.moving_var, op.gamma, op.beta)
+    values = [builder.value(operand) for operand in operands]
+    return builder.add(BatchNormalizationOp(*values, epsilon=op.epsilon))
+
+
+def layer_norm(builder: Builder, op: nn.LayerNormOp) -> SSAValue:
+    """`dnnl.layer_normalization`."""
+    values = [builder.value(operand) for operand in (op.data, op.gamma, op.beta)]
+    return builder.add(LayerNormalizationOp(*values, epsilon=op.epsilon))
+
+
+def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:
+    """`dnnl.concat`."""
+    return builder.add(ConcatOp([builder.value(value) for value in op.data], axis=op.positive_axis))
+
+
+def view(builder: Builder, op: RelayOp) -> SSAValue:
+    """`dnnl.view`: reshape, squeeze, expand_dims."""
+    return builder.view(builder.value(op.operands[0]), shape_of(op.results[0]))
+
+
+def elementwise(builder: Builder, chain: Chain) -> SSAValue:
+    """A chain on its own: its first step is the primitive, the others are post-ops."""
+    first, *rest = chain.steps
+    source, rank = builder.value(chain.source), len(shape_of(chain.source))
+    post = post_ops(builder, rest, rank)
+    if isinstance(first, Activation):
+        return builder.add(
+            EltwiseOp(
+                [source, *post.operands],
+                algorithm=first.algorithm,
+                alpha=first.alpha,
+                beta=first.beta,
+                post_ops=post.attributes,
+            )
+        )
+    if isinstance(first, PerChannel):
+        other, algorithm = builder.channels(builder.value(first.bias), rank, first.axis), "add"
+    else:
+        other, algorithm = builder.expanded(builder.value(first.other), rank), first.algorithm
+    return builder.add(
+        BinaryOp([source, other, *post.operands], algorithm=algorithm, post_ops=post.attributes)
+    )

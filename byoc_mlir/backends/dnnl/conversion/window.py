@@ -1,0 +1,112 @@
+"""Convolutions, deconvolutions and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.conversion.builder import Builder
+from byoc_mlir.backends.dnnl.conversion.chain import Step
+from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, DeconvolutionOp, PoolingOp
+from byoc_mlir.dialects.relay import window
+from byoc_mlir.dialects.relay.base import ints, shape_of
+
+
+def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.convolution` with the first bias as operand and all other steps as post-ops."""
+    rank = len(shape_of(op.data))
+    bias, rest = take_bias(builder, steps, axis=1, rank=rank)
+    post = post_ops(builder, rest, rank)
+    operands = [builder.value(op.data), builder.value(op.weight), *_given(bias), *post.operands]
+    return builder.add(
+        ConvolutionOp(
+            operands,
+            strides=op.strides,
+            padding=op.padding,
+            dilation=op.dilation,
+            groups=op.groups,
+            post_ops=post.attributes,
+        )
+    )
+
+
+def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.deconvolution`; what `output_padding` adds is padding that is not cut off."""
+    rank = len(shape_of(op.data))
+    bias, rest = take_bias(builder, steps, axis=1, rank=rank)
+    post = post_ops(builder, rest, rank)
+    padding, spatial = ints(op.padding), rank - 2
+    ends = [
+        end - extra for end, extra in zip(padding[spatial:], ints(op.output_padding), strict=True)
+    ]
+    operands = [builder.value(op.data), builder.value(op.weight), *_given(bias), *post.operands]
+    return builder.add(
+        DeconvolutionOp(
+            operands,
+            strides=op.strides,
+            padding=[*padding[:spatial], *ends],
+            dilation=op.dilation,
+            groups=op.groups,
+            post_ops=post.attributes,
+        )
+    )
+
+
+def pooling(builder: Builder, op: window.PoolOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.pooling`; rounding up becomes padding at the end."""
+    source, result = shape_of(op.data), shape_of(op.output)
+    strides, padding, dilation = ints(op.strides), ints(op.padding), ints(op.dilation)
+    kernel, spatial = ints(op.pool_size), len(source) - 2
+    ends = [
+        max(
+            padding[spatial + axis],
+            (result[axis + 2] - 1) * strides[axis]
+            + (kernel[axis] - 1) * dilation[axis]
+            + 1
+            - source[axis + 2]
+            - padding[axis],
+        )
+        for axis in range(spatial)
+    ]
+    post = post_ops(builder, steps, len(source))
+    return builder.add(
+        PoolingOp(
+            [builder.value(op.data), *post.operands],
+            algorithm=_pooling_algorithm(op),
+            kernel=list(kernel),
+            strides=list(strides),
+            padding=[*padding[:spatial], *ends],
+            dilation=list(dilation),
+            post_ops=post.attributes,
+        )
+    )
+
+
+def _pooling_algorithm(op: window.PoolOp) -> str:
+    if not isinstance(op, window.AvgPoolOp):
+        return "max"
+    return "avg_include_padding" if op.count_include_pad.value.data else "avg_exclude_padding"
+
+
+def global_pooling(builder: Builder, op: window.GlobalPoolOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.pooling` with one window."""
+    source = shape_of(op.data)
+    spatial = len(source) - 2
+    post = post_ops(builder, steps, len(source))
+    return builder.add(
+        PoolingOp(
+            [builder.value(op.data), *post.operands],
+            algorithm="max" if "max" in op.name else "avg_exclude_padding",
+            kernel=list(source[2:]),
+            strides=[1] * spatial,
+            padding=[0] * (2 * spatial),
+            dilation=[1] * spatial,
+            post_ops=post.attributes,
+        )
+    )
+
+
+def _given(bias: SSAValue | None) -> list[SSAValue]:
+    return [] if bias is None else [bias]

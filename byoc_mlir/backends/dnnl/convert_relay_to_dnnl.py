@@ -1,0 +1,147 @@
+"""The pass `convert-relay-to-dnnl`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.backends.dnnl.conversion import matrix, others, window
+from byoc_mlir.backends.dnnl.conversion.builder import Builder
+from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
+from byoc_mlir.dialects import byoc
+from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, nn, reduce, transform
+from byoc_mlir.dialects.relay import window as relay_window
+
+_WITH_POST_OPS: tuple[
+    tuple[type[RelayOp], Callable[[Builder, Any, Sequence[Step]], SSAValue]], ...
+] = (
+    (relay_window.ConvOp, window.convolution),
+    (relay_window.ConvTransposeOp, window.deconvolution),
+    (relay_window.PoolOp, window.pooling),
+    (relay_window.GlobalPoolOp, window.global_pooling),
+    (nn.DenseOp, matrix.dense),
+    (nn.MatmulOp, matrix.matmul),
+    (reduce.SoftmaxLikeOp, others.softmax),
+)
+"""Ops that become a primitive with a chain of post-ops."""
+
+_ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
+    (nn.LrnOp, others.lrn),
+    (nn.BatchNormOp, others.batch_norm),
+    (nn.LayerNormOp, others.layer_norm),
+    (transform.ConcatenateOp, others.concatenate),
+    (transform.ReshapeOp, others.view),
+    (transform.SqueezeOp, others.view),
+    (transform.ExpandDimsOp, others.view),
+)
+"""Ops that become one `dnnl` op."""
+
+
+@dataclass(frozen=True)
+class ConvertRelayToDnnl(ModulePass):
+    """Turns the ops and composites of oneDNN's regions into `dnnl` ops, all of them row-major.
+
+    ```mlir
+    %1 = byoc.composite "dnnl.conv2d_bias_relu" from "nn.conv2d_nn.bias_add_nn.relu_"
+        (%a = %x : …, %b = %w : …, %c = %bias : …) -> tensor<1x16x8x8xf32> { … }
+    ```
+    becomes
+    ```mlir
+    %1 = dnnl.convolution %x, %w, %bias {…, post_ops = [#dnnl.eltwise<relu>]} : …
+    ```
+    """
+
+    name = "convert-relay-to-dnnl"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in op.ops:
+            if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
+                convert_region(func)
+
+
+def convert_region(func: FuncOp) -> None:
+    """Replaces the body of a region by `dnnl` ops.
+
+    Raises:
+        PassFailedException: it holds an op that the backend's rules do not accept.
+    """
+    old = func.body.block
+    new = Block(arg_types=old.arg_types)
+    builder = Builder(new)
+    for before, after in zip(old.args, new.args, strict=True):
+        after.name_hint = before.name_hint
+        builder.convert(before, after)
+    for op in old.ops:
+        builder.location = fused_location([op])
+        _convert(builder, op)
+    old_region = func.body
+    func.detach_region(old_region)
+    func.add_region(Region(new))
+    old_region.drop_all_references()
+
+
+def _convert(builder: Builder, op: Operation) -> None:
+    if isinstance(op, ReturnOp):
+        builder.add_return(ReturnOp(*_results(builder, op)))
+    elif isinstance(op, ConstantOp):
+        builder.convert(op.output, builder.add(op.clone()))
+    elif isinstance(op, byoc.CompositeOp):
+        _convert_composite(builder, op)
+    else:
+        builder.convert(op.results[0], _convert_group(builder, op.results[0], [op]))
+
+
+def _convert_composite(builder: Builder, op: byoc.CompositeOp) -> None:
+    for parameter, value in zip(op.body.block.args, op.inputs, strict=True):
+        builder.bind(parameter, value)
+    ops = list(op.ops())
+    for inner in ops:
+        if isinstance(inner, ConstantOp):
+            builder.convert(inner.output, builder.add(inner.clone()))
+    if len(op.outputs) != 1:
+        raise PassFailedException(f"composite {op.composite_name}: expected one result")
+    builder.location = fused_location([op, *ops])
+    builder.convert(op.outputs[0], _convert_group(builder, op.yielded[0], ops))
+
+
+def _convert_group(builder: Builder, value: SSAValue, ops: Sequence[Operation]) -> SSAValue:
+    """The `dnnl` value for ops that oneDNN runs as one primitive."""
+    chain = read_chain(builder.reader, value, ops)
+    source = builder.reader.owner(chain.source)
+    if source not in ops:
+        return others.elementwise(builder, chain)
+    return _convert_anchor(builder, source, chain)
+
+
+def _convert_anchor(builder: Builder, op: Operation | None, chain: Chain) -> SSAValue:
+    for type_, convert in _WITH_POST_OPS:
+        if isinstance(op, type_):
+            return convert(builder, op, chain.steps)
+    for type_, convert_alone in _ALONE:
+        if isinstance(op, type_) and not chain.steps:
+            return convert_alone(builder, op)
+    name = op.name if op is not None else "a value from outside"
+    raise PassFailedException(f"oneDNN has no primitive for {name} followed by {chain.steps}")
+
+
+def _results(builder: Builder, op: ReturnOp) -> list[SSAValue]:
+    """The region's results, each in memory of its own."""
+    taken: set[SSAValue] = set()
+    results: list[SSAValue] = []
+    for operand in op.operands:
+        value = builder.value(operand)
+        root = builder.root(value)
+        if root in taken or not builder.is_computed(root):
+            value = builder.copy(value)
+        taken.add(root)
+        results.append(value)
+    return results

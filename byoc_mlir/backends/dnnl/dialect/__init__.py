@@ -1,0 +1,77 @@
+"""The `dnnl` dialect: oneDNN's primitives on tensors whose type says how they lie in memory.
+
+```mlir
+%1 = dnnl.convolution %x, %w, %b {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1],
+    post_ops = [#dnnl.eltwise<relu>]}
+  : (tensor<1x3x8x8xf32>, tensor<16x3x3x3xf32>, tensor<16xf32>)
+  -> tensor<1x16x8x8xf32, #dnnl.layout<"aBcd8b">>
+```
+
+A tensor without a layout is dense and row-major. A constant weight of a convolution, a
+deconvolution, an inner product or a matmul is packed when the code is loaded, in the layout that
+the primitive asks for; the IR shows it as it is stored. Primitives are described at
+https://oneapi-src.github.io/oneDNN/v3.1/
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, with_layout
+from byoc_mlir.backends.dnnl.dialect.elementwise import BinaryOp, EltwiseOp
+from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
+from byoc_mlir.backends.dnnl.dialect.memory import ConcatOp, ReorderOp, ViewOp
+from byoc_mlir.backends.dnnl.dialect.normalization import (
+    BatchNormalizationOp,
+    LayerNormalizationOp,
+    LrnOp,
+    SoftmaxOp,
+)
+from byoc_mlir.backends.dnnl.dialect.window import ConvolutionOp, DeconvolutionOp, PoolingOp
+
+__all__ = [
+    "DNNL",
+    "BatchNormalizationOp",
+    "BinaryAttr",
+    "BinaryOp",
+    "ConcatOp",
+    "ConvolutionOp",
+    "DeconvolutionOp",
+    "DnnlOp",
+    "EltwiseAttr",
+    "EltwiseOp",
+    "InnerProductOp",
+    "LayerNormalizationOp",
+    "LayoutAttr",
+    "LrnOp",
+    "MatmulOp",
+    "PoolingOp",
+    "ReorderOp",
+    "SoftmaxOp",
+    "SumAttr",
+    "ViewOp",
+    "layout_of",
+    "with_layout",
+]
+
+DNNL = Dialect(
+    "dnnl",
+    [
+        BatchNormalizationOp,
+        BinaryOp,
+        ConcatOp,
+        ConvolutionOp,
+        DeconvolutionOp,
+        EltwiseOp,
+        InnerProductOp,
+        LayerNormalizationOp,
+        LrnOp,
+        MatmulOp,
+        PoolingOp,
+        ReorderOp,
+        SoftmaxOp,
+        ViewOp,
+    ],
+    [BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr],
+)

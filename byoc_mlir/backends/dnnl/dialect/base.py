@@ -1,0 +1,120 @@
+"""What all `dnnl` ops share: layouts in types, post-ops, the syntax of `relay` ops."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, NoneAttr, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import prop_def, var_operand_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
+from byoc_mlir.dialects.relay.base import RelayOp, Tensor, shape_of, tensor_type
+from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
+
+POST_OPS = (BinaryAttr, EltwiseAttr, SumAttr)
+
+
+def layout_of(value: SSAValue) -> str:
+    """The layout string of a tensor value; row-major when the type names none."""
+    encoding = tensor_type(value).encoding
+    if isinstance(encoding, LayoutAttr):
+        return encoding.layout.data
+    return layouts.plain(len(shape_of(value)))
+
+
+def with_layout(type_: Tensor, layout: str) -> Tensor:
+    """The tensor type in another layout; the row-major one is not written down."""
+    shape = type_.get_shape()
+    plain = layout == layouts.plain(len(shape))
+    return TensorType(type_.element_type, shape, NoneAttr() if plain else LayoutAttr.of(layout))
+
+
+class DnnlOp(RelayOp, ABC):
+    """Base of every `dnnl` op; built, printed and checked as `relay` ops are."""
+
+    def verify_(self) -> None:
+        super().verify_()
+        for value in (*self.operands, *self.results):
+            rank = len(shape_of(value))
+            if not layouts.is_valid(layout_of(value), rank):
+                raise VerifyException(
+                    f"{self.name}: '{layout_of(value)}' is no layout of a tensor of rank {rank}"
+                )
+
+
+class PostOpsOp(DnnlOp, ABC):
+    """An op whose results go through a chain of post-ops.
+
+    Its operands are those of the primitive, then one for each binary or sum post-op.
+    """
+
+    arguments = var_operand_def(TensorType)
+    post_ops = prop_def(ArrayAttr[Attribute], default_value=ArrayAttr[Attribute](()))
+
+    @property
+    def post_op_count(self) -> int:
+        """The number of post-ops that read an operand."""
+        return sum(not isinstance(post_op, EltwiseAttr) for post_op in self.post_ops)
+
+    @property
+    def primary(self) -> tuple[SSAValue, ...]:
+        """The operands of the primitive itself."""
+        return tuple(self.arguments)[: len(self.arguments) - self.post_op_count]
+
+    @property
+    def post_op_operands(self) -> tuple[SSAValue, ...]:
+        """The operands of the post-ops, in their order."""
+        return tuple(self.arguments)[len(self.arguments) - self.post_op_count :]
+
+    @property
+    def result(self) -> SSAValue:
+        """The one result."""
+        return self.results[0]
+
+    def check_primary(self, least: int, most: int) -> tuple[SSAValue, ...]:
+        """The operands of the primitive, after counting them.
+
+        Raises:
+            VerifyException: there are fewer or more than the primitive has.
+        """
+        if not least <= len(self.arguments) - self.post_op_count <= most:
+            raise VerifyException(
+                f"{self.name}: {len(self.arguments)} operands, of which {self.post_op_count} belong"
+                f" to post-ops; the primitive takes {least} to {most}"
+            )
+        return self.primary
+
+    def verify_(self) -> None:
+        super().verify_()
+        for post_op in self.post_ops:
+            if not isinstance(post_op, POST_OPS):
+                raise VerifyException(f"{self.name}: {post_op} is not a post-op")
+        self._check_post_op_operands()
+
+    def _check_post_op_operands(self) -> None:
+        readers = [one for one in self.post_ops if not isinstance(one, EltwiseAttr)]
+        for post_op, operand in zip(readers, self.post_op_operands, strict=True):
+            shape = shape_of(operand)
+            same = shape == shape_of(self.result)
+            if isinstance(post_op, SumAttr) and not (same and self._shares_layout(operand)):
+                raise VerifyException(
+                    f"{self.name}: a sum takes over {operand.type}, which is not {self.result.type}"
+                )
+            if broadcast_shapes(shape, shape_of(self.result)) != shape_of(self.result):
+                raise VerifyException(
+                    f"{self.name}: post-op operand {operand.type} does not broadcast to"
+                    f" {self.result.type}"
+                )
+
+    def _shares_layout(self, operand: SSAValue) -> bool:
+        return layout_of(operand) == layout_of(self.result)
+
+
+def like(value: SSAValue, shape: Sequence[int]) -> Tensor:
+    """A tensor type of another shape and the element type of `value`, row-major."""
+    return TensorType(cast(Tensor, value.type).element_type, shape)

@@ -1,0 +1,55 @@
+"""Functions of single elements, and of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, like
+from byoc_mlir.dialects.relay.base import float_prop, shape_of, str_prop
+from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
+
+
+@irdl_op_definition
+class EltwiseOp(PostOpsOp):
+    """`source [...] -> [...]`, a function of each element.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_eltwise.html
+    """
+
+    name = "dnnl.eltwise"
+    algorithm = str_prop()
+    alpha = float_prop(0.0)
+    beta = float_prop(0.0)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        (source,) = self.check_primary(1, 1)
+        if self.algorithm.data not in enums.ELTWISE:
+            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        return (like(source, shape_of(source)),)
+
+
+@irdl_op_definition
+class BinaryOp(PostOpsOp):
+    """`a [...], b [...] -> [...]` of one rank; dimensions of 1 broadcast.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_binary.html
+    """
+
+    name = "dnnl.binary"
+    algorithm = str_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        a, b = self.check_primary(2, 2)
+        if self.algorithm.data not in enums.BINARY:
+            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        if len(shape_of(a)) != len(shape_of(b)):
+            raise VerifyException(f"{self.name}: ranks of {a.type} and {b.type} differ")
+        return (like(a, broadcast_shapes(shape_of(a), shape_of(b))),)

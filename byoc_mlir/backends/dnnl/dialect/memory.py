@@ -1,0 +1,83 @@
+"""Ops that move elements, or only say differently where they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, var_operand_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, like
+from byoc_mlir.dialects.relay.base import int_prop, shape_of, tensor_type
+
+
+@irdl_op_definition
+class ConcatOp(DnnlOp):
+    """Tensors joined along `axis`.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_concat.html
+    """
+
+    name = "dnnl.concat"
+    sources = var_operand_def(TensorType)
+    axis = int_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        shapes, axis = [shape_of(value) for value in self.sources], self.axis.value.data
+        if not shapes or not 0 <= axis < len(shapes[0]):
+            raise VerifyException(f"{self.name}: nothing to join along axis {axis}")
+        joined = list(shapes[0])
+        joined[axis] = sum(shape[axis] for shape in shapes)
+        return (like(self.sources[0], joined),)
+
+
+@irdl_op_definition
+class ReorderOp(DnnlOp):
+    """A copy of `source` in the layout of the result.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_reorder.html
+    """
+
+    name = "dnnl.reorder"
+    source = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (like(self.source, shape_of(self.source)),)
+
+
+@irdl_op_definition
+class ViewOp(DnnlOp):
+    """The memory of `source` under another shape or layout; nothing is moved.
+
+    Either both are row-major, or the shape stays and both layouts put every element at the same
+    place.
+    """
+
+    name = "dnnl.view"
+    source = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        old, new = shape_of(self.source), shape_of(self.output)
+        if math.prod(old) != math.prod(new):
+            raise VerifyException(f"{self.name}: {self.source.type} and {self.output.type} differ")
+        return (like(self.source, new),)
+
+    def verify_(self) -> None:
+        super().verify_()
+        old, new = shape_of(self.source), shape_of(self.output)
+        before, after = layout_of(self.source), layout_of(self.output)
+        row_major = layouts.same_bytes(old, before, layouts.plain(len(old))) and (
+            layouts.same_bytes(new, after, layouts.plain(len(new)))
+        )
+        if not row_major and not (old == new and layouts.same_bytes(old, before, after)):
+            raise VerifyException(
+                f"{self.name}: {tensor_type(self.source)} lies otherwise than"
+                f" {tensor_type(self.output)}"
+            )

@@ -1,0 +1,102 @@
+"""Normalisations: softmax, LRN, batch and layer normalisation."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, PostOpsOp, like
+from byoc_mlir.dialects.relay.base import float_prop, int_prop, shape_of, str_prop
+
+
+@irdl_op_definition
+class SoftmaxOp(PostOpsOp):
+    """`source [...] -> [...]`, softmax (`accurate`) or log-softmax (`log`) along `axis`.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_softmax.html
+    """
+
+    name = "dnnl.softmax"
+    algorithm = str_prop("accurate")
+    axis = int_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        (source,) = self.check_primary(1, 1)
+        if self.algorithm.data not in enums.SOFTMAX:
+            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        return (like(source, shape_of(source)),)
+
+
+@irdl_op_definition
+class LrnOp(DnnlOp):
+    """`source [N, C, ...] -> [N, C, ...]`: `x / (k + alpha / size * sum(x²)) ** beta` over channels.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_lrn.html
+    """
+
+    name = "dnnl.lrn"
+    source = operand_def(TensorType)
+    size = int_prop()
+    alpha = float_prop()
+    beta = float_prop()
+    k = float_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (like(self.source, shape_of(self.source)),)
+
+
+class _StatisticsOp(DnnlOp, ABC):
+    """Ops whose first operand gives the shape of the result."""
+
+    source = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (like(self.source, shape_of(self.source)),)
+
+
+@irdl_op_definition
+class BatchNormalizationOp(_StatisticsOp):
+    """`source [N, C, ...] -> [N, C, ...]` with given statistics; the others are `[C]`.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_batch_normalization.html
+    """
+
+    name = "dnnl.batch_normalization"
+    source = operand_def(TensorType)
+    mean = operand_def(TensorType)
+    variance = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    shift = operand_def(TensorType)
+    epsilon = float_prop()
+
+
+@irdl_op_definition
+class LayerNormalizationOp(_StatisticsOp):
+    """`source [..., C] -> [..., C]` over the last dimension; `scale` and `shift` are `[C]`.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_layer_normalization.html
+    """
+
+    name = "dnnl.layer_normalization"
+    source = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    shift = operand_def(TensorType)
+    epsilon = float_prop()
+
+    def verify_(self) -> None:
+        super().verify_()
+        size = shape_of(self.source)[-1]
+        for what, value in (("scale", self.scale), ("shift", self.shift)):
+            if shape_of(value) != (size,):
+                raise VerifyException(
+                    f"{self.name}: {what} must have the shape [{size}], found {value.type}"
+                )

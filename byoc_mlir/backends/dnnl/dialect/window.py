@@ -1,0 +1,181 @@
+"""Convolutions, deconvolutions and pools, over one to three spatial dimensions."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, like
+from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, str_prop
+
+
+class WindowOp(PostOpsOp, ABC):
+    """`padding` lists all begins, then all ends; `dilation` is 1 for a dense window."""
+
+    strides = ints_prop()
+    padding = ints_prop()
+    dilation = ints_prop()
+    output = result_def(TensorType)
+
+    def check_window(self, rank: int) -> None:
+        """Refuses properties whose length is not that of the spatial dimensions.
+
+        Raises:
+            VerifyException: one of them has another length.
+        """
+        lists = {"strides": (self.strides, 1), "padding": (self.padding, 2)}
+        for name, (values, factor) in {**lists, "dilation": (self.dilation, 1)}.items():
+            if len(ints(values)) != factor * rank:
+                raise VerifyException(
+                    f"{self.name}: {name} must have {factor * rank} entries, found"
+                    f" {list(ints(values))}"
+                )
+
+    @property
+    def begins(self) -> tuple[int, ...]:
+        """Padding before the first element of each spatial dimension."""
+        padding = ints(self.padding)
+        return padding[: len(padding) // 2]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Padding after the last element of each spatial dimension."""
+        padding = ints(self.padding)
+        return padding[len(padding) // 2 :]
+
+
+class WeightedWindowOp(WindowOp, ABC):
+    """Operands are the source, the weights and, unless left out, the bias `[O]`."""
+
+    groups = int_prop(1)
+
+    @property
+    def weights(self) -> SSAValue:
+        """The weights, in the dimensions that the op says."""
+        return self.arguments[1]
+
+    @property
+    def bias(self) -> SSAValue | None:
+        """The bias, if there is one."""
+        return self.primary[2] if len(self.primary) == 3 else None
+
+    def check_bias(self, channels: int) -> None:
+        """Refuses a bias that is not one number for each output channel.
+
+        Raises:
+            VerifyException: it has another shape.
+        """
+        if self.bias is not None and shape_of(self.bias) != (channels,):
+            raise VerifyException(
+                f"{self.name}: bias must have the shape [{channels}], found {self.bias.type}"
+            )
+
+
+@irdl_op_definition
+class ConvolutionOp(WeightedWindowOp):
+    """`source [N, C, ...], weights [O, C / groups, ...], bias [O] -> [N, O, ...]`.
+
+    `algorithm` is `direct` or `winograd`.
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
+    """
+
+    name = "dnnl.convolution"
+    algorithm = str_prop("direct")
+
+    def infer_types(self) -> Sequence[Attribute]:
+        source, weights = self.check_primary(2, 3)[:2]
+        shape, kernel = shape_of(source), shape_of(weights)
+        self.check_window(len(shape) - 2)
+        self.check_bias(kernel[0])
+        if len(kernel) != len(shape) or kernel[1] * self.groups.value.data != shape[1]:
+            raise VerifyException(
+                f"{self.name}: weights {weights.type} do not fit source {source.type}"
+            )
+        if self.algorithm.data not in enums.CONVOLUTION:
+            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        spatial = [
+            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
+            for size, window, stride, dilation, begin, end in zip(
+                shape[2:],
+                kernel[2:],
+                ints(self.strides),
+                ints(self.dilation),
+                self.begins,
+                self.ends,
+                strict=True,
+            )
+        ]
+        return (like(source, [shape[0], kernel[0], *spatial]),)
+
+
+@irdl_op_definition
+class DeconvolutionOp(WeightedWindowOp):
+    """`source [N, C, ...], weights [C, O / groups, ...], bias [O] -> [N, O, ...]`.
+
+    The end padding may be negative, which adds to the output.
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
+    """
+
+    name = "dnnl.deconvolution"
+
+    def infer_types(self) -> Sequence[Attribute]:
+        source, weights = self.check_primary(2, 3)[:2]
+        shape, kernel, groups = shape_of(source), shape_of(weights), self.groups.value.data
+        self.check_window(len(shape) - 2)
+        self.check_bias(kernel[1] * groups)
+        if len(kernel) != len(shape) or kernel[0] != shape[1]:
+            raise VerifyException(
+                f"{self.name}: weights {weights.type} do not fit source {source.type}"
+            )
+        spatial = [
+            (size - 1) * stride + (window - 1) * dilation + 1 - begin - end
+            for size, window, stride, dilation, begin, end in zip(
+                shape[2:],
+                kernel[2:],
+                ints(self.strides),
+                ints(self.dilation),
+                self.begins,
+                self.ends,
+                strict=True,
+            )
+        ]
+        return (like(source, [shape[0], kernel[1] * groups, *spatial]),)
+
+
+@irdl_op_definition
+class PoolingOp(WindowOp):
+    """`source [N, C, ...] -> [N, C, ...]`, one value for each window of `kernel` elements.
+
+    Padding at the end may be larger than ONNX says, as rounding up needs.
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_pooling.html
+    """
+
+    name = "dnnl.pooling"
+    algorithm = str_prop("max")
+    kernel = ints_prop()
+
+    def infer_types(self) -> Sequence[Attribute]:
+        (source,) = self.check_primary(1, 1)
+        shape = shape_of(source)
+        self.check_window(len(shape) - 2)
+        if self.algorithm.data not in enums.POOLING:
+            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        spatial = [
+            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
+            for size, window, stride, dilation, begin, end in zip(
+                shape[2:],
+                ints(self.kernel),
+                ints(self.strides),
+                ints(self.dilation),
+                self.begins,
+                self.ends,
+                strict=True,
+            )
+        ]
+        return (like(source, [*shape[:2], *spatial]),)

@@ -1,0 +1,132 @@
+"""Constants of oneDNN's C API that calls of it need: `dnnl_types.h` of oneDNN 3.
+
+https://oneapi-src.github.io/oneDNN/v3.1/group_dnnl_api.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """`dnnl_status_t`, as far as it is told apart here."""
+
+    SUCCESS = 0
+    UNIMPLEMENTED = 3
+
+
+class DataType(IntEnum):
+    """`dnnl_data_type_t`."""
+
+    F32 = 3
+    S32 = 4
+    U8 = 6
+
+
+class Arg(IntEnum):
+    """`DNNL_ARG_*`: which argument of an execution a memory object is."""
+
+    SRC = 1
+    SRC_1 = 2
+    SRC_2 = 3
+    DST = 17
+    DST_1 = 18
+    DST_2 = 19
+    WEIGHTS = 33
+    WEIGHTS_1 = 34
+    BIAS = 41
+    MEAN = 49
+    VARIANCE = 50
+    SCALE = 51
+    SHIFT = 52
+    SCRATCHPAD = 80
+    MULTIPLE_SRC = 1024
+
+
+def post_op_arg(position: int) -> int:
+    """The argument that a binary post-op at that position of the chain reads."""
+    return 16384 * (position + 1) | Arg.SRC_1
+
+
+def prelu_arg(position: int) -> int:
+    """The argument that holds the slopes of a prelu post-op at that position."""
+    return 16384 * (position + 1) | Arg.WEIGHTS
+
+
+class Query(IntEnum):
+    """`dnnl_query_t`."""
+
+    IMPL_INFO_STR = 8
+    SRC_MD = 129
+    WEIGHTS_MD = 131
+    DST_MD = 133
+    SCRATCHPAD_MD = 136
+    EXEC_ARG_MD = 255
+
+
+CPU = 1
+IN_ORDER = 1
+USER_SCRATCHPAD = 1
+FORWARD_INFERENCE = 96
+UNDEFINED_DIRECTION = 0
+
+USE_GLOBAL_STATS = 1
+USE_SCALE = 2
+USE_SHIFT = 4
+
+CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2}
+DECONVOLUTION_DIRECT = 0xA
+
+ELTWISE: Mapping[str, int] = {
+    "relu": 0x20,
+    "tanh": 0x21,
+    "elu": 0x22,
+    "square": 0x23,
+    "abs": 0x24,
+    "sqrt": 0x25,
+    "linear": 0x26,
+    "soft_relu": 0x27,
+    "hardsigmoid": 0x28,
+    "logistic": 0x29,
+    "exp": 0x2A,
+    "gelu_tanh": 0x2B,
+    "swish": 0x2C,
+    "log": 0x2D,
+    "clip": 0x2E,
+    "clip_v2": 0x2F,
+    "pow": 0x30,
+    "gelu_erf": 0x31,
+    "round": 0x32,
+    "mish": 0x33,
+    "hardswish": 0x34,
+}
+
+BINARY: Mapping[str, int] = {
+    "add": 0x1FFF0,
+    "mul": 0x1FFF1,
+    "max": 0x1FFF2,
+    "min": 0x1FFF3,
+    "div": 0x1FFF4,
+    "sub": 0x1FFF5,
+}
+
+POOLING: Mapping[str, int] = {
+    "max": 0x1FF,
+    "avg_include_padding": 0x2FF,
+    "avg_exclude_padding": 0x3FF,
+}
+
+LRN_ACROSS_CHANNELS = 0xAFF
+
+SOFTMAX: Mapping[str, int] = {"accurate": 0x30000, "log": 0x30001}
+
+RESAMPLING: Mapping[str, int] = {"nearest": 0x2FFF0, "linear": 0x2FFF1}
+
+REDUCTION: Mapping[str, int] = {
+    "max": 0x2FFF2,
+    "min": 0x2FFF3,
+    "sum": 0x2FFF4,
+    "mul": 0x2FFF5,
+    "mean": 0x2FFF6,
+}

@@ -1,0 +1,111 @@
+"""How a tensor's elements lie in memory, in oneDNN's notation.
+
+A layout is a string with one letter for each dimension, outermost first: `abcd` is row-major,
+`acdb` has the channels innermost (nhwc). A capital letter is split in blocks whose size follows
+at the end: `aBcd8b` is row-major over `[N, C / 8, H, W, 8]`. The last block is padded with zeros.
+https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_understanding_memory_formats.html
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from string import ascii_lowercase
+
+ANY = "any"
+"""The layout that a primitive asks for; only packed weights may have it."""
+
+_SYNTAX = re.compile(r"([a-zA-Z]+?)((?:\d+[a-z])*)")
+
+
+def plain(rank: int) -> str:
+    """The row-major layout: `abcd` for rank 4."""
+    return ascii_lowercase[:rank]
+
+
+def channels_last(rank: int) -> str:
+    """Channels innermost: `acdb` for rank 4."""
+    return "a" + ascii_lowercase[2:rank] + "b"
+
+
+def blocked_channels(rank: int, block: int) -> str:
+    """Channels in blocks: `aBcd8b` for rank 4 and blocks of 8."""
+    return f"aB{ascii_lowercase[2:rank]}{block}b"
+
+
+def blocks(layout: str) -> tuple[tuple[int, int], ...]:
+    """The inner blocks as `(dimension, size)`: `((1, 8),)` for `aBcd8b`."""
+    match = _SYNTAX.fullmatch(layout)
+    if match is None:
+        raise ValueError(f"'{layout}' is not a layout")
+    return tuple(
+        (ascii_lowercase.index(letter), int(size))
+        for size, letter in re.findall(r"(\d+)([a-z])", match[2])
+    )
+
+
+def order(layout: str) -> tuple[int, ...]:
+    """The dimensions from the outermost to the innermost, blocks aside."""
+    match = _SYNTAX.fullmatch(layout)
+    if match is None:
+        raise ValueError(f"'{layout}' is not a layout")
+    return tuple(ascii_lowercase.index(letter) for letter in match[1].lower())
+
+
+def is_valid(layout: str, rank: int) -> bool:
+    """Whether the string is a layout for tensors of that rank."""
+    match = _SYNTAX.fullmatch(layout)
+    if match is None:
+        return False
+    letters, suffix = match[1], match[2]
+    split = {letter.lower() for letter in letters if letter.isupper()}
+    named = set(re.findall(r"\d+([a-z])", suffix))
+    return sorted(letters.lower()) == list(plain(rank)) and split == named
+
+
+def padded(dims: Sequence[int], layout: str) -> tuple[int, ...]:
+    """The dimensions with every blocked one rounded up to whole blocks."""
+    sizes = list(dims)
+    for dimension, size in blocks(layout):
+        sizes[dimension] = -(-sizes[dimension] // size) * size
+    return tuple(sizes)
+
+
+def byte_size(dims: Sequence[int], layout: str, element_bytes: int = 4) -> int:
+    """The memory that a tensor takes, padding included."""
+    return math.prod(padded(dims, layout)) * element_bytes
+
+
+def strides(dims: Sequence[int], layout: str) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension of an unblocked layout."""
+    result, step = [0] * len(dims), 1
+    for dimension in reversed(order(layout)):
+        result[dimension] = step
+        step *= dims[dimension]
+    return tuple(result)
+
+
+def same_bytes(dims: Sequence[int], one: str, two: str) -> bool:
+    """Whether both layouts put every element of such a tensor at the same place."""
+    return one == two or _placement(dims, one) == _placement(dims, two)
+
+
+def _placement(dims: Sequence[int], layout: str) -> object:
+    """What tells layouts of `dims` apart: the nesting of loops without those of one iteration."""
+    if padded(dims, layout) != tuple(dims):
+        return layout
+    inner = blocks(layout)
+    outer = list(dims)
+    for dimension, size in inner:
+        outer[dimension] //= size
+    loops = [(dimension, outer[dimension]) for dimension in order(layout)] + list(inner)
+    merged: list[tuple[int, int]] = []
+    for dimension, size in loops:
+        if size == 1:
+            continue
+        if merged and merged[-1][0] == dimension:
+            merged[-1] = (dimension, merged[-1][1] * size)
+        else:
+            merged.append((dimension, size))
+    return tuple(merged)

@@ -1,0 +1,105 @@
+"""Finding `libdnnl`: any OpenMP build of oneDNN 3.x on x86-64 Linux."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+from byoc_mlir.errors import BackendError
+
+ENVIRONMENT_VARIABLE = "BYOC_DNNL_LIBRARY"
+"""Names the shared object to use instead of the installed one."""
+
+WHEEL = "onednn-cpu-gomp"
+SONAME = "libdnnl.so.3"
+OPENMP_RUNTIME = 2
+_RUNTIMES = {1: "sequential", 2: "OpenMP", 4: "TBB", 8: "threadpool", 256: "OpenCL", 512: "SYCL"}
+_INSTALL = f"install it with `pip install {WHEEL}==2023.1.0`"
+
+
+@dataclass(frozen=True)
+class Library:
+    """A loaded oneDNN."""
+
+    path: Path
+    handle: ctypes.CDLL
+    version: tuple[int, int, int]
+
+
+class _Version(ctypes.Structure):
+    """`dnnl_version_t`."""
+
+    _fields_ = (
+        ("major", ctypes.c_int),
+        ("minor", ctypes.c_int),
+        ("patch", ctypes.c_int),
+        ("hash", ctypes.c_char_p),
+        ("cpu_runtime", ctypes.c_uint),
+        ("gpu_runtime", ctypes.c_uint),
+    )
+
+
+@cache
+def load_library() -> Library:
+    """The oneDNN of this process; the user's choice first, then the wheel, then the loader's path.
+
+    Raises:
+        BackendError: there is none, or it is not an OpenMP build of version 3.
+    """
+    path = _locate()
+    try:
+        handle = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BackendError(f"oneDNN cannot be loaded ({error}); {_INSTALL}") from error
+    return Library(path, handle, _checked_version(path, handle))
+
+
+def unavailable_reason() -> str | None:
+    """Why there is no usable oneDNN and what to do about it, or `None`."""
+    try:
+        load_library()
+    except BackendError as error:
+        return str(error)
+    return None
+
+
+def _locate() -> Path:
+    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    return _in_wheel() or Path(SONAME)
+
+
+def _in_wheel() -> Path | None:
+    try:
+        installed = files(WHEEL) or []
+    except PackageNotFoundError:
+        return None
+    for file in installed:
+        if file.name == SONAME:
+            return Path(str(file.locate())).resolve()
+    return None
+
+
+def _checked_version(path: Path, handle: ctypes.CDLL) -> tuple[int, int, int]:
+    try:
+        function = handle.dnnl_version
+    except AttributeError as error:
+        raise BackendError(f"{path} is not oneDNN: it has no dnnl_version; {_INSTALL}") from error
+    function.restype = ctypes.POINTER(_Version)
+    version = function().contents
+    if version.major != 3:
+        raise BackendError(
+            f"{path} is oneDNN {version.major}.{version.minor}, accepted is 3.x; {_INSTALL}"
+        )
+    if version.cpu_runtime != OPENMP_RUNTIME:
+        found = _RUNTIMES.get(version.cpu_runtime, str(version.cpu_runtime))
+        raise BackendError(
+            f"{path} is a {found} build of oneDNN, accepted is an OpenMP build; {_INSTALL},"
+            f" or name another one in {ENVIRONMENT_VARIABLE}"
+        )
+    return (version.major, version.minor, version.patch)
