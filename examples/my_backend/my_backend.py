@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import f32
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -12,23 +13,24 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends import Backend, CodegenContext, CSource, OpDetail, Rule
 from byoc_mlir.dialects.byoc import CompositeOp, YieldOp
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import tensor_type
-from byoc_mlir.dialects.relay.elementwise import AddOp
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.patterns import CompositePattern, is_op, wildcard
+
+Shape: TypeAlias = tuple[int, ...]
 
 
 def refusal(op: Operation) -> str | None:
     """Why an op cannot be a loop over one index, or `None`."""
-    types = [tensor_type(value) for value in (*op.operands, *op.results)]
-    if any(type_.element_type != f32 for type_ in types):
+    values = [*op.operands, *op.results]
+    if any(tensor_type(value).element_type != f32 for value in values):
         return "only float32 tensors"
-    if any(type_.get_shape() != types[0].get_shape() for type_ in types):
+    if len({shape_of(value) for value in values}) > 1:
         return "operands of different shapes would have to be broadcast"
     return None
 
 
 class LoopsBackend(Backend):
-    """Every region is one C function with one loop for each size of tensor in it."""
+    """Every region is one C function with one loop for each shape in it."""
 
     name = "loops"
 
@@ -47,29 +49,25 @@ class LoopsBackend(Backend):
         inputs: list[SSAValue] = [*constants, *region.args]
         names = {value: f"in{i}[i]" for i, value in enumerate(inputs)}
         parameters = [f"const float *in{i}" for i in range(len(names))]
-        loops: dict[int, list[str]] = {}
+        loops: dict[Shape, list[str]] = {}
         translate(region.body.block.ops, names, loops)
         returned = region.get_return_op()
         assert isinstance(returned, ReturnOp)
         for i, value in enumerate(returned.operands):
             parameters.append(f"float *out{i}")
-            loops.setdefault(elements(value), []).append(f"out{i}[i] = {names[value]};")
+            loops.setdefault(shape_of(value), []).append(f"out{i}[i] = {names[value]};")
         source = f"void {region.sym_name.data}({', '.join(parameters)}) {{\n"
-        for size, lines in loops.items():
-            source += f"  for (long i = 0; i < {size}; ++i) {{ {' '.join(lines)} }}\n"
+        for shape, lines in loops.items():
+            count = math.prod(shape)
+            source += f"  for (long i = 0; i < {count}; ++i) {{ {' '.join(lines)} }}\n"
         source += "}\n"
         return CSource(source, ("-O3",), (OpDetail((), "C loop"),))
 
 
-def elements(value: SSAValue) -> int:
-    """Number of elements of a tensor."""
-    return math.prod(tensor_type(value).get_shape())
-
-
 def translate(
-    ops: Iterable[Operation], names: dict[SSAValue, str], loops: dict[int, list[str]]
+    ops: Iterable[Operation], names: dict[SSAValue, str], loops: dict[Shape, list[str]]
 ) -> None:
-    """Appends one scalar statement for every op to the loop of its size, and names its result."""
+    """Appends one scalar statement for every op to the loop of its shape, and names its result."""
     for op in ops:
         if isinstance(op, CompositeOp):
             names.update(zip(op.body.block.args, map(names.__getitem__, op.inputs), strict=True))
@@ -77,6 +75,6 @@ def translate(
             names.update(zip(op.outputs, map(names.__getitem__, op.yielded), strict=True))
         elif not isinstance(op, ConstantOp | YieldOp | ReturnOp):
             x, *rest = (names[operand] for operand in op.operands)
-            value = f"{x} + {rest[0]}" if isinstance(op, AddOp) else f"{x} < 0 ? 0 : {x}"
+            value = f"{x} + {rest[0]}" if rest else f"{x} < 0 ? 0 : {x}"
             name = names[op.results[0]] = f"v{len(names)}"
-            loops.setdefault(elements(op.results[0]), []).append(f"float {name} = {value};")
+            loops.setdefault(shape_of(op.results[0]), []).append(f"float {name} = {value};")

@@ -1,0 +1,74 @@
+"""The benchmark command measures, compares and reports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, BENCHMARKS / "run.py", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_engines_are_measured_side_by_side(tmp_path: Path) -> None:
+    document = tmp_path / "result.json"
+    result = run(
+        *("--models", "mlp3", "mnist@2", "--threads", 1, "--rounds", 1),
+        *("--engines", "byoc,byoc_host,onnxruntime", "--json", document),
+    )
+    assert result.returncode == 0, result.stderr
+    measured: list[dict[str, Any]] = json.loads(document.read_text())["results"]
+    assert [(entry["model"], entry["engine"]) for entry in measured] == [
+        (model, engine)
+        for model in ("mlp3", "mnist@2")
+        for engine in ("byoc", "byoc_host", "onnxruntime")
+    ]
+    for entry in measured:
+        assert entry["error"] < 1e-5
+        assert min(entry["milliseconds"]) > 0
+        assert entry["started"]["peak_megabytes"] > 20
+    assert "| mlp3 | 1 |" in result.stdout
+    assert "**geometric mean**" in result.stdout
+
+
+def test_unknown_names_are_refused_with_what_is_known() -> None:
+    result = run("--models", "resnet1000")
+    assert result.returncode == 2
+    assert "resnet50" in result.stderr
+    result = run("--engines", "byoc,torch")
+    assert result.returncode == 2
+    assert "openvino" in result.stderr
+
+
+def test_ratios_are_to_the_faster_peer() -> None:
+    code = """
+from measure import Failure, Measurement
+from report import cost_table, geometric_mean, latency_table, ratios, rows_of
+from worker import Started
+def result(engine, *milliseconds):
+    started = Started(0.1, 2.0, 0.5, 300.0)
+    return Measurement(engine, "m", 1, started, 1e-6, list(milliseconds))
+rows = rows_of([
+    result("byoc", 1.0, 2.0, 30.0), result("onnxruntime", 8.0), result("openvino", 4.0, 4.0)])
+assert ratios(rows, "byoc", ["onnxruntime", "openvino"]) == [0.5]
+assert abs(geometric_mean([0.5, 2.0]) - 1.0) < 1e-12
+print(latency_table(rows, ["byoc", "onnxruntime", "openvino"]))
+print(cost_table(rows, ["byoc"]))
+failed = rows_of([result("byoc", 1.0), Failure("iree", "m", 1, "no")])
+print(latency_table(failed, ["byoc", "iree"]))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert "| m | 1 | 2 | 8 | 4 | 0.50 | 1e-06 |" in lines
+    assert "| **geometric mean** | 1 |  |  |  | 0.50 |  |" in lines
+    assert "| m | 1 | 2.5 | 300 |" in lines
+    assert "| m | 1 | 1 | - | - | 1e-06 |" in lines
