@@ -1,4 +1,4 @@
-"""The attributes of ONNX nodes as Python values, checked against the op's schema."""
+"""The attributes of ONNX nodes as Python values."""
 
 from __future__ import annotations
 
@@ -8,22 +8,42 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
-from byoc_mlir.frontend.tensors import tensor_array
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.tensors import TensorReader
 
-_READERS: dict[int, Callable[[AttributeProto], Any]] = {
-    AttributeProto.FLOAT: lambda attribute: attribute.f,
-    AttributeProto.INT: lambda attribute: attribute.i,
-    AttributeProto.STRING: lambda attribute: attribute.s.decode("utf-8", "replace"),
-    AttributeProto.TENSOR: lambda attribute: tensor_array(attribute.t),
-    AttributeProto.FLOATS: lambda attribute: tuple(attribute.floats),
-    AttributeProto.INTS: lambda attribute: tuple(attribute.ints),
-    AttributeProto.STRINGS: lambda attribute: tuple(
-        item.decode("utf-8", "replace") for item in attribute.strings
+_READERS: dict[int, Callable[[AttributeProto, TensorReader], Any]] = {
+    AttributeProto.FLOAT: lambda attribute, _: attribute.f,
+    AttributeProto.FLOATS: lambda attribute, _: tuple(attribute.floats),
+    AttributeProto.GRAPH: lambda attribute, _: attribute.g,
+    AttributeProto.INT: lambda attribute, _: attribute.i,
+    AttributeProto.INTS: lambda attribute, _: tuple(attribute.ints),
+    AttributeProto.SPARSE_TENSOR: lambda attribute, reader: reader.dense_array(
+        attribute.sparse_tensor
     ),
-    AttributeProto.GRAPH: lambda attribute: attribute.g,
+    AttributeProto.STRING: lambda attribute, _: _text(attribute.s),
+    AttributeProto.STRINGS: lambda attribute, _: tuple(map(_text, attribute.strings)),
+    AttributeProto.TENSOR: lambda attribute, reader: reader.array(attribute.t),
+    AttributeProto.TYPE_PROTO: lambda attribute, _: attribute.tp,
 }
 
 
-def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """The attributes by name: numbers, strings, tuples of them, arrays, graphs."""
-    return {attribute.name: _READERS[attribute.type](attribute) for attribute in node.attribute}
+def node_attributes(node: onnx.NodeProto, reader: TensorReader) -> dict[str, Any]:
+    """The attributes by name: numbers, strings, tuples of them, arrays, graphs.
+
+    Raises:
+        InvalidModelError: one is of a kind that no op of the standard has.
+    """
+    return {attribute.name: _value(node, attribute, reader) for attribute in node.attribute}
+
+
+def _value(node: onnx.NodeProto, attribute: AttributeProto, reader: TensorReader) -> Any:
+    if attribute.type not in _READERS:
+        raise InvalidModelError(
+            f"node '{node.name}' ({node.op_type}): attribute '{attribute.name}' is of kind"
+            f" {attribute.type}, which no op has"
+        )
+    return _READERS[attribute.type](attribute, reader)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

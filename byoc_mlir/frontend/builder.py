@@ -92,7 +92,7 @@ class NodeContext:
         self.builder.append(created, node_location(self.name))
         return tuple(Value(self.name, result) for result in created.results)
 
-    def constant(self, content: Any, dtype: DTypeLike = None) -> Value:
+    def constant(self, content: Any, dtype: DTypeLike | None = None) -> Value:
         """A constant made for this node."""
         return Value(self.name, np.asarray(content, dtype), node_location(self.name))
 

@@ -17,12 +17,15 @@ from byoc_mlir.errors import InvalidModelError, NodeProblem, UnsupportedModelErr
 from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
+from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.fold import fold_node
 from byoc_mlir.frontend.inputs import bind_inputs
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, NodeStatus, OnnxNode, TensorInfo
+from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.frontend.registry import find_op
-from byoc_mlir.frontend.tensors import model_tensors
+from byoc_mlir.frontend.schema import check_node, op_schema
+from byoc_mlir.frontend.tensors import TensorReader, model_tensors
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
 __all__ = ["import_loaded", "import_model"]
@@ -50,15 +53,16 @@ def import_model(source: Source, shapes: Shapes | None = None) -> ImportedModel:
 
 def import_loaded(model: onnx.ModelProto, folder: Path | None, shapes: Shapes) -> ImportedModel:
     """As `import_model`, for a model that `load_model` gave; external data lies in `folder`."""
-    constants = model_tensors(model, folder)
+    reader = TensorReader(folder)
+    constants = model_tensors(model.graph, reader)
     inputs = bind_inputs(model, shapes)
     block = Block(arg_types=[info.type for info in inputs])
-    importer = _Importer(model, BlockBuilder(block))
+    importer = _Importer(opset_versions(model), reader, BlockBuilder(block))
     importer.values.update({name: Value(name, array) for name, array in constants.items()})
     for info, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = name_hint(info.name)
         importer.values[info.name] = Value(info.name, argument)
-    importer.import_nodes(model.graph.node)
+    importer.import_nodes(ordered_nodes(model.graph.node, importer.values.keys()))
     outputs = importer.outputs(output.name for output in model.graph.output)
     return ImportedModel(
         _main_module(block, [info.name for info in inputs], outputs),
@@ -87,8 +91,9 @@ def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
 class _Importer:
     """The state of the walk: what every name stands for, what became of the nodes so far."""
 
-    def __init__(self, model: onnx.ModelProto, builder: BlockBuilder):
-        self.opsets = {entry.domain: entry.version for entry in model.opset_import}
+    def __init__(self, opsets: Mapping[str, int], reader: TensorReader, builder: BlockBuilder):
+        self.opsets = opsets
+        self.reader = reader
         self.builder = builder
         self.values: dict[str, Value] = {}
         self.nodes: list[OnnxNode] = []
@@ -117,8 +122,13 @@ class _Importer:
         return values
 
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
-        opset = self.opsets.get(node.domain, 0)
-        op = find_op(node.domain, node.op_type, opset)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        opset = self.opsets.get(domain, 0)
+        schema = op_schema(domain, node.op_type, opset)
+        if schema is None:
+            raise NodeRefused(f"there is no such op in opset {opset} of the domain")
+        check_node(node, name, schema)
+        op = find_op(domain, node.op_type, opset)
         if op is None:
             raise NodeRefused(f"the op is not supported (opset {opset})")
         if any(input_ in self.unknown for input_ in node.input):
@@ -130,7 +140,7 @@ class _Importer:
         context = NodeContext(name, node.op_type, opset, tuple(node.output), self.builder)
         last = self.builder.block.last_op
         try:
-            outputs = op(context, inputs, node_attributes(node))
+            outputs = op(context, inputs, node_attributes(node, self.reader))
         except VerifyException as error:
             raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
         self._define(node, outputs)

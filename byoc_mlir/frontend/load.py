@@ -8,18 +8,33 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.check import check_model
 
 
 def load_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
-    """The model, without the data of external tensors.
+    """The model, checked; external data stays where it is (see `tensors.TensorReader`).
+
+    Nothing but the protobuf parser touches what is not checked yet.
 
     Raises:
-        InvalidModelError: the bytes are not an ONNX model.
+        InvalidModelError: it is not an ONNX model, or an inconsistent one.
+        OSError: the file cannot be read.
     """
-    if isinstance(source, onnx.ModelProto):
-        return source
+    model = source if isinstance(source, onnx.ModelProto) else _parse(source)
+    check_model(model)
+    return model
+
+
+def _parse(source: str | Path | bytes) -> onnx.ModelProto:
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    what = "the bytes" if isinstance(source, bytes) else f"'{source}'"
     try:
-        return onnx.ModelProto.FromString(data)
+        model = onnx.ModelProto.FromString(data)
     except DecodeError as error:
-        raise InvalidModelError(f"not an ONNX model: {error}") from error
+        raise InvalidModelError(
+            f"{what}: not an ONNX model ({len(data)} bytes); the file may be truncated, or only a"
+            f" pointer to a large file: {error}"
+        ) from error
+    if not model.ir_version or not model.HasField("graph"):
+        raise InvalidModelError(f"{what}: not an ONNX model: it has no IR version or no graph")
+    return model

@@ -1,20 +1,102 @@
-"""`TensorProto`s as numpy arrays."""
+"""`TensorProto`s as numpy arrays. They must have been checked, see `check`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
 
+from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.frontend.external_data import ExternalFiles
+from byoc_mlir.frontend.tensor_check import external_entries, payload_bytes
 from byoc_mlir.frontend.value import Array
 
 
-def tensor_array(tensor: onnx.TensorProto) -> Array:
-    """The content of a tensor that keeps its data in the model."""
-    return numpy_helper.to_array(tensor)
+class TensorReader:
+    """Reads the tensors of one model.
+
+    Args:
+        folder: where external data lies; `None` for a model that did not come from a file, which
+            may have no external data.
+    """
+
+    def __init__(self, folder: Path | None):
+        self._files = None if folder is None else ExternalFiles(folder)
+
+    def array(self, tensor: TensorProto) -> Array:
+        """The content; external data is mapped, not copied, where its alignment allows.
+
+        Raises:
+            InvalidModelError: the data is not there, or not as large as the shape says;
+                `UnsafeModelError` when it is not where data may be.
+        """
+        try:
+            if tensor.data_location == TensorProto.EXTERNAL:
+                return self._external_array(tensor)
+            return numpy_helper.to_array(tensor)
+        except ValueError as error:
+            raise InvalidModelError(f"tensor '{tensor.name}': {error}") from error
+
+    def dense_array(self, sparse: onnx.SparseTensorProto) -> Array:
+        """A sparse tensor, with the zeros.
+
+        Raises:
+            InvalidModelError: an index is outside of the shape.
+        """
+        shape, values = tuple(sparse.dims), self.array(sparse.values)
+        indices = self.array(sparse.indices)
+        limits = np.asarray(shape if indices.ndim == 2 else [np.prod(shape)], np.int64)
+        if ((indices < 0) | (indices >= limits)).any():
+            raise InvalidModelError(
+                f"sparse tensor '{sparse.values.name}': an index is outside of shape {list(shape)}"
+            )
+        dense = np.zeros(shape, values.dtype)
+        if indices.ndim == 2:
+            dense[tuple(indices.T)] = values
+        else:
+            dense.reshape(-1)[indices] = values
+        return dense
+
+    def _external_array(self, tensor: TensorProto) -> Array:
+        what = f"tensor '{tensor.name}'"
+        if self._files is None:
+            raise UnsafeModelError(
+                f"{what}: its data is in a file beside the model, but the model did not come from"
+                " a file; give the path of the model instead"
+            )
+        entries = external_entries(tensor)
+        location = entries["location"]
+        try:
+            data = self._files.data(location, what)
+        except OSError as error:
+            raise InvalidModelError(f"{what}: external data cannot be read: {error}") from error
+        offset, expected = int(entries.get("offset", 0)), payload_bytes(tensor)
+        length = int(entries.get("length", max(0, len(data) - offset)))
+        if length != expected or offset + length > len(data):
+            raise UnsafeModelError(
+                f"{what}: external data is {length} bytes at offset {offset} of '{location}', which"
+                f" has {len(data)}; the shape {list(tensor.dims)} needs {expected}"
+            )
+        if "checksum" in entries:
+            self._files.verify_checksum(location, entries["checksum"], what)
+        return _typed(tensor, data[offset : offset + length])
 
 
-def model_tensors(model: onnx.ModelProto, folder: Path | None) -> dict[str, Array]:
-    """The initializers of the graph by name; `folder` holds the external data."""
-    return {tensor.name: tensor_array(tensor) for tensor in model.graph.initializer}
+def _typed(tensor: TensorProto, data: memoryview) -> Array:
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    shape = tuple(tensor.dims)
+    if len(data) != dtype.itemsize * int(np.prod(shape, dtype=object)):  # several in one byte
+        plain = TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=bytes(data))
+        return numpy_helper.to_array(plain)
+    array = cast(Array, np.frombuffer(data, dtype).reshape(shape))
+    return array if array.flags.aligned else array.copy()
+
+
+def model_tensors(graph: onnx.GraphProto, reader: TensorReader) -> dict[str, Array]:
+    """The initializers of a graph by name."""
+    dense = {tensor.name: reader.array(tensor) for tensor in graph.initializer}
+    sparse = {item.values.name: reader.dense_array(item) for item in graph.sparse_initializer}
+    return {**dense, **sparse}

@@ -1,0 +1,104 @@
+"""The nodes of a graph in an order in which every value is defined before it is used."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence, Set
+
+import onnx
+
+from byoc_mlir.errors import InvalidModelError
+
+
+def ordered_nodes(
+    nodes: Sequence[onnx.NodeProto], known: Set[str], outer: Set[str] = frozenset()
+) -> list[onnx.NodeProto]:
+    """The nodes, sorted when they are not; nodes that are in order keep it.
+
+    Args:
+        known: names defined beside the nodes: inputs and initializers.
+        outer: names of the graphs around this one, which may be read and defined again.
+
+    Raises:
+        InvalidModelError: a name is defined twice, or read but defined nowhere, or there is a cycle.
+    """
+    producer = _producers(nodes, known)
+    waits_for: list[set[int]] = []
+    for index, node in enumerate(nodes):
+        waits_for.append(set())
+        for name in read_names(node):
+            if name in producer:
+                waits_for[index].add(producer[name])
+            elif name not in known and name not in outer:
+                raise InvalidModelError(
+                    f"node {describe(node, index)} reads '{name}', which nothing defines"
+                )
+    if all(not waits or max(waits) < index for index, waits in enumerate(waits_for)):
+        return list(nodes)
+    return [nodes[index] for index in _sorted(nodes, waits_for)]
+
+
+def read_names(node: onnx.NodeProto) -> Iterator[str]:
+    """The names a node reads, those that its subgraphs take from outside included."""
+    yield from (name for name in node.input if name)
+    for attribute in node.attribute:
+        for graph in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+            yield from _captured(graph)
+
+
+def _captured(graph: onnx.GraphProto) -> set[str]:
+    own = {value.name for value in graph.input}
+    own.update(tensor.name for tensor in graph.initializer)
+    own.update(sparse.values.name for sparse in graph.sparse_initializer)
+    own.update(name for node in graph.node for name in node.output)
+    read = {name for node in graph.node for name in read_names(node)}
+    return (read | {value.name for value in graph.output}) - own
+
+
+def describe(node: onnx.NodeProto, index: int) -> str:
+    """How messages name a node."""
+    return f"'{node.name}' ({node.op_type})" if node.name else f"#{index} ({node.op_type})"
+
+
+def _producers(nodes: Sequence[onnx.NodeProto], known: Set[str]) -> dict[str, int]:
+    producer: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in known or name in producer:
+                raise InvalidModelError(
+                    f"node {describe(node, index)} defines '{name}', which is defined already"
+                )
+            producer[name] = index
+    return producer
+
+
+def _sorted(nodes: Sequence[onnx.NodeProto], waits_for: Sequence[set[int]]) -> list[int]:
+    readers: list[list[int]] = [[] for _ in nodes]
+    missing = [len(waits) for waits in waits_for]
+    for index, waits in enumerate(waits_for):
+        for before in waits:
+            readers[before].append(index)
+    ready = deque(index for index, count in enumerate(missing) if count == 0)
+    order: list[int] = []
+    while ready:
+        index = ready.popleft()
+        order.append(index)
+        for reader in readers[index]:
+            missing[reader] -= 1
+            if missing[reader] == 0:
+                ready.append(reader)
+    if len(order) < len(nodes):
+        cycle = _cycle(waits_for, set(range(len(nodes))).difference(order))
+        listed = " <- ".join(describe(nodes[index], index) for index in cycle)
+        raise InvalidModelError(f"the graph has a cycle: {listed}")
+    return order
+
+
+def _cycle(waits_for: Sequence[set[int]], stuck: set[int]) -> list[int]:
+    """A cycle among nodes that all wait for one of them."""
+    path: list[int] = []
+    index = min(stuck)
+    while index not in path:
+        path.append(index)
+        index = min(waits_for[index] & stuck)
+    return [*path[path.index(index) :], index]
