@@ -108,7 +108,13 @@ def _compile_module(
     threads = options.threads if openmp is not None else 0
     with stages.stage("lower"):
         declare_regions(module, regions.codes)
-        constants = lower_host(context, module, threads=threads, outputs=len(imported.outputs))
+        constants = lower_host(
+            context,
+            module,
+            threads=threads,
+            outputs=len(imported.outputs),
+            timing=stages.add_pass,
+        )
         join_modules(module, [code.native.module for code in regions.codes])
     with stages.stage("optimise"):
         object_code = emit_object(module)
