@@ -6,7 +6,7 @@ The checks are ours, in Python, since a hostile model is to be refused before C+
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 
 import onnx
 from onnx import AttributeProto
@@ -54,14 +54,11 @@ def _check_versions(model: onnx.ModelProto) -> None:
             f" {onnx.IR_VERSION}; export it with an older one, or update the package onnx"
         )
     newest = onnx.defs.onnx_opset_version()
-    repeated = [
-        d for d, count in Counter(e.domain for e in model.opset_import).items() if count > 1
-    ]
+    domains = Counter(entry.domain for entry in model.opset_import)
+    repeated = [domain for domain, count in domains.items() if count > 1]
     if repeated:
         raise InvalidModelError(f"opset domain '{repeated[0]}' is imported more than once")
     version = opset_versions(model).get("")
-    if version is None and model.graph.node:
-        raise InvalidModelError("the model does not say which version of the ONNX opset it uses")
     if version is not None and not 1 <= version <= newest:
         raise InvalidModelError(
             f"the model uses opset {version}, supported are 1 to {newest}; export it with an older"
@@ -158,8 +155,8 @@ def _check_calls(
         _check_calls((node.domain, node.op_type), bodies, done, (*stack, key))
 
 
-def _all_nodes(nodes: Iterator[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     for node in nodes:
         yield node
         for subgraph in subgraphs(node):
-            yield from _all_nodes(iter(subgraph.node))
+            yield from _all_nodes(subgraph.node)

@@ -124,6 +124,11 @@ class _Importer:
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = self.opsets.get(domain, 0)
+        if not opset:
+            raise InvalidModelError(
+                f"node '{name}' ({node.op_type}): the model does not say which opset of the domain"
+                f" '{node.domain}' it uses"
+            )
         schema = op_schema(domain, node.op_type, opset)
         if schema is None:
             raise NodeRefused(f"there is no such op in opset {opset} of the domain")

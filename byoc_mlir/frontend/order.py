@@ -20,7 +20,7 @@ def ordered_nodes(
         outer: names of the graphs around this one, which may be read and defined again.
 
     Raises:
-        InvalidModelError: a name is defined twice, or read but defined nowhere, or there is a cycle.
+        InvalidModelError: a name is defined twice or read but never defined, or there is a cycle.
     """
     producer = _producers(nodes, known)
     waits_for: list[set[int]] = []

@@ -1,4 +1,4 @@
-"""Whether a node fits its op's schema: number of inputs and outputs, names and kinds of attributes."""
+"""Whether a node fits its op's schema: how many inputs and outputs, which attributes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _check_attribute(attribute: AttributeProto, where: str, schema: OpSchema) ->
             f"{where}: there is no attribute '{attribute.name}', accepted are {known}"
         )
     kind = AttributeProto.AttributeType.Name(attribute.type)
-    if declared.type.name != kind:
+    if declared.type != getattr(OpSchema.AttrType, kind, None):
         raise InvalidModelError(
-            f"{where}: attribute '{attribute.name}' is {kind}, accepted is {declared.type.name}"
+            f"{where}: attribute '{attribute.name}' is {kind}, accepted is {declared.type}"
         )

@@ -1,4 +1,4 @@
-"""Whether a `TensorProto` is what it says: type, dimensions, and exactly as many bytes as needed."""
+"""Whether a `TensorProto` is what it says: type, dimensions, and just as many bytes as needed."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ def check_tensor(tensor: TensorProto, what: str) -> None:
 def _check_payload(tensor: TensorProto, what: str, storage: Storage, used: list[str]) -> None:
     count = element_count(tensor)
     if len(used) > 1:
-        raise InvalidModelError(
-            f"{what}: its data is given more than once, as {' and '.join(used)}"
-        )
+        raise InvalidModelError(f"{what}: its data is given twice, as {' and '.join(used)}")
     field = used[0] if used else storage.field
     if field == "raw_data":
         expected, unit = payload_bytes(tensor), "bytes"
