@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
@@ -37,14 +37,20 @@ def _from_operands(block: Block) -> dict[Operation, bytes]:
         return b"outside " + printed(value.type)
 
     for op in block.ops:
-        properties = (
+        described = (
             part
-            for name in sorted(op.properties)
-            for part in (name.encode(), printed(op.properties[name]))
+            for inner in op.walk()
+            for part in (inner.name.encode(), *_properties(inner, printed))
         )
         types = (printed(type_) for type_ in op.result_types)
-        keys[op] = _digest(op.name.encode(), *properties, *types, *map(key_of, values_used(op)))
+        keys[op] = _digest(*described, *types, *map(key_of, values_used(op)))
     return keys
+
+
+def _properties(op: Operation, printed: Callable[[Attribute], bytes]) -> Iterator[bytes]:
+    for name in sorted(op.properties):
+        yield name.encode()
+        yield printed(op.properties[name])
 
 
 def _from_users(block: Block, computed: Mapping[Operation, bytes]) -> dict[Operation, bytes]:
