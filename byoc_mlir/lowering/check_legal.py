@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
@@ -23,6 +23,8 @@ class _Legal:
     ops: frozenset[str] = frozenset()
 
     def accepts(self, op: Operation) -> bool:
+        if isinstance(op, UnregisteredOp):
+            return False
         return op.name.partition(".")[0] in self.dialects or op.name in self.ops
 
 
@@ -72,7 +74,7 @@ def check_legal(module: ModuleOp, stage: Stage) -> None:
     legal = _STAGES[stage]
     found: dict[str, _Illegal] = {}
     for op in _illegal_ops(module, legal):
-        found.setdefault(op.name, _Illegal(op)).count += 1
+        found.setdefault(_name(op), _Illegal(op)).count += 1
     if not found:
         return
     kinds = "kind of op is" if len(found) == 1 else "kinds of op are"
@@ -86,13 +88,16 @@ def check_legal(module: ModuleOp, stage: Stage) -> None:
     )
 
 
+def _name(op: Operation) -> str:
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
 def _illegal_ops(module: ModuleOp, legal: _Legal) -> Iterator[Operation]:
     """The illegal ops of a module."""
     verdicts: dict[str, bool] = {}
     for op in module.walk():
-        key = op.name
-        verdict = verdicts.get(key)
+        verdict = verdicts.get(op.name)
         if verdict is None:
-            verdict = verdicts[key] = legal.accepts(op)
+            verdict = verdicts[op.name] = legal.accepts(op)
         if not verdict:
             yield op
