@@ -13,6 +13,18 @@ def _annotate_target() -> type[ModulePass]:
     return AnnotateTarget
 
 
+def _fold_batch_norm() -> type[ModulePass]:
+    from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
+
+    return FoldBatchNorm
+
+
+def _fold_constants() -> type[ModulePass]:
+    from byoc_mlir.transforms.fold_constants import FoldConstants
+
+    return FoldConstants
+
+
 def _inline_partitions() -> type[ModulePass]:
     from byoc_mlir.transforms.inline_partitions import InlinePartitions
 
@@ -49,13 +61,22 @@ def _prune_regions() -> type[ModulePass]:
     return PruneRegions
 
 
+def _simplify() -> type[ModulePass]:
+    from byoc_mlir.transforms.simplify import Simplify
+
+    return Simplify
+
+
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "annotate-target": _annotate_target,
+    "fold-batch-norm": _fold_batch_norm,
+    "fold-constants": _fold_constants,
     "inline-partitions": _inline_partitions,
     "merge-compiler-regions": _merge_compiler_regions,
     "merge-composite": _merge_composite,
     "partition-for": _partition_for,
     "partition-graph": _partition_graph,
     "prune-regions": _prune_regions,
+    "simplify": _simplify,
 }
 """Pass name to a function that imports and returns the pass class."""
