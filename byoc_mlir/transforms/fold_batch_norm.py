@@ -24,6 +24,7 @@ from byoc_mlir.transforms.rewriting import (
     constant_array,
     constant_name,
     erase_dead_ops,
+    erase_if_dead,
     host_blocks,
     replace_op,
 )
@@ -160,6 +161,7 @@ def _fold_into_batch_norm(op: Operation, affine: Affine, before: BatchNormOp) ->
     )
     merged.location = fused_location([before, op])
     replace_op(op, [new_gamma, new_beta, merged], _results(op, merged.output))
+    erase_if_dead(before)
 
 
 def _fold_into_linear(
@@ -178,6 +180,8 @@ def _fold_into_linear(
     bias_add = BiasAddOp(linear.output, new_bias, axis=affine.axis)
     bias_add.location = fused_location([*biases, op])
     replace_op(op, [new_bias, bias_add], _results(op, bias_add.output))
+    for old in biases:
+        erase_if_dead(old)
 
 
 def _results(op: Operation, output: SSAValue) -> list[SSAValue]:

@@ -56,5 +56,11 @@ def replace_op(op: Operation, new_ops: Sequence[Operation], values: Sequence[SSA
 def erase_dead_ops(block: Block) -> None:
     """Removes `relay` ops that nothing uses, and what only they used."""
     for op in reversed(list(block.ops)):
-        if isinstance(op, RelayOp) and all(result.first_use is None for result in op.results):
-            block.erase_op(op)
+        if isinstance(op, RelayOp):
+            erase_if_dead(op)
+
+
+def erase_if_dead(op: RelayOp) -> None:
+    """Removes an op that nothing uses."""
+    if op.parent is not None and all(result.first_use is None for result in op.results):
+        op.parent.erase_op(op)
