@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, linalg, memref, tensor
+from xdsl.dialects import func, memref, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     FunctionType,
@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
@@ -32,6 +33,7 @@ from byoc_mlir.dialects.relay.base import Tensor, tensor_type
 from byoc_mlir.lowering.buffers import Placement, plan_storage
 from byoc_mlir.lowering.region_calls import COMPILER
 from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, static_ints
+from byoc_mlir.lowering.to_llvm.types import byte_width
 
 WEIGHT = "byoc.weight"
 """On a `memref.global` without content: the handle of the content."""
@@ -109,9 +111,7 @@ class _View:
         shape = root.type.get_shape()
         return _View(root, 0, shape, row_major(shape))
 
-    def slice(
-        self, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
-    ) -> _View:
+    def slice(self, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]) -> _View:
         """The part with these offsets, sizes and strides."""
         start = sum(o * s for o, s in zip(offsets, self.strides, strict=True))
         steps = tuple(a * b for a, b in zip(self.strides, strides, strict=True))
@@ -240,9 +240,7 @@ class _Bufferizer:
             outputs.append(self._memref_of(view))
         body = op.detach_region(op.body)
         self._add(
-            linalg.GenericOp(
-                inputs, outputs, body, op.indexing_maps, op.iterator_types, [], op.doc
-            )
+            linalg.GenericOp(inputs, outputs, body, op.indexing_maps, op.iterator_types, [], op.doc)
         )
 
     def _copy(self, source: _View, target: _View) -> None:
@@ -325,7 +323,7 @@ def _external(symbol: str, type_: MemRefType, weight: Weight) -> memref.GlobalOp
         UnitAttr(),
         StringAttr("public"),
         UnitAttr(),
-        IntegerAttr(ALIGNMENT, i64),
+        IntegerAttr(byte_width(type_.element_type), i64),  # the memory is whoever made the array's
     )
     global_.attributes[WEIGHT] = WeightAttr(weight)
     return global_

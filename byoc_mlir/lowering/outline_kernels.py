@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import func, linalg, memref
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -140,7 +141,5 @@ def _op_structure(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:
                 numbers[arg] = len(numbers)
             regions.append(tuple(arg.type for arg in block.args))
             regions.extend(_op_structure(inner, numbers) for inner in block.ops)
-    properties = tuple(
-        (name, value) for name, value in op.properties.items() if name != "doc"
-    )
+    properties = tuple((name, value) for name, value in op.properties.items() if name != "doc")
     return (op.name, operands, tuple(op.result_types), properties, tuple(regions))

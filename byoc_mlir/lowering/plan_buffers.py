@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, MemRefType, ModuleOp, i8, i64
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    i8,
+    i64,
+)
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -130,9 +138,7 @@ def _workspaces(
             spans[symbol] = (first, position)
     called = [regions[symbol] for symbol in spans]
     sizes = [int_attribute(region, WORKSPACE) for region in called]
-    return called, [
-        Request(size, *span) for size, span in zip(sizes, spans.values(), strict=True)
-    ]
+    return called, [Request(size, *span) for size, span in zip(sizes, spans.values(), strict=True)]
 
 
 def _lifetimes(block: Block, allocs: Sequence[memref.AllocOp]) -> list[Request]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, linalg, memref, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest
@@ -74,9 +75,7 @@ class Code:
         if isinstance(value, SSAValue):
             return value
         if value not in self._constants:
-            self._constants[value] = self._hoist(
-                arith.ConstantOp(IntegerAttr(value, INDEX), INDEX)
-            )
+            self._constants[value] = self._hoist(arith.ConstantOp(IntegerAttr(value, INDEX), INDEX))
         return self._constants[value]
 
     def add_index(self, lhs: Index, rhs: Index) -> Index:
@@ -139,7 +138,9 @@ class Code:
         loop.results = op.results
 
     @contextmanager
-    def parallel(self, sizes: Sequence[int], steps: Sequence[int] = ()) -> Iterator[Sequence[SSAValue]]:
+    def parallel(
+        self, sizes: Sequence[int], steps: Sequence[int] = ()
+    ) -> Iterator[Sequence[SSAValue]]:
         """A parallel loop nest; gives its counters."""
         block = Block(arg_types=[INDEX] * len(sizes))
         lower = [self.index(0)] * len(sizes)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, linalg, memref
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
 from byoc_mlir.lowering.linalg_to_loops.code import Code

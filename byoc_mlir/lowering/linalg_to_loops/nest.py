@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import linalg, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -95,7 +97,7 @@ def nest_of(op: linalg.GenericOp) -> Nest:
         frozenset(
             loop
             for loop, kind in enumerate(op.iterator_types)
-            if kind.data is linalg.IteratorType.REDUCTION
+            if kind.data is IteratorType.REDUCTION
         ),
         tuple(
             _access(operand, map_.results, rank)

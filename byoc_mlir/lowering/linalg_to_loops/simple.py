@@ -65,7 +65,9 @@ def enter(
         enter(code, nest, loops[1:], at.entered(code, nest, loops[0], loop.counter), body)
 
 
-def _load(code: Code, accesses: Sequence[Access], indices: Sequence[SSAValue | int]) -> list[SSAValue]:
+def _load(
+    code: Code, accesses: Sequence[Access], indices: Sequence[SSAValue | int]
+) -> list[SSAValue]:
     return [code.load(a.buffer, index) for a, index in zip(accesses, indices, strict=True)]
 
 
@@ -105,9 +107,7 @@ def _elementwise(code: Code, nest: Nest, threads: bool) -> None:
         _store_results(code, nest, at, _step(code, nest, at, running))
 
     loops = nest.parallel
-    enter(
-        code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads)
-    )
+    enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
 
 def _is_window(nest: Nest) -> bool:
@@ -141,9 +141,7 @@ def _window(code: Code, nest: Nest, threads: bool) -> None:
             running = _step(code, nest, inner, running)
         _store_results(code, nest, at, running)
 
-    enter(
-        code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads)
-    )
+    enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
 
 def _rows(code: Code, nest: Nest, threads: bool) -> None:
@@ -161,9 +159,7 @@ def _rows(code: Code, nest: Nest, threads: bool) -> None:
     def body(at: Position) -> None:
         _store_results(code, nest, at, fold(at, order, _load_results(code, nest, at)))
 
-    enter(
-        code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads)
-    )
+    enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
 
 def _columns(code: Code, nest: Nest, threads: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.exceptions import PassFailedException
@@ -34,8 +36,8 @@ Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
 
 Lowerings = Mapping[type[RelayOp], Lowering]
 
-PARALLEL = linalg.IteratorTypeAttr(linalg.IteratorType.PARALLEL)
-REDUCTION = linalg.IteratorTypeAttr(linalg.IteratorType.REDUCTION)
+PARALLEL = IteratorTypeAttr(IteratorType.PARALLEL)
+REDUCTION = IteratorTypeAttr(IteratorType.REDUCTION)
 
 
 @dataclass(frozen=True)
@@ -194,21 +196,23 @@ class LinalgBuilder:
         type_ = tensor_type(value)
         if type_.get_shape() == tuple(shape):
             return value
-        rank = len(type_.get_shape())
-        if rank != 1:
-            flat = TensorType(type_.element_type, [math.prod(type_.get_shape())])
-            value = self.emit(
-                tensor.CollapseShapeOp.build(
-                    operands=[value],
-                    result_types=[flat],
-                    properties={"reassociation": _one_group(rank)},
-                )
-            )
-        if len(shape) == 1:
+        if len(type_.get_shape()) > 1 or not shape:
+            flat = TensorType(type_.element_type, [math.prod(shape)] if shape else [])
+            value = self._collapsed(value, flat)
+        if len(shape) == len(tensor_type(value).get_shape()):
             return value
         result = TensorType(type_.element_type, shape)
+        groups = _one_group(len(shape) if tensor_type(value).get_shape() else 0)
+        return self.emit(tensor.ExpandShapeOp(value, [], groups, list(shape), result))
+
+    def _collapsed(self, value: SSAValue, type_: Tensor) -> SSAValue:
+        rank = len(tensor_type(value).get_shape()) if type_.get_shape() else 0
         return self.emit(
-            tensor.ExpandShapeOp(value, [], _one_group(len(shape)), list(shape), result)
+            tensor.CollapseShapeOp.build(
+                operands=[value],
+                result_types=[type_],
+                properties={"reassociation": _one_group(rank)},
+            )
         )
 
     def extract(
@@ -238,9 +242,7 @@ class LinalgBuilder:
         if not strides and tensor_type(destination).get_shape() == sizes:
             return value
         return self.emit(
-            tensor.InsertSliceOp.from_static_parameters(
-                value, destination, offsets, sizes, strides
-            )
+            tensor.InsertSliceOp.from_static_parameters(value, destination, offsets, sizes, strides)
         )
 
 

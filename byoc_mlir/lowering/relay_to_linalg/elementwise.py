@@ -199,7 +199,9 @@ def _lower_where(op: relay.WhereOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 def _lower_leaky_relu(op: nn.LeakyReluOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     alpha = op.alpha.value.data
     return [
-        b.elementwise([op.data], tensor_type(op.output), lambda s, x: _prelu(s, x, s.like(alpha, x)))
+        b.elementwise(
+            [op.data], tensor_type(op.output), lambda s, x: _prelu(s, x, s.like(alpha, x))
+        )
     ]
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AffineMapAttr, StringAttr, TensorType, i64
-from xdsl.dialects import linalg
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from byoc_mlir.dialects.relay import reduce as relay
-from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
+from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     PARALLEL,
     REDUCTION,
@@ -28,7 +28,6 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import (
     Scalars,
     accumulator_type,
     bounds,
-    signless,
 )
 
 
@@ -68,9 +67,7 @@ def mean(b: LinalgBuilder, data: SSAValue, axes: Sequence[int]) -> SSAValue:
     shape = tensor_type(data).get_shape()
     count = pymath.prod(shape[axis] for axis in axes)
     summed = total(b, data, axes)
-    return b.elementwise(
-        [summed], tensor_type(summed), lambda s, x: s.div(x, s.like(count, x))
-    )
+    return b.elementwise([summed], tensor_type(summed), lambda s, x: s.div(x, s.like(count, x)))
 
 
 def _finished(op: relay.ReduceOp, value: SSAValue, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -143,9 +140,7 @@ def _wins(s: Scalars, better: str, x: SSAValue, best: SSAValue) -> SSAValue:
     return s.emit(arith.OrIOp(plain, first_nan))
 
 
-def _soft(
-    op: relay.SoftmaxLikeOp, b: LinalgBuilder
-) -> tuple[SSAValue, SSAValue, SSAValue]:
+def _soft(op: relay.SoftmaxLikeOp, b: LinalgBuilder) -> tuple[SSAValue, SSAValue, SSAValue]:
     """`data`, its maximum along the axis and the sum of `exp(data - max)`, in the accumulator
     type.
     """

@@ -6,7 +6,7 @@ import math as pymath
 from enum import Enum, auto
 from typing import cast
 
-from xdsl.dialects import arith, linalg, math
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 

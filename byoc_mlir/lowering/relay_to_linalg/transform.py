@@ -10,7 +10,13 @@ from xdsl.ir.affine import AffineConstantExpr
 
 from byoc_mlir.dialects.relay import transform as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of, tensor_type
-from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings, Read, broadcast, dim
+from byoc_mlir.lowering.relay_to_linalg.builder import (
+    LinalgBuilder,
+    Lowerings,
+    Read,
+    broadcast,
+    dim,
+)
 
 
 def _lower_reshape(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -70,8 +76,24 @@ def _lower_strided_slice(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence
     begin, strides, type_ = ints(op.begin), ints(op.strides), tensor_type(op.output)
     if all(stride > 0 for stride in strides):
         return [b.extract(op.data, begin, type_.get_shape(), strides)]
-    exprs = [dim(axis) * s + start for axis, (start, s) in enumerate(zip(begin, strides, strict=True))]
-    return [b.generic([Read(op.data, exprs)], type_, lambda _, x: x)]
+    ranges = list(zip(begin, strides, type_.get_shape(), strict=True))
+    return [strided(b, op.data, ranges)]
+
+
+def strided(b: LinalgBuilder, data: SSAValue, ranges: Sequence[tuple[int, int, int]]) -> SSAValue:
+    """A copy of the elements `start + step * n`, n < count, of each dimension; steps may be 0 or
+    negative.
+    """
+    starts = [min(start, start + step * (count - 1)) for start, step, count in ranges]
+    sizes = [abs(step) * (count - 1) + 1 if count else 0 for _, step, count in ranges]
+    exprs = [
+        dim(axis) * step + (start - first) if step and count != 1 else AffineConstantExpr(0)
+        for axis, ((start, step, count), first) in enumerate(zip(ranges, starts, strict=True))
+    ]
+    type_ = TensorType(tensor_type(data).element_type, [count for _, _, count in ranges])
+    if 0 in sizes:
+        return b.empty(type_)
+    return b.generic([Read(b.extract(data, starts, sizes), exprs)], type_, lambda _, x: x)
 
 
 def _lower_pad(op: relay.PadOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -120,16 +142,11 @@ def _padded_positions(mode: str, size: int, low: int, high: int) -> list[int]:
 
 def taken(b: LinalgBuilder, data: SSAValue, axis: int, sources: Sequence[int]) -> SSAValue:
     """`data` with dimension `axis` replaced by the elements at the static positions `sources`."""
-    shape = list(shape_of(data))
+    shape = shape_of(data)
     if list(sources) == list(range(shape[axis])):
         return data
-    parts: list[SSAValue] = []
-    for start, step, length in _runs(sources):
-        shape[axis] = length
-        exprs = [dim(d) for d in range(len(shape))]
-        exprs[axis] = dim(axis) * step + start if step else AffineConstantExpr(start)
-        type_ = TensorType(tensor_type(data).element_type, shape)
-        parts.append(b.generic([Read(data, exprs)], type_, lambda _, x: x))
+    whole = [(0, 1, size) for size in shape]
+    parts = [strided(b, data, [*whole[:axis], run, *whole[axis + 1 :]]) for run in _runs(sources)]
     return joined(b, parts, axis)
 
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import Tensor, ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
@@ -47,15 +48,13 @@ def padded(
     kept = b.extract(data, starts, sizes)
     element = tensor_type(data).element_type
     background = b.filled(fill, TensorType(element, totals))
-    return b.insert(kept, background, offsets, [1, 1, *steps] if set(steps) > {1} else None)
+    return b.insert(kept, background, offsets, [1, 1, *steps] if set(steps) != {1} else None)
 
 
 def _split_channels(b: LinalgBuilder, value: SSAValue, axis: int, groups: int) -> SSAValue:
     """Dimension `axis` as `[groups, size / groups]`."""
     shape = shape_of(value)
-    return b.reshape(
-        value, [*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]]
-    )
+    return b.reshape(value, [*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]])
 
 
 def _sliding(
@@ -108,9 +107,7 @@ def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     output = tensor_type(op.output)
     groups = op.groups.value.data
     return [
-        _correlate(
-            b, data, op.weight, output, groups=groups, strides=strides, dilation=dilation
-        )
+        _correlate(b, data, op.weight, output, groups=groups, strides=strides, dilation=dilation)
     ]
 
 
@@ -125,16 +122,14 @@ def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequen
     after = [r - p + e for r, p, e in zip(reach, padding[n:], extra, strict=True)]
     data = padded(b, op.data, before, after, 0, strides)
     weight = _turned(b, op.weight, groups)
-    return [
-        _correlate(
-            b, data, weight, output, groups=groups, strides=[1] * n, dilation=dilation
-        )
-    ]
+    return [_correlate(b, data, weight, output, groups=groups, strides=[1] * n, dilation=dilation)]
 
 
 def _turned(b: LinalgBuilder, weight: SSAValue, groups: int) -> SSAValue:
     """`[C, O / groups, kernel...]` as `[O, C / groups, kernel...]`, the kernel backwards."""
     c, o, *kernel = shape_of(weight)
+    if isinstance(weight.owner, ConstantOp):
+        return b.constant(_turned_array(weight.owner.array, groups), "turned_kernel")
     split = b.reshape(weight, [groups, c // groups, o, *kernel])
     backwards = [dim(3 + axis) * -1 + (size - 1) for axis, size in enumerate(kernel)]
     type_ = TensorType(tensor_type(weight).element_type, [groups, o, c // groups, *kernel])
@@ -147,9 +142,7 @@ def _turned(b: LinalgBuilder, weight: SSAValue, groups: int) -> SSAValue:
     return b.reshape(turned, [groups * o, c // groups, *kernel])
 
 
-def _pool(
-    b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str
-) -> SSAValue:
+def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
     """Each window of `data` combined by a binary op; elements outside count as `fill`."""
     strides, padding, dilation = op.checked_window()
     n, pool, shape = op.SPATIAL_RANK, ints(op.pool_size), shape_of(op.output)
