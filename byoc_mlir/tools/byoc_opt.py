@@ -9,6 +9,7 @@ from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.universe import Universe
+from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from byoc_mlir.backends import backend_names, get_backend, load_backend_module
@@ -46,6 +47,10 @@ class ByocOptMain(xDSLOptMain):
                 self.register_pass(name, factory)
         for name, factory in ours.items():
             self.register_pass(name, factory)
+
+    def register_all_targets(self) -> None:
+        super().register_all_targets()
+        self.available_targets["llvm-ir"] = _llvm_ir_target
 
     def register_all_frontends(self) -> None:
         super().register_all_frontends()
@@ -89,6 +94,12 @@ class ByocOptMain(xDSLOptMain):
 
     def _input_path(self) -> Path:
         return Path(self.args.input_file or "")
+
+
+def _llvm_ir_target() -> type[Target]:
+    from byoc_mlir.lowering.llvm_ir.target import LLVMIRTarget
+
+    return LLVMIRTarget
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -76,6 +76,11 @@ class Scope:
         labels: list[str] = []
         taken: dict[Block, Sequence[SSAValue]] = {}
         for destination, args in edges_of(terminator):
+            if len(args) != len(destination.args):
+                raise CompilationError(
+                    f"llvm-ir: {terminator.name} passes {len(args)} value(s) to a block with "
+                    f"{len(destination.args)} argument(s)"
+                )
             source, label = self._labels[block], self._labels[destination]
             if list(taken.setdefault(destination, args)) != list(args):
                 source = label = self._edge_block(destination)

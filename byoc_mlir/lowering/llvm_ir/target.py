@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
@@ -21,7 +20,3 @@ class LLVMIRTarget(Target):
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         output.write(translate_module(module))
-
-
-TARGETS: dict[str, Callable[[], type[Target]]] = {"llvm-ir": lambda: LLVMIRTarget}
-"""The output targets of this folder, by name."""
