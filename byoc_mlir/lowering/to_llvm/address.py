@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, llvm
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.emitter import Emitter
+from byoc_mlir.lowering.to_llvm.ops import Index
 from byoc_mlir.lowering.to_llvm.types import static_strides, storage_type
 
-_NO_WRAP = llvm.OverflowAttr([llvm.OverflowFlag.NO_SIGNED_WRAP])
 _LARGEST_CONSTANT_INDEX = 2**31 - 1
-
-Index = SSAValue | int
-"""An index known at run time (already lowered) or at compile time."""
 
 
 def element_address(
@@ -59,7 +57,7 @@ def offset_address(
         return pointer
     if isinstance(offset, int) and abs(offset) > _LARGEST_CONSTANT_INDEX:
         offset = emitter.constant(offset)
-    return emitter.emit(llvm.GEPOp.from_mixed_indices(pointer, [offset], element, inbounds=True))
+    return emitter.emit(ops.offset(pointer, offset, element))
 
 
 def _known_or_lowered(index: SSAValue, emitter: Emitter) -> Index:
@@ -71,8 +69,8 @@ def _known_or_lowered(index: SSAValue, emitter: Emitter) -> Index:
 def _scaled(index: SSAValue, stride: int, emitter: Emitter) -> SSAValue:
     if stride == 1:
         return index
-    return emitter.emit(llvm.MulOp(index, emitter.constant(stride), overflow=_NO_WRAP))
+    return emitter.emit(ops.multiply_no_wrap(index, emitter.constant(stride)))
 
 
 def _add(lhs: SSAValue, rhs: SSAValue, emitter: Emitter) -> SSAValue:
-    return emitter.emit(llvm.AddOp(lhs, rhs, overflow=_NO_WRAP))
+    return emitter.emit(ops.add_no_wrap(lhs, rhs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import (
@@ -20,6 +21,7 @@ from xdsl.dialects.builtin import (
     f32,
     i1,
     i16,
+    i32,
 )
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -34,6 +36,7 @@ _NO_FLAGS = arith.FastMathFlagsAttr("none")
 _NO_LLVM_FLAGS = llvm.FastMathAttr(None)
 
 
+@cache
 def fastmath(flags: arith.FastMathFlagsAttr) -> llvm.FastMathAttr:
     """The same flags, as the llvm dialect spells them."""
     return _NO_LLVM_FLAGS if flags == _NO_FLAGS else llvm.FastMathAttr(flags.data)
@@ -59,12 +62,21 @@ def overflow_op(target: type[llvm.ArithmeticBinOpOverflow]) -> Lowering:
     def lower(
         op: arith.SignlessIntegerBinaryOperationWithOverflow, emitter: Emitter
     ) -> Sequence[SSAValue]:
-        flags = llvm.OverflowAttr(
-            [llvm.OverflowFlag(flag.value) for flag in op.overflow_flags.data]
-        )
-        return [emitter.emit(target(emitter[op.lhs], emitter[op.rhs], overflow=flags))]
+        lhs, rhs = emitter.all(op.operands)
+        properties: dict[str, Attribute] = {"overflowFlags": _overflow_flags(op.overflow_flags)}
+        return [
+            emitter.emit(
+                target.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
+            )
+        ]
 
     return lower
+
+
+@cache
+def _overflow_flags(flags: arith.IntegerOverflowAttr) -> IntegerAttr:
+    names = [llvm.OverflowFlag(flag.value) for flag in flags.data]
+    return IntegerAttr(llvm.OverflowAttr(names).to_int(), i32)
 
 
 def float_op(target: type[Operation]) -> Lowering:

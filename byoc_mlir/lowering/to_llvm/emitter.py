@@ -12,11 +12,12 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     FloatAttr,
-    IntegerAttr,
     IntegerType,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from byoc_mlir.lowering.to_llvm.ops import integer_attribute
 
 Lowering = Callable[[Any, "Emitter"], Sequence[SSAValue]]
 """Writes the llvm ops of one source op and returns the lowered results of that op."""
@@ -112,7 +113,7 @@ def integer_constant(value: int, type_: IntegerType = i64) -> llvm.ConstantOp:
     """An `llvm.mlir.constant` op."""
     return llvm.ConstantOp.create(
         result_types=[type_],
-        properties={"value": IntegerAttr(value, type_, truncate_bits=True)},
+        properties={"value": integer_attribute(value, type_)},
     )
 
 

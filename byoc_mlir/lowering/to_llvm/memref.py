@@ -23,13 +23,14 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.address import (
-    Index,
     element_address,
     offset_address,
     strided_address,
 )
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, integer_constant
+from byoc_mlir.lowering.to_llvm.ops import Index
 from byoc_mlir.lowering.to_llvm.types import (
     POINTER,
     byte_width,
@@ -47,7 +48,7 @@ def _load(op: memref.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
     type_ = memref_type(op.memref)
     address = element_address(op.memref, type_, op.indices, emitter)
     stored, wanted = storage_type(type_.element_type), convert_type(type_.element_type)
-    value = emitter.emit(llvm.LoadOp(address, stored))
+    value = emitter.emit(ops.load(address, stored))
     if stored == wanted:
         return [value]
     zero = emitter.constant(0, i8)
@@ -61,7 +62,7 @@ def _store(op: memref.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
     if value.type == i1:
         value = emitter.emit(llvm.ZExtOp(value, i8))
     nontemporal = bool(op.nontemporal.value.data)
-    emitter.add(llvm.StoreOp(value, address, nontemporal=nontemporal))
+    emitter.add(ops.store(value, address, nontemporal=nontemporal))
     return ()
 
 

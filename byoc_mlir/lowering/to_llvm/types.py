@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -46,6 +47,7 @@ _BYTE_WIDTHS: dict[type[Attribute], int] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def convert_type(type_: Attribute) -> Attribute:
     """The type of a value in the `llvm` dialect.
 
@@ -87,6 +89,7 @@ def byte_width(element: Attribute) -> int:
     return _BYTE_WIDTHS[type(element)]
 
 
+@lru_cache(maxsize=4096)
 def static_strides(type_: MemRefType) -> Sequence[int]:
     """The strides of a memref, in elements.
 

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.address import element_address
 from byoc_mlir.lowering.to_llvm.arith import fastmath
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constant
@@ -71,7 +72,7 @@ def _load(op: vector.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
     _require_unit_stride(op.name, op.base)
     address = element_address(op.base, type_, op.indices, emitter)
     alignment = byte_width(type_.element_type)
-    return [emitter.emit(llvm.LoadOp(address, convert_type(op.result.type), alignment))]
+    return [emitter.emit(ops.load(address, convert_type(op.result.type), alignment))]
 
 
 def _store(op: vector.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -79,7 +80,7 @@ def _store(op: vector.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
     _require_unit_stride(op.name, op.base)
     address = element_address(op.base, type_, op.indices, emitter)
     alignment = byte_width(type_.element_type)
-    emitter.add(llvm.StoreOp(emitter[op.vector], address, alignment))
+    emitter.add(ops.store(emitter[op.vector], address, alignment))
     return ()
 
 

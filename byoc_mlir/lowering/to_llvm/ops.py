@@ -1,0 +1,91 @@
+"""The llvm ops that lowered code is full of, built without xDSL's generic constructors.
+
+Those check and convert every argument and build each attribute anew, which costs ten times the op.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, UnitAttr, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.lowering.to_llvm.types import POINTER
+
+_NOT_ATOMIC = IntegerAttr(0, i64)
+_NO_GEP_FLAGS = IntegerAttr(0, i32)
+_NO_SIGNED_WRAP = IntegerAttr(1, i32)
+_UNIT = UnitAttr()
+
+Index = SSAValue | int
+"""An i64 known at run time or at compile time (then within 32 bits)."""
+
+
+def load(pointer: SSAValue, type_: Attribute, alignment: int | None = None) -> llvm.LoadOp:
+    """A plain load; without `alignment`, of the natural one."""
+    return llvm.LoadOp.create(
+        operands=[pointer],
+        result_types=[type_],
+        properties={"ordering": _NOT_ATOMIC, **_alignment(alignment)},
+    )
+
+
+def store(
+    value: SSAValue, pointer: SSAValue, alignment: int | None = None, *, nontemporal: bool = False
+) -> llvm.StoreOp:
+    """A plain store; without `alignment`, of the natural one."""
+    hint = {"nontemporal": _UNIT} if nontemporal else {}
+    return llvm.StoreOp.create(
+        operands=[value, pointer],
+        properties={"ordering": _NOT_ATOMIC, **_alignment(alignment), **hint},
+    )
+
+
+def offset(pointer: SSAValue, index: Index, element: Attribute) -> llvm.GEPOp:
+    """The address `index` elements after `pointer`, in the same object."""
+    return llvm.GEPOp.create(
+        operands=[pointer] if isinstance(index, int) else [pointer, index],
+        result_types=[POINTER],
+        properties={
+            "elem_type": element,
+            "noWrapFlags": _NO_GEP_FLAGS,
+            "rawConstantIndices": _constant_index(
+                index if isinstance(index, int) else llvm.GEP_USE_SSA_VAL
+            ),
+            "inbounds": _UNIT,
+        },
+    )
+
+
+def add_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.AddOp:
+    """A sum that does not overflow as a signed number."""
+    return llvm.AddOp.create(
+        operands=[lhs, rhs],
+        result_types=[lhs.type],
+        properties={"overflowFlags": _NO_SIGNED_WRAP},
+    )
+
+
+def multiply_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.MulOp:
+    """A product that does not overflow as a signed number."""
+    return llvm.MulOp.create(
+        operands=[lhs, rhs],
+        result_types=[lhs.type],
+        properties={"overflowFlags": _NO_SIGNED_WRAP},
+    )
+
+
+def _alignment(alignment: int | None) -> dict[str, Attribute]:
+    return {} if alignment is None else {"alignment": integer_attribute(alignment, i64)}
+
+
+@lru_cache(maxsize=4096)
+def _constant_index(index: int) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, [index])
+
+
+@lru_cache(maxsize=4096)
+def integer_attribute(value: int, type_: IntegerType) -> IntegerAttr[IntegerType]:
+    """An integer attribute, wrapped to the type; the same object for the same number."""
+    return IntegerAttr(value, type_, truncate_bits=True)
