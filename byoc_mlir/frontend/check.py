@@ -15,7 +15,7 @@ from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.frontend.tensor_check import check_sparse_tensor, check_tensor
 
-MAX_DEPTH = 32
+MAX_DEPTH = 16
 """How deep subgraphs may be nested."""
 
 
@@ -26,6 +26,9 @@ def check_model(model: onnx.ModelProto) -> None:
         InvalidModelError: naming the node, tensor or version, with what was found.
     """
     _check_versions(model)
+    _check_text(model.graph)
+    for function in model.functions:
+        _check_text(function)
     _check_graph(model.graph, frozenset(), 0)
     _check_functions(model)
 
@@ -95,6 +98,25 @@ def ordered_output_names(graph: onnx.GraphProto, known: Set[str], outer: Set[str
     return [
         name for node in ordered_nodes(graph.node, known, outer) for name in node.output if name
     ]
+
+
+def _check_text(body: onnx.GraphProto | onnx.FunctionProto) -> None:
+    """Names must be text: the protobuf parser hands on what is not UTF-8 as bytes."""
+    texts: list[object] = [body.name]
+    if isinstance(body, onnx.GraphProto):
+        texts += [value.name for value in (*body.input, *body.output)]
+        texts += [tensor.name for tensor in body.initializer]
+        texts += [sparse.values.name for sparse in body.sparse_initializer]
+    else:
+        texts += [body.domain, *body.input, *body.output]
+    for node in body.node:
+        texts += [node.op_type, node.domain, node.name, *node.input, *node.output]
+        texts += [attribute.name for attribute in node.attribute]
+        for subgraph in subgraphs(node):
+            _check_text(subgraph)
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidModelError(f"the name {text!r} is not valid UTF-8")
 
 
 def _check_names(what: str, names: list[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import onnx
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
-from xdsl.ir import Block, OpResult, Region
+from xdsl.ir import Block, Region
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
@@ -171,7 +171,7 @@ class _Importer:
                 continue
             if value.ssa is None:
                 value = Value(name, _known(value), value.location)
-            elif isinstance(value.ssa, OpResult):
+            else:
                 value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
                 value = Value(name, value.ssa)
             self.values[name] = value

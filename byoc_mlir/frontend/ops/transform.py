@@ -12,6 +12,9 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
+MAX_FILLED_BYTES = 4 << 30
+"""How large a constant of one repeated value may be."""
+
 
 @onnx_op("Constant")
 def constant(
@@ -33,7 +36,10 @@ def constant(
 @onnx_op("ConstantOfShape")
 def constant_of_shape(context: NodeContext, shape: Value, *, value: Array | None = None) -> Value:
     content = np.zeros(1, np.float32) if value is None else value
-    return context.constant(np.full(context.ints(shape, "the shape"), content.reshape(())))
+    sizes = context.ints(shape, "the shape")
+    if math.prod(sizes) * content.itemsize > MAX_FILLED_BYTES:
+        raise NodeRefused(f"shape {list(sizes)} is more than {MAX_FILLED_BYTES} bytes of constants")
+    return context.constant(np.full(sizes, content.reshape(())))
 
 
 @onnx_op("Shape")

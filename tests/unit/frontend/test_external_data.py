@@ -1,0 +1,159 @@
+"""External data is read from regular files below the model's folder and from nowhere else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import StringStringEntryProto, TensorProto
+from onnx_models import add_of
+
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.frontend import import_model
+
+VALUES = np.arange(60, dtype=np.float32).reshape(20, 3)
+
+
+def _write(folder: Path, location: str, **entries: object) -> Path:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[20, 1, 3])
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, **entries}.items():
+        tensor.external_data.append(StringStringEntryProto(key=key, value=str(value)))
+    path = folder / "model.onnx"
+    path.write_bytes(add_of(tensor).SerializeToString())
+    return path
+
+
+def _weight(path: Path) -> np.ndarray:
+    (constant,) = (op for op in import_model(path).module.walk() if isinstance(op, ConstantOp))
+    return constant.array
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    inner = tmp_path / "model"
+    (inner / "sub").mkdir(parents=True)
+    (inner / "w.bin").write_bytes(VALUES.tobytes())
+    (inner / "sub" / "w.bin").write_bytes(bytes(8) + VALUES.tobytes() + bytes(4))
+    (tmp_path / "secret.bin").write_bytes(VALUES.tobytes())
+    return inner
+
+
+def test_whole_file(folder: Path) -> None:
+    np.testing.assert_array_equal(_weight(_write(folder, "w.bin")).reshape(20, 3), VALUES)
+
+
+def test_part_of_a_file_in_a_folder(folder: Path) -> None:
+    path = _write(folder, "./sub/w.bin", offset=8, length=240)
+    np.testing.assert_array_equal(_weight(path).reshape(20, 3), VALUES)
+
+
+def test_unaligned_offset(folder: Path) -> None:
+    (folder / "w.bin").write_bytes(b"x" + VALUES.tobytes())
+    weight = _weight(_write(folder, "w.bin", offset=1, length=240))
+    assert weight.flags.aligned
+    np.testing.assert_array_equal(weight.reshape(20, 3), VALUES)
+
+
+def test_weights_are_mapped_not_copied(folder: Path) -> None:
+    weight = _weight(_write(folder, "w.bin"))
+    assert not weight.flags.owndata
+    assert not weight.flags.writeable
+
+
+def test_checksum(folder: Path) -> None:
+    digest = hashlib.sha1(VALUES.tobytes()).hexdigest()
+    _weight(_write(folder, "w.bin", checksum=digest))
+    with pytest.raises(UnsafeModelError, match=f"SHA-1 {digest}, the model says 00"):
+        _weight(_write(folder, "w.bin", checksum="00"))
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *(
+            "../secret.bin",
+            "sub/../../secret.bin",
+            "sub/../w.bin",
+            "/etc/passwd",
+            "",
+            ".",
+            "sub//w",
+        ),
+        *("..\\secret.bin", "C:w.bin", "w.bin\0x", "\\\\server\\share\\w.bin"),
+    ],
+)
+def test_path_outside(folder: Path, location: str) -> None:
+    with pytest.raises(UnsafeModelError, match="accepted are relative paths below"):
+        import_model(_write(folder, location))
+
+
+def test_symbolic_link(folder: Path) -> None:
+    (folder / "link.bin").symlink_to("../secret.bin")
+    with pytest.raises(UnsafeModelError, match="'link.bin' is a symbolic link"):
+        import_model(_write(folder, "link.bin"))
+
+
+def test_symbolic_link_to_a_folder(folder: Path) -> None:
+    (folder / "up").symlink_to("..")
+    with pytest.raises(UnsafeModelError, match="'up' is a symbolic link"):
+        import_model(_write(folder, "up/secret.bin"))
+
+
+def test_hard_link(folder: Path) -> None:
+    os.link(folder.parent / "secret.bin", folder / "hard.bin")
+    with pytest.raises(UnsafeModelError, match="2 hard links"):
+        import_model(_write(folder, "hard.bin"))
+
+
+def test_pipe(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(UnsafeModelError, match="not a regular file"):
+        import_model(_write(folder, "pipe"))
+
+
+def test_directory(folder: Path) -> None:
+    with pytest.raises(UnsafeModelError, match="not a regular file"):
+        import_model(_write(folder, "sub"))
+
+
+def test_missing_file(folder: Path) -> None:
+    with pytest.raises(InvalidModelError, match="tensor 'w': external data cannot be read"):
+        import_model(_write(folder, "none.bin"))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [{"length": 239}, {"length": 241}, {"offset": 4}, {"offset": 1 << 70}, {"offset": 240}],
+)
+def test_wrong_size(folder: Path, entries: dict[str, int]) -> None:
+    with pytest.raises(UnsafeModelError, match=r"shape \[20, 1, 3\] needs 240"):
+        import_model(_write(folder, "w.bin", **entries))
+
+
+@pytest.mark.parametrize("value", ["-1", "1e3", "x", "0x10", "٣"])
+def test_numbers(folder: Path, value: str) -> None:
+    with pytest.raises(UnsafeModelError, match="accepted are integers"):
+        import_model(_write(folder, "w.bin", offset=value))
+
+
+@pytest.mark.parametrize("key", ["__class__", "basepath"])
+def test_unknown_key(folder: Path, key: str) -> None:
+    with pytest.raises(UnsafeModelError, match="accepted are .*'checksum', 'length', 'location'"):
+        import_model(_write(folder, "w.bin", **{key: "x"}))
+
+
+def test_only_from_a_path(folder: Path) -> None:
+    with pytest.raises(UnsafeModelError, match="give the path of the model instead"):
+        import_model(_write(folder, "w.bin").read_bytes())
+
+
+def test_with_data_in_the_model_as_well(folder: Path) -> None:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], raw_data=bytes(4))
+    tensor.data_location = TensorProto.EXTERNAL
+    with pytest.raises(InvalidModelError, match="external, but with data in the model"):
+        import_model(add_of(tensor))

@@ -1,0 +1,187 @@
+"""What the importer makes of models: names, locations, interface, folded and removed nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, numpy_helper
+from onnx_models import model_of, node
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
+from byoc_mlir.dialects.relay.evaluate import evaluate
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.frontend import ImportedModel, TensorInfo, import_model
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+def _main(model: ImportedModel) -> FuncOp:
+    (function,) = (op for op in model.module.walk() if isinstance(op, FuncOp))
+    return function
+
+
+def _ops(model: ImportedModel) -> list[str]:
+    return [
+        op.name
+        for op in model.module.walk()
+        if isinstance(op, RelayOp) and not isinstance(op, ConstantOp)
+    ]
+
+
+def _array(name: str, content: object, dtype: type = np.float32) -> TensorProto:
+    return numpy_helper.from_array(np.asarray(content, dtype), name)
+
+
+@pytest.mark.parametrize("path", sorted(LIGHT.glob("*.onnx")), ids=lambda path: path.stem)
+def test_light_networks(path: Path) -> None:
+    model = import_model(path)
+    model.module.verify()
+    (data,), (answer,) = model.inputs, model.outputs
+    assert data.shape == (1, 3, 224, 224)
+    assert answer.shape[:2] == (1, 1000)
+    located = {name for op in _main(model).walk() for name in node_names(op)}
+    assert {each.name for each in model.nodes if each.status == "imported"} <= located
+
+
+def test_text_does_not_grow_with_the_weights() -> None:
+    def text_of(width: int) -> str:
+        weights = _array("w", np.random.default_rng(0).random((width, width)))
+        bias = _array("b", np.random.default_rng(1).random(width))
+        inputs = [("x", TensorProto.FLOAT, (1, width))]
+        model = model_of([node("Gemm", "x w b", "y")], inputs, initializers=[weights, bias])
+        return str(import_model(model).module)
+
+    assert len(text_of(2048)) <= len(text_of(32)) + 30  # wider numbers in the types
+
+
+def test_locations_and_unique_names() -> None:
+    nodes = [
+        node("Relu", "x", "a", name="act"),
+        node("Relu", "a", "b"),
+        node("Relu", "b", "c", name="act"),
+        node("Relu", "c", "y", name="Relu_1"),
+    ]
+    model = import_model(model_of(nodes))
+    names = [each.name for each in model.nodes]
+    assert len(set(names)) == 4
+    assert names[0] == "act"
+    assert names[3] == "Relu_1"
+    assert [node_names(op) for op in _main(model).walk() if isinstance(op, RelayOp)] == [
+        (name,) for name in names
+    ]
+
+
+def test_folded_and_removed_nodes() -> None:
+    nodes = [
+        node("Shape", "x", "s", name="shape"),
+        node("Slice", "s zero one", "rows", name="slice"),
+        node("Concat", "rows minus", "target", name="concat", axis=0),
+        node("Reshape", "x target", "r", name="reshape"),
+        node("Dropout", "r", "d", name="dropout"),
+        node("Identity", "d", "y", name="identity"),
+    ]
+    integers = {"zero": [0], "one": [1], "minus": [-1]}
+    initializers = [_array(name, value, np.int64) for name, value in integers.items()]
+    inputs = [("x", TensorProto.FLOAT, (2, 3, 4))]
+    model = import_model(model_of(nodes, inputs, initializers=initializers))
+    assert [(each.name, each.status) for each in model.nodes] == [
+        ("shape", "folded"),
+        ("slice", "folded"),
+        ("concat", "folded"),
+        ("reshape", "imported"),
+        ("dropout", "removed"),
+        ("identity", "removed"),
+    ]
+    assert _ops(model) == ["relay.reshape"]
+    assert model.outputs == (TensorInfo("y", np.dtype(np.float32), (2, 12)),)
+
+
+def test_outputs_that_are_inputs_or_constants() -> None:
+    nodes = [node("Identity", "x", "y"), node("Constant", "", "c", value_ints=[1, 2])]
+    model = import_model(
+        model_of(nodes, outputs=["y", "x", "w", "c"], initializers=[_array("w", 7)])
+    )
+    model.module.verify()
+    x = np.ones((2, 3), np.float32)
+    y, same, w, c = evaluate(_main(model), [x])
+    assert y is same is x
+    assert (w.shape, w.item()) == ((), 7.0)
+    np.testing.assert_array_equal(c, [1, 2])
+    assert [info.name for info in model.outputs] == ["y", "x", "w", "c"]
+
+
+def test_initializers_that_are_inputs_too() -> None:
+    inputs = [("x", TensorProto.FLOAT, (2, 3)), ("w", TensorProto.FLOAT, ())]
+    model = import_model(model_of([node("Add", "x w", "y")], inputs, initializers=[_array("w", 1)]))
+    assert [info.name for info in model.inputs] == ["x"]
+
+
+def test_names_that_are_not_identifiers() -> None:
+    name = 'x"%/é'
+    nodes = [node("Relu", name, "0", name='a"b\n%s')]
+    model = import_model(model_of(nodes, [(name, TensorProto.FLOAT, (1,))], ["0"]))
+    assert model.inputs[0].name == name
+    assert model.nodes[0].name == 'a"b\n%s'
+    assert "relay.nn.relu %x____ :" in str(model.module)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8])
+def test_types_stay_as_they_are(dtype: type) -> None:
+    data_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = import_model(model_of([node("Add", "x x", "y")], [("x", data_type, (3,))]))
+    x = np.array([1, 2, 100], dtype)
+    (y,) = evaluate(_main(model), [x])
+    assert y.dtype == dtype
+    np.testing.assert_array_equal(y, x + x)
+
+
+SYMBOLIC = model_of(
+    [node("Add", "a b", "y")],
+    [("a", TensorProto.FLOAT, ("n", 3)), ("b", TensorProto.FLOAT, ("n", 1))],
+)
+
+
+def test_symbols_are_bound_by_one_input() -> None:
+    model = import_model(SYMBOLIC, shapes={"a": (5, 3)})
+    assert [info.shape for info in model.inputs] == [(5, 3), (5, 1)]
+    assert model.outputs[0].shape == (5, 3)
+
+
+def test_symbols_that_are_not_bound() -> None:
+    with pytest.raises(InvalidInputError, match=r"a: float32\[n, 3\]; b: float32\[n, 1\].*shapes="):
+        import_model(SYMBOLIC)
+
+
+def test_symbols_that_are_bound_twice() -> None:
+    with pytest.raises(InvalidInputError, match=r"input b.*dimension 0 is 'n', bound to 5"):
+        import_model(SYMBOLIC, shapes={"a": (5, 3), "b": (4, 1)})
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"a": (5, 4)}, r"dimension 1 is 3, the shape given is \[5, 4\]"),
+        ({"a": (5,)}, r"has rank 2, the shape given is \[5\]"),
+        ({"q": (5, 3)}, "no input 'q'; its inputs are"),
+    ],
+)
+def test_shapes_that_are_not_the_models(shapes: dict[str, tuple[int, ...]], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        import_model(SYMBOLIC, shapes=shapes)
+
+
+def test_sparse_initializer() -> None:
+    sparse = onnx.helper.make_sparse_tensor(
+        onnx.helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0]),
+        onnx.helper.make_tensor("i", TensorProto.INT64, [2, 2], [0, 1, 1, 2]),
+        [2, 3],
+    )
+    model = model_of([node("Add", "x w", "y")])
+    model.graph.sparse_initializer.append(sparse)
+    (y,) = evaluate(_main(import_model(model)), [np.zeros((2, 3), np.float32)])
+    np.testing.assert_array_equal(y, [[0, 1, 0], [0, 0, 2]])

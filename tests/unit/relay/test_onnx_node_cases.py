@@ -1,0 +1,68 @@
+"""The node tests of ONNX through the importer and the evaluator: the broadest check of both."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, numpy_helper
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.dialects.relay.evaluate import evaluate
+from byoc_mlir.errors import ByocError
+from byoc_mlir.frontend import import_model
+
+LEAST_PASSED = 700
+
+
+@cache
+def _cases() -> Sequence[Any]:
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return collect_testcases(None)
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    return [numpy_helper.to_array(v) if isinstance(v, TensorProto) else v for v in values]
+
+
+def _check(case: Any) -> None:
+    inputs, expected = map(_arrays, case.data_sets[0])
+    names = [value.name for value in case.model.graph.input]
+    shapes = {
+        name: array.shape
+        for name, array in zip(names, inputs, strict=True)
+        if isinstance(array, np.ndarray)
+    }
+    model = import_model(case.model, shapes=shapes)
+    model.module.verify()
+    (main,) = (op for op in model.module.walk() if isinstance(op, FuncOp))
+    found = evaluate(main, [np.asarray(array) for array in inputs])
+    for result, wanted in zip(found, expected, strict=True):
+        assert result.shape == np.shape(wanted)
+        assert result.dtype == wanted.dtype
+        if result.dtype.kind in "iub":
+            np.testing.assert_array_equal(result, wanted)
+        else:
+            np.testing.assert_allclose(
+                result.astype(np.float64), wanted.astype(np.float64), case.rtol, case.atol
+            )
+
+
+def test_node_cases() -> None:
+    passed, wrong = 0, []
+    for case in _cases():
+        try:
+            _check(case)
+            passed += 1
+        except ByocError:  # refused with a reason
+            continue
+        except AssertionError as error:
+            wrong.append(f"{case.name}: {error}")
+    assert not wrong, "\n".join(wrong)
+    assert passed >= LEAST_PASSED
