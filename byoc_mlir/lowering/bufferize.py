@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref, tensor
+from xdsl.dialects import arith, func, memref, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     FunctionType,
@@ -161,8 +161,8 @@ class _Bufferizer:
         match op:
             case ConstantOp():
                 self._views[op.output] = _View.whole(self._constant(op))
-            case tensor.EmptyOp():
-                pass
+            case tensor.EmptyOp() | arith.ConstantOp():
+                pass  # made where they are used; the shapes of reshapes are static
             case linalg.GenericOp():
                 self._convert_generic(op)
             case tensor.ExtractSliceOp():
@@ -173,7 +173,7 @@ class _Bufferizer:
                 )
             case tensor.InsertSliceOp():
                 self._convert_insert(op)
-            case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+            case tensor.ReshapeOp():
                 self._convert_reshape(op)
             case func.CallOp():
                 self._convert_call(op)
@@ -273,10 +273,10 @@ class _Bufferizer:
         )
         self._copy(self._view(op.source), part)
 
-    def _convert_reshape(self, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
-        source = self._view(op.src)
+    def _convert_reshape(self, op: tensor.ReshapeOp) -> None:
+        source = self._view(op.source)
         if op in self._placement.copied:
-            dense = _View.whole(self._allocate(tensor_type(op.src)))
+            dense = _View.whole(self._allocate(tensor_type(op.source)))
             self._copy(source, dense)
             source = dense
         self._views[op.result] = source.reshaped(tensor_type(op.result).get_shape())

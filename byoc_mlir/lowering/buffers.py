@@ -13,8 +13,6 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
 
-RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
-
 
 @dataclass(eq=False)
 class Storage:
@@ -69,7 +67,7 @@ class _Planner:
                 self._partial.add(op.result)
                 if not is_dense_slice(op):
                     self._strided.add(op.result)
-            case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+            case tensor.ReshapeOp():
                 self._place_reshape(op)
             case func.ReturnOp():
                 self._place_results(op)
@@ -104,12 +102,12 @@ class _Planner:
         else:
             self._own(result)
 
-    def _place_reshape(self, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
-        if op.src in self._strided:
+    def _place_reshape(self, op: tensor.ReshapeOp) -> None:
+        if op.source in self._strided:
             self._copied.add(op)
             self._own(op.result)
         else:
-            self._alias(op.result, op.src)
+            self._alias(op.result, op.source)
 
     def _place_generic(self, op: linalg.GenericOp, position: int) -> None:
         for number, (result, destination) in enumerate(zip(op.results, op.outputs, strict=True)):
@@ -170,7 +168,7 @@ def _last_uses(ops: Sequence[Operation]) -> dict[SSAValue, int]:
     for position in range(len(ops) - 1, -1, -1):
         op = ops[position]
         reach = position
-        if isinstance(op, tensor.ExtractSliceOp | tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+        if isinstance(op, tensor.ExtractSliceOp | tensor.ReshapeOp):
             reach = max(position, last.get(op.results[0], -1))
         for operand in op.operands:
             last[operand] = max(last.get(operand, -1), reach)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
-    ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
+    DenseIntOrFPElementsAttr,
     StringAttr,
     TensorType,
     i64,
@@ -196,23 +194,11 @@ class LinalgBuilder:
         type_ = tensor_type(value)
         if type_.get_shape() == tuple(shape):
             return value
-        if len(type_.get_shape()) > 1 or not shape:
-            flat = TensorType(type_.element_type, [math.prod(shape)] if shape else [])
-            value = self._collapsed(value, flat)
-        if len(shape) == len(tensor_type(value).get_shape()):
-            return value
+        sizes_type = TensorType(i64, [len(shape)])
+        sizes = DenseIntOrFPElementsAttr.from_list(sizes_type, list(shape))
         result = TensorType(type_.element_type, shape)
-        groups = _one_group(len(shape) if tensor_type(value).get_shape() else 0)
-        return self.emit(tensor.ExpandShapeOp(value, [], groups, list(shape), result))
-
-    def _collapsed(self, value: SSAValue, type_: Tensor) -> SSAValue:
-        rank = len(tensor_type(value).get_shape()) if type_.get_shape() else 0
         return self.emit(
-            tensor.CollapseShapeOp.build(
-                operands=[value],
-                result_types=[type_],
-                properties={"reassociation": _one_group(rank)},
-            )
+            tensor.ReshapeOp(value, self.emit(arith.ConstantOp(sizes, sizes_type)), result)
         )
 
     def extract(
@@ -252,13 +238,6 @@ def _block(inputs: Sequence[Attribute], output: Tensor) -> Block:
 
 def _finish(scalars: Scalars, value: SSAValue, type_: Tensor) -> None:
     scalars.block.add_op(linalg.YieldOp(scalars.wrap(value, type_.element_type)))
-
-
-def _one_group(rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """The reassociation of `rank` dimensions with one; none for a scalar."""
-    if rank == 0:
-        return ArrayAttr(())
-    return ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in range(rank)])])
 
 
 def static_ints(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:

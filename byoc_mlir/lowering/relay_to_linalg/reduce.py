@@ -91,7 +91,7 @@ def _lower_mean(op: relay.MeanOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 def _arg_op(predicate: str, start: Callable[[Attribute], float]) -> Lowering:
     def lower(op: relay.ArgReduceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-        later = predicate + "e" if op.select_last_index.value.data else predicate
+        later = predicate[0] + "e" if op.select_last_index.value.data else predicate
         positions = _arg_reduce(b, op, later, start(tensor_type(op.data).element_type))
         return [b.reshape(positions, tensor_type(op.output).get_shape())]
 

@@ -12,6 +12,7 @@ from xdsl.ir.affine import AffineExpr
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import Tensor, ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.lowering.relay_to_linalg import reduce
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings, Read, dim, dims
@@ -140,6 +141,13 @@ def _turned(b: LinalgBuilder, weight: SSAValue, groups: int) -> SSAValue:
         name="turn_kernel",
     )
     return b.reshape(turned, [groups * o, c // groups, *kernel])
+
+
+def _turned_array(array: Array, groups: int) -> Array:
+    c, o, *kernel = array.shape
+    spatial = tuple(range(3, 3 + len(kernel)))
+    split = np.flip(array.reshape(groups, c // groups, o, *kernel), spatial)
+    return np.moveaxis(split, 1, 2).reshape(groups * o, c // groups, *kernel)
 
 
 def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
