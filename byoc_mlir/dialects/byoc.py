@@ -194,7 +194,9 @@ class CompilerMarkOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, value: SSAValue, compiler: str):
-        super().__init__(
+        # Marks are made by the thousand: this skips the general constructor's sorting of operands.
+        Operation.__init__(
+            self,
             operands=[value],
             result_types=[value.type],
             properties={"compiler": StringAttr(compiler)},

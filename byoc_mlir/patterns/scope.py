@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, field
+from functools import cache
 
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import ConstantLike, is_side_effect_free
+from xdsl.traits import ConstantLike, IsTerminator, NoMemoryEffect, is_side_effect_free
 
 
 def is_movable(op: Operation) -> bool:
@@ -14,13 +15,20 @@ def is_movable(op: Operation) -> bool:
 
     Constants, terminators, ops with regions or side effects, and `byoc` ops may not.
     """
-    return (
-        not op.regions
-        and op.parent is not None
-        and not op.name.startswith("byoc.")
-        and not op.has_trait(ConstantLike)
-        and is_side_effect_free(op)
-    )
+    if op.regions or op.parent is None:
+        return False
+    return _computes(type(op)) and (_is_pure(type(op)) or is_side_effect_free(op))
+
+
+@cache
+def _computes(kind: type[Operation]) -> bool:
+    no_value = kind.has_trait(ConstantLike) or kind.has_trait(IsTerminator)
+    return not (no_value or kind.name.startswith("byoc."))
+
+
+@cache
+def _is_pure(kind: type[Operation]) -> bool:
+    return kind.has_trait(NoMemoryEffect)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, region_compiler
-from byoc_mlir.transforms.scopes import is_constant
+from byoc_mlir.transforms.scopes import is_constant, is_terminator
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def inline_partition(module: ModuleOp, region: FuncOp, reason: str = "") -> None
     """
     if reason:
         for op in region.walk():
-            if op is not region and not is_constant(op) and not op.has_trait(IsTerminator):
+            if op is not region and not is_constant(op) and not is_terminator(op):
                 op.attributes[REASON] = StringAttr(reason)
     inline_regions(module, [region])
 

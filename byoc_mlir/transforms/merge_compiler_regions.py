@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.transforms.canonical_keys import canonical_keys
 from byoc_mlir.transforms.contraction import Contraction
+from byoc_mlir.transforms.foreign_levels import ForeignLevels
 from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 from byoc_mlir.transforms.regions import Region, find_regions, insert_marks, strip_marks
 from byoc_mlir.transforms.scopes import host_blocks, host_functions, region_symbols
@@ -60,7 +61,7 @@ class MergeCompilerRegions(ModulePass):
 
 def merged_regions(block: Block, graph: RegionGraph, outlined: Container[str]) -> Sequence[Region]:
     """The regions of `graph` merged as far as they can be; the block has no marks any more."""
-    for compiler in sorted({node.compiler for node in graph.nodes if node.compiler}):
+    for compiler in _compilers(graph):
         graph = _rebuild(block, graph, _merge_levels(graph, compiler), outlined)
     pairs = list(_candidates(graph))
     if pairs:
@@ -73,12 +74,7 @@ def _merge_levels(graph: RegionGraph, compiler: str) -> Iterable[Sequence[int]]:
 
     On a path between two of one level lies nothing foreign, so that all of them can merge.
     """
-    level = [0] * len(graph.nodes)
-    for node in graph.order():
-        for source in graph.predecessors[node]:
-            before = graph.nodes[source]
-            foreign = before.compiler != compiler and not before.is_constant
-            level[node] = max(level[node], level[source] + foreign)
+    level = ForeignLevels.of(graph, compiler).level
     groups = UnionFind[int]()
     first: dict[tuple[object, int], int] = {}
     for node, one in enumerate(graph.nodes):
@@ -120,12 +116,18 @@ def _merge_pairs(
 
 
 def _candidates(graph: RegionGraph) -> Iterator[tuple[int, int]]:
-    """Every two regions of one backend that feed each other or share an input, once."""
+    """Every two regions of one backend that feed each other or share an input, once.
+
+    Left out are those that are known to be separated.
+    """
+    levels = {name: ForeignLevels.of(graph, name) for name in _compilers(graph)}
     seen = set[tuple[int, int]]()
     for one, two in _neighbours(graph):
+        compiler = graph.nodes[one].compiler
+        if compiler is None or graph.nodes[two].compiler != compiler:
+            continue
         pair = (min(one, two), max(one, two))
-        same = graph.nodes[one].compiler == graph.nodes[two].compiler
-        if same and one != two and pair not in seen:
+        if pair not in seen and not levels[compiler].separated(one, two):
             seen.add(pair)
             yield pair
 
@@ -152,6 +154,10 @@ def _ranks(block: Block, graph: RegionGraph) -> list[int]:
     for rank, node in enumerate(ranked):
         ranks[node] = rank
     return ranks
+
+
+def _compilers(graph: RegionGraph) -> Sequence[str]:
+    return sorted({node.compiler for node in graph.nodes if node.compiler is not None})
 
 
 def _groups(sets: UnionFind[int], count: int) -> Iterable[Sequence[int]]:

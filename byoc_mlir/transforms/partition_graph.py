@@ -83,6 +83,7 @@ class _Outliner:
             for op in module.walk()
             if isinstance(name := op.properties.get("sym_name"), StringAttr)
         }
+        self._next: dict[str, int] = {}
         self._after: dict[FuncOp, Operation] = {}
 
     def outline_block(
@@ -144,10 +145,10 @@ class _Outliner:
 
     def _symbol(self, compiler: str, caller: FuncOp) -> str:
         stem = _sanitised(f"{compiler}_{caller.sym_name.data}")
-        number = 0
+        number = self._next.get(stem, 0)
         while f"{stem}_{number}" in self._symbols:
             number += 1
-        self._symbols.add(f"{stem}_{number}")
+        self._next[stem] = number + 1
         return f"{stem}_{number}"
 
     def _insert_after(self, caller: FuncOp, function: FuncOp) -> None:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation
-from xdsl.traits import IsTerminator
 
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals, region_compiler
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name
-from byoc_mlir.transforms.scopes import is_constant, is_mark
+from byoc_mlir.transforms.scopes import is_constant, is_mark, is_terminator
 
 HOST = "host"
 
@@ -49,7 +48,7 @@ def placements(module: ModuleOp) -> list[Placement]:
 
 def _in_block(block: Block, compiler: str | None, symbol: str) -> Iterator[Placement]:
     for op in block.ops:
-        if is_mark(op) or is_constant(op) or op.has_trait(IsTerminator) or isinstance(op, CallOp):
+        if is_mark(op) or is_constant(op) or is_terminator(op) or isinstance(op, CallOp):
             continue
         if isinstance(op, CompositeOp):
             name = op.composite_name.data

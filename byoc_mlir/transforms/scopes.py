@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
@@ -33,7 +34,22 @@ def host_blocks(func: FuncOp) -> Iterator[Block]:
 
 def is_constant(op: Operation) -> bool:
     """Whether the op is a constant: no node of the graph, copied to where it is needed."""
-    return op.has_trait(ConstantLike)
+    return _is_constant_kind(type(op))
+
+
+@cache
+def _is_constant_kind(kind: type[Operation]) -> bool:
+    return kind.has_trait(ConstantLike)
+
+
+def is_terminator(op: Operation) -> bool:
+    """Whether the op ends its block."""
+    return _is_terminator_kind(type(op))
+
+
+@cache
+def _is_terminator_kind(kind: type[Operation]) -> bool:
+    return kind.has_trait(IsTerminator)
 
 
 def is_mark(op: Operation) -> bool:
@@ -48,7 +64,7 @@ def can_offload(op: Operation) -> bool:
 
 def is_node(op: Operation) -> bool:
     """Whether the op is a node of the graph that is partitioned."""
-    return not (is_mark(op) or is_constant(op) or op.has_trait(IsTerminator))
+    return not (is_mark(op) or is_constant(op) or is_terminator(op))
 
 
 def values_used(op: Operation) -> Iterator[SSAValue]:
@@ -77,9 +93,7 @@ def has_effects(op: Operation, regions: Container[str]) -> bool:
     """
     if isinstance(op, CallOp):
         return op.callee.string_value() not in regions
-    if isinstance(op, CompositeOp):
-        return False
-    return not is_side_effect_free(op)
+    return not (can_offload(op) or is_side_effect_free(op))
 
 
 def live_ops(block: Block) -> set[Operation]:
@@ -88,7 +102,7 @@ def live_ops(block: Block) -> set[Operation]:
     pending = [
         op
         for op in block.ops
-        if op.has_trait(IsTerminator) or not (is_mark(op) or can_offload(op) or is_constant(op))
+        if is_terminator(op) or not (is_mark(op) or can_offload(op) or is_constant(op))
     ]
     while pending:
         op = pending.pop()
