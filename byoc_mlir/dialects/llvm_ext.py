@@ -14,7 +14,6 @@ from typing import ClassVar
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     I1,
-    AnyFloatConstr,
     BoolAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
@@ -24,13 +23,12 @@ from xdsl.dialects.builtin import (
     VectorType,
     i32,
 )
-from xdsl.dialects.llvm import FastMathAttr, GenericCastOp, LLVMPointerType
+from xdsl.dialects.llvm import GenericCastOp, LLVMPointerType
 from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
     IRDLOperation,
-    ParsePropInAttrDict,
     VarConstraint,
     irdl_op_definition,
     operand_def,
@@ -42,14 +40,10 @@ from xdsl.irdl import (
     var_operand_def,
     var_successor_def,
 )
-from xdsl.traits import IsTerminator, Pure, SameOperandsAndResultType
+from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-_INTEGER_LIKE = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
-_FLOAT_LIKE = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
-
-_CALL_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
-
+from byoc_mlir.dialects.llvm_intrinsics import INTRINSICS
 
 # Conversions
 
@@ -268,293 +262,6 @@ class MaskedLoadOp(IRDLOperation):
         )
 
 
-# Intrinsics
-
-
-class FloatUnaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
-
-    arg = operand_def(T)
-    res = result_def(T)
-    fastmath_flags = prop_def(
-        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
-    )
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
-
-
-class FloatBinaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
-
-    lhs = operand_def(T)
-    rhs = operand_def(T)
-    res = result_def(T)
-    fastmath_flags = prop_def(
-        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
-    )
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
-
-
-class IntegerUnaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _INTEGER_LIKE)
-
-    arg = operand_def(T)
-    res = result_def(T)
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
-
-
-class IntegerBinaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _INTEGER_LIKE)
-
-    lhs = operand_def(T)
-    rhs = operand_def(T)
-    res = result_def(T)
-
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
-
-
-class IntegerReduction(IRDLOperation, ABC):
-    """Combines all elements of an integer vector."""
-
-    T: ClassVar = VarConstraint("T", SignlessIntegerConstraint)
-
-    arg = operand_def(VectorType.constr(T))
-    res = result_def(T)
-
-    traits = traits_def(Pure())
-    assembly_format = _CALL_FORMAT
-
-
-class FloatReduction(IRDLOperation, ABC):
-    """Combines all elements of a float vector, in any order."""
-
-    T: ClassVar = VarConstraint("T", AnyFloatConstr)
-
-    arg = operand_def(VectorType.constr(T))
-    res = result_def(T)
-    fastmath_flags = prop_def(
-        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
-    )
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure())
-    assembly_format = _CALL_FORMAT
-
-
-@irdl_op_definition
-class FTruncOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.trunc"
-
-
-@irdl_op_definition
-class RoundOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.round"
-
-
-@irdl_op_definition
-class RoundEvenOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.roundeven"
-
-
-@irdl_op_definition
-class Log10Op(FloatUnaryIntrinsic):
-    name = "llvm.intr.log10"
-
-
-@irdl_op_definition
-class TanOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.tan"
-
-
-@irdl_op_definition
-class AsinOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.asin"
-
-
-@irdl_op_definition
-class AcosOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.acos"
-
-
-@irdl_op_definition
-class AtanOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.atan"
-
-
-@irdl_op_definition
-class SinhOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.sinh"
-
-
-@irdl_op_definition
-class CoshOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.cosh"
-
-
-@irdl_op_definition
-class TanhOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.tanh"
-
-
-@irdl_op_definition
-class Atan2Op(FloatBinaryIntrinsic):
-    name = "llvm.intr.atan2"
-
-
-@irdl_op_definition
-class MaximumOp(FloatBinaryIntrinsic):
-    """The larger operand; NaN when either is."""
-
-    name = "llvm.intr.maximum"
-
-
-@irdl_op_definition
-class MinimumOp(FloatBinaryIntrinsic):
-    """The smaller operand; NaN when either is."""
-
-    name = "llvm.intr.minimum"
-
-
-@irdl_op_definition
-class FMulAddOp(IRDLOperation):
-    """`a * b + c`, fused where the target does that for the price of a multiplication."""
-
-    name = "llvm.intr.fmuladd"
-
-    T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
-    a = operand_def(T)
-    b = operand_def(T)
-    c = operand_def(T)
-    res = result_def(T)
-    fastmath_flags = prop_def(
-        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
-    )
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
-
-
-@irdl_op_definition
-class CtPopOp(IntegerUnaryIntrinsic):
-    name = "llvm.intr.ctpop"
-
-
-@irdl_op_definition
-class SMaxOp(IntegerBinaryIntrinsic):
-    name = "llvm.intr.smax"
-
-
-@irdl_op_definition
-class SMinOp(IntegerBinaryIntrinsic):
-    name = "llvm.intr.smin"
-
-
-@irdl_op_definition
-class UMaxOp(IntegerBinaryIntrinsic):
-    name = "llvm.intr.umax"
-
-
-@irdl_op_definition
-class UMinOp(IntegerBinaryIntrinsic):
-    name = "llvm.intr.umin"
-
-
-@irdl_op_definition
-class AbsOp(IntegerUnaryIntrinsic):
-    name = "llvm.intr.abs"
-
-    is_int_min_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
-
-
-@irdl_op_definition
-class CountLeadingZerosOp(IntegerUnaryIntrinsic):
-    name = "llvm.intr.ctlz"
-
-    is_zero_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
-
-
-@irdl_op_definition
-class CountTrailingZerosOp(IntegerUnaryIntrinsic):
-    name = "llvm.intr.cttz"
-
-    is_zero_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
-
-
-@irdl_op_definition
-class ReduceAddOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.add"
-
-
-@irdl_op_definition
-class ReduceMulOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.mul"
-
-
-@irdl_op_definition
-class ReduceAndOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.and"
-
-
-@irdl_op_definition
-class ReduceOrOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.or"
-
-
-@irdl_op_definition
-class ReduceXorOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.xor"
-
-
-@irdl_op_definition
-class ReduceSMaxOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.smax"
-
-
-@irdl_op_definition
-class ReduceSMinOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.smin"
-
-
-@irdl_op_definition
-class ReduceUMaxOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.umax"
-
-
-@irdl_op_definition
-class ReduceUMinOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.umin"
-
-
-@irdl_op_definition
-class ReduceFMaxOp(FloatReduction):
-    name = "llvm.intr.vector.reduce.fmax"
-
-
-@irdl_op_definition
-class ReduceFMinOp(FloatReduction):
-    name = "llvm.intr.vector.reduce.fmin"
-
-
-@irdl_op_definition
-class ReduceFMaximumOp(FloatReduction):
-    name = "llvm.intr.vector.reduce.fmaximum"
-
-
-@irdl_op_definition
-class ReduceFMinimumOp(FloatReduction):
-    name = "llvm.intr.vector.reduce.fminimum"
-
-
 LLVM = Dialect(
     "llvm",
     [
@@ -570,42 +277,7 @@ LLVM = Dialect(
         MemmoveOp,
         MemsetOp,
         MaskedLoadOp,
-        FTruncOp,
-        RoundOp,
-        RoundEvenOp,
-        Log10Op,
-        TanOp,
-        AsinOp,
-        AcosOp,
-        AtanOp,
-        SinhOp,
-        CoshOp,
-        TanhOp,
-        Atan2Op,
-        MaximumOp,
-        MinimumOp,
-        FMulAddOp,
-        CtPopOp,
-        SMaxOp,
-        SMinOp,
-        UMaxOp,
-        UMinOp,
-        AbsOp,
-        CountLeadingZerosOp,
-        CountTrailingZerosOp,
-        ReduceAddOp,
-        ReduceMulOp,
-        ReduceAndOp,
-        ReduceOrOp,
-        ReduceXorOp,
-        ReduceSMaxOp,
-        ReduceSMinOp,
-        ReduceUMaxOp,
-        ReduceUMinOp,
-        ReduceFMaxOp,
-        ReduceFMinOp,
-        ReduceFMaximumOp,
-        ReduceFMinimumOp,
+        *INTRINSICS,
     ],
     list(llvm.LLVM.attributes),
 )

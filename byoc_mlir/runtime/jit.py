@@ -40,7 +40,10 @@ class NativeModule:
         try:
             self._tracker = builder.link(self._jit, _LIBRARY)
         except RuntimeError as error:
-            raise ExecutionError(f"native code cannot be linked: {error}") from error
+            raise ExecutionError(
+                f"native code cannot be linked: {error}; it needs, besides what the process has: "
+                f"{', '.join(external_symbols or {}) or 'nothing'}"
+            ) from error
         self._addresses = {name: int(self._tracker[name]) for name in entry_points}
 
     def address(self, entry_point: str) -> int:

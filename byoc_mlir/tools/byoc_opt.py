@@ -58,8 +58,10 @@ class ByocOptMain(xDSLOptMain):
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
             module = parse_text(stream)
+            if self.args.input_file is None:
+                return module
             store = self._input_path().with_suffix(STORE_SUFFIX)
-            if self.args.input_file is not None and store.is_file():
+            if store.is_file():
                 attach_weights(module, store)
             return module
 

@@ -27,7 +27,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
 from byoc_mlir.lowering.to_llvm import floats
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings
 from byoc_mlir.lowering.to_llvm.types import convert_type
@@ -329,10 +329,10 @@ LOWERINGS: Lowerings = {
     arith.XOrIOp: integer_op(llvm.XOrOp),
     arith.ShRUIOp: integer_op(llvm.LShrOp),
     arith.ShRSIOp: integer_op(llvm.AShrOp),
-    arith.MinUIOp: integer_op(llvm_ext.UMinOp),
-    arith.MaxUIOp: integer_op(llvm_ext.UMaxOp),
-    arith.MinSIOp: integer_op(llvm_ext.SMinOp),
-    arith.MaxSIOp: integer_op(llvm_ext.SMaxOp),
+    arith.MinUIOp: integer_op(llvm_intrinsics.UMinOp),
+    arith.MaxUIOp: integer_op(llvm_intrinsics.UMaxOp),
+    arith.MinSIOp: integer_op(llvm_intrinsics.SMinOp),
+    arith.MaxSIOp: integer_op(llvm_intrinsics.SMaxOp),
     arith.CeilDivUIOp: _ceildivui,
     arith.CeilDivSIOp: _ceildivsi,
     arith.FloorDivSIOp: _floordivsi,
@@ -344,8 +344,8 @@ LOWERINGS: Lowerings = {
     arith.MulfOp: float_op(llvm.FMulOp),
     arith.DivfOp: float_op(llvm.FDivOp),
     arith.NegfOp: float_op(llvm.FNegOp),
-    arith.MaximumfOp: _extremum(llvm_ext.MaximumOp, "olt"),
-    arith.MinimumfOp: _extremum(llvm_ext.MinimumOp, "ogt"),
+    arith.MaximumfOp: _extremum(llvm_intrinsics.MaximumOp, "olt"),
+    arith.MinimumfOp: _extremum(llvm_intrinsics.MinimumOp, "ogt"),
     arith.MaxnumfOp: float_op(llvm.VectorFMaxOp),
     arith.MinnumfOp: float_op(llvm.VectorFMinOp),
     arith.CmpiOp: _cmpi,

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.dialects import llvm_intrinsics
 from byoc_mlir.lowering.to_llvm import floats
 from byoc_mlir.lowering.to_llvm.arith import fastmath, float_op
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, float_constant
@@ -71,7 +71,9 @@ def _fpowi(op: math.FPowIOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [floats.result(power, type_, emitter)]
 
 
-def _integer_unary(target: type[llvm_ext.IntegerUnaryIntrinsic], immediate: str | None) -> Lowering:
+def _integer_unary(
+    target: type[llvm_intrinsics.IntegerUnaryIntrinsic], immediate: str | None
+) -> Lowering:
     """An integer intrinsic, with every input defined."""
 
     def lower(
@@ -89,18 +91,18 @@ def _integer_unary(target: type[llvm_ext.IntegerUnaryIntrinsic], immediate: str 
 
 LOWERINGS: Lowerings = {
     math.AbsFOp: float_op(llvm.FAbsOp),
-    math.AcosOp: float_op(llvm_ext.AcosOp),
+    math.AcosOp: float_op(llvm_intrinsics.AcosOp),
     math.AcoshOp: _library_call("acosh"),
-    math.AsinOp: float_op(llvm_ext.AsinOp),
+    math.AsinOp: float_op(llvm_intrinsics.AsinOp),
     math.AsinhOp: _library_call("asinh"),
-    math.AtanOp: float_op(llvm_ext.AtanOp),
-    math.Atan2Op: float_op(llvm_ext.Atan2Op),
+    math.AtanOp: float_op(llvm_intrinsics.AtanOp),
+    math.Atan2Op: float_op(llvm_intrinsics.Atan2Op),
     math.AtanhOp: _library_call("atanh"),
     math.CbrtOp: _library_call("cbrt"),
     math.CeilOp: float_op(llvm.FCeilOp),
     math.CopySignOp: float_op(llvm.FCopySignOp),
     math.CosOp: float_op(llvm.FCosOp),
-    math.CoshOp: float_op(llvm_ext.CoshOp),
+    math.CoshOp: float_op(llvm_intrinsics.CoshOp),
     math.ErfOp: _library_call("erf"),
     math.ExpOp: float_op(llvm.FExpOp),
     math.Exp2Op: float_op(llvm.FExp2Op),
@@ -109,21 +111,23 @@ LOWERINGS: Lowerings = {
     math.FmaOp: float_op(llvm.FMAOp),
     math.FPowIOp: _fpowi,
     math.LogOp: float_op(llvm.FLogOp),
-    math.Log10Op: float_op(llvm_ext.Log10Op),
+    math.Log10Op: float_op(llvm_intrinsics.Log10Op),
     math.Log1pOp: _library_call("log1p"),
     math.Log2Op: float_op(llvm.FLog2Op),
     math.PowFOp: float_op(llvm.FPowOp),
-    math.RoundOp: float_op(llvm_ext.RoundOp),
-    math.RoundEvenOp: float_op(llvm_ext.RoundEvenOp),
+    math.RoundOp: float_op(llvm_intrinsics.RoundOp),
+    math.RoundEvenOp: float_op(llvm_intrinsics.RoundEvenOp),
     math.RsqrtOp: _rsqrt,
     math.SinOp: float_op(llvm.FSinOp),
-    math.SinhOp: float_op(llvm_ext.SinhOp),
+    math.SinhOp: float_op(llvm_intrinsics.SinhOp),
     math.SqrtOp: float_op(llvm.FSqrtOp),
-    math.TanOp: float_op(llvm_ext.TanOp),
-    math.TanhOp: float_op(llvm_ext.TanhOp),
-    math.TruncOp: float_op(llvm_ext.FTruncOp),
-    math.AbsIOp: _integer_unary(llvm_ext.AbsOp, "is_int_min_poison"),
-    math.CountLeadingZerosOp: _integer_unary(llvm_ext.CountLeadingZerosOp, "is_zero_poison"),
-    math.CountTrailingZerosOp: _integer_unary(llvm_ext.CountTrailingZerosOp, "is_zero_poison"),
-    math.CtPopOp: _integer_unary(llvm_ext.CtPopOp, None),
+    math.TanOp: float_op(llvm_intrinsics.TanOp),
+    math.TanhOp: float_op(llvm_intrinsics.TanhOp),
+    math.TruncOp: float_op(llvm_intrinsics.FTruncOp),
+    math.AbsIOp: _integer_unary(llvm_intrinsics.AbsOp, "is_int_min_poison"),
+    math.CountLeadingZerosOp: _integer_unary(llvm_intrinsics.CountLeadingZerosOp, "is_zero_poison"),
+    math.CountTrailingZerosOp: _integer_unary(
+        llvm_intrinsics.CountTrailingZerosOp, "is_zero_poison"
+    ),
+    math.CtPopOp: _integer_unary(llvm_intrinsics.CtPopOp, None),
 }

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
 from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.address import element_address
 from byoc_mlir.lowering.to_llvm.arith import fastmath
@@ -27,16 +27,16 @@ from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constan
 from byoc_mlir.lowering.to_llvm.memref import memref_type
 from byoc_mlir.lowering.to_llvm.types import byte_width, convert_type
 
-_INTEGER_REDUCTIONS: dict[str, type[llvm_ext.IntegerReduction]] = {
-    "add": llvm_ext.ReduceAddOp,
-    "mul": llvm_ext.ReduceMulOp,
-    "and": llvm_ext.ReduceAndOp,
-    "or": llvm_ext.ReduceOrOp,
-    "xor": llvm_ext.ReduceXorOp,
-    "minui": llvm_ext.ReduceUMinOp,
-    "minsi": llvm_ext.ReduceSMinOp,
-    "maxui": llvm_ext.ReduceUMaxOp,
-    "maxsi": llvm_ext.ReduceSMaxOp,
+_INTEGER_REDUCTIONS: dict[str, type[llvm_intrinsics.IntegerReduction]] = {
+    "add": llvm_intrinsics.ReduceAddOp,
+    "mul": llvm_intrinsics.ReduceMulOp,
+    "and": llvm_intrinsics.ReduceAndOp,
+    "or": llvm_intrinsics.ReduceOrOp,
+    "xor": llvm_intrinsics.ReduceXorOp,
+    "minui": llvm_intrinsics.ReduceUMinOp,
+    "minsi": llvm_intrinsics.ReduceSMinOp,
+    "maxui": llvm_intrinsics.ReduceUMaxOp,
+    "maxsi": llvm_intrinsics.ReduceSMaxOp,
 }
 _INTEGER_COMBINERS: dict[str, type[Operation]] = {
     "add": llvm.AddOp,
@@ -44,22 +44,22 @@ _INTEGER_COMBINERS: dict[str, type[Operation]] = {
     "and": llvm.AndOp,
     "or": llvm.OrOp,
     "xor": llvm.XOrOp,
-    "minui": llvm_ext.UMinOp,
-    "minsi": llvm_ext.SMinOp,
-    "maxui": llvm_ext.UMaxOp,
-    "maxsi": llvm_ext.SMaxOp,
+    "minui": llvm_intrinsics.UMinOp,
+    "minsi": llvm_intrinsics.SMinOp,
+    "maxui": llvm_intrinsics.UMaxOp,
+    "maxsi": llvm_intrinsics.SMaxOp,
 }
-_FLOAT_REDUCTIONS: dict[str, type[llvm_ext.FloatReduction]] = {
-    "minnumf": llvm_ext.ReduceFMinOp,
-    "maxnumf": llvm_ext.ReduceFMaxOp,
-    "minimumf": llvm_ext.ReduceFMinimumOp,
-    "maximumf": llvm_ext.ReduceFMaximumOp,
+_FLOAT_REDUCTIONS: dict[str, type[llvm_intrinsics.FloatReduction]] = {
+    "minnumf": llvm_intrinsics.ReduceFMinOp,
+    "maxnumf": llvm_intrinsics.ReduceFMaxOp,
+    "minimumf": llvm_intrinsics.ReduceFMinimumOp,
+    "maximumf": llvm_intrinsics.ReduceFMaximumOp,
 }
 _FLOAT_COMBINERS: dict[str, type[Operation]] = {
     "minnumf": llvm.VectorFMinOp,
     "maxnumf": llvm.VectorFMaxOp,
-    "minimumf": llvm_ext.MinimumOp,
-    "maximumf": llvm_ext.MaximumOp,
+    "minimumf": llvm_intrinsics.MinimumOp,
+    "maximumf": llvm_intrinsics.MaximumOp,
 }
 _ORDERED_REDUCTIONS: dict[str, tuple[type[llvm.VectorReduceOperation], float]] = {
     "add": (llvm.VectorReduceFAddOp, -0.0),
