@@ -80,8 +80,9 @@ def inline_partition(module: ModuleOp, region: FuncOp, reason: str = "") -> None
 def inline_regions(module: ModuleOp, regions: Iterable[FuncOp]) -> None:
     """Puts outlined regions, with their composites dissolved, back into their callers."""
     by_name = {region.sym_name.data: region for region in regions}
-    if not by_name:
-        return
+    for name, region in by_name.items():
+        if not region.body.blocks:
+            raise PassFailedException(f"region @{name} has no body, it is compiled already")
     calls = [
         op for op in module.walk() if isinstance(op, CallOp) and op.callee.string_value() in by_name
     ]

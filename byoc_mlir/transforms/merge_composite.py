@@ -16,7 +16,13 @@ from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches
-from byoc_mlir.transforms.scopes import can_offload, host_blocks, host_functions, live_ops
+from byoc_mlir.transforms.scopes import (
+    can_offload,
+    erase_unused,
+    host_blocks,
+    host_functions,
+    live_ops,
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:
     replaced = dict[SSAValue, SSAValue]()
     for name, match in found:
         _wrap(name, match, replaced)
+    embedded = dict.fromkeys(value.owner for _, match in found for value in match.constants)
+    erase_unused(op for op in embedded if isinstance(op, Operation))
 
 
 class _Candidates:

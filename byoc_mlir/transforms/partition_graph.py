@@ -17,6 +17,7 @@ from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 from byoc_mlir.transforms.regions import find_regions, strip_marks
 from byoc_mlir.transforms.scopes import (
+    erase_unused,
     host_blocks,
     host_functions,
     is_constant,
@@ -99,6 +100,7 @@ class _Outliner:
                 self._outline(func, node.compiler, node.ops)
 
     def _outline(self, caller: FuncOp, compiler: str, ops: Sequence[Operation]) -> None:
+        inside = set(ops)
         results = _leaving(ops)
         if not results:
             return
@@ -121,11 +123,9 @@ class _Outliner:
         function.location = call.location
         for value, result in zip(results, call.results, strict=True):
             result.name_hint = value.name_hint
-            inside = set(ops)
-            value.replace_uses_with_if(
-                result, lambda use, inside=inside: use.operation not in inside
-            )
+            value.replace_uses_with_if(result, lambda use: use.operation not in inside)
         _fill(body, ops, inputs, constants, results)
+        erase_unused(constants)
         self._insert_after(caller, function)
 
     def _entering(self, ops: Sequence[Operation]) -> tuple[list[SSAValue], list[Operation]]:

@@ -10,9 +10,8 @@ from typing import NoReturn
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
 from byoc_mlir.patterns.subjects import describe
-from byoc_mlir.transforms.regions import Region
+from byoc_mlir.transforms.regions import Region, unmarked
 from byoc_mlir.transforms.scopes import has_effects, is_constant, is_node, values_used
 
 
@@ -34,6 +33,7 @@ class Node:
 class RegionGraph:
     """Nodes of one block, without marks and the terminator, and the edges between them."""
 
+    block: Block
     nodes: Sequence[Node]
     successors: Sequence[Sequence[int]]
     predecessors: Sequence[Sequence[int]]
@@ -46,10 +46,7 @@ class RegionGraph:
         Raises:
             PassFailedException: there is none, as a region depends on its own results.
         """
-        position = {
-            op: place
-            for place, op in enumerate(self.nodes[0].ops[0].parent.ops if self.nodes else ())  # pyright: ignore[reportOptionalMemberAccess]
-        }
+        position = {op: place for place, op in enumerate(self.block.ops)}
         keys = [max(position[op] for op in node.ops) for node in self.nodes]
         missing = [len(sources) for sources in self.predecessors]
         ready = [(keys[node], node) for node, count in enumerate(missing) if not count]
@@ -117,14 +114,7 @@ def build_graph(block: Block, regions: Sequence[Region], outlined: Container[str
         for source in before:
             successors[source].append(index)
     shared = {value: list(found) for value, found in readers.items() if len(found) > 1}
-    return RegionGraph(nodes, successors, [list(before) for before in sources], shared)
-
-
-def unmarked(value: SSAValue) -> SSAValue:
-    """The value behind annotations."""
-    while isinstance(value.owner, CompilerBeginOp | CompilerEndOp):
-        value = value.owner.value
-    return value
+    return RegionGraph(block, nodes, successors, [list(before) for before in sources], shared)
 
 
 def _nodes(block: Block, regions: Sequence[Region]) -> list[Node]:

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
 from byoc_mlir.patterns.subjects import describe
-from byoc_mlir.transforms.scopes import can_offload, is_constant, is_mark, is_node, values_used
+from byoc_mlir.transforms.scopes import can_offload, is_constant, is_mark, is_node
 from byoc_mlir.transforms.union_find import UnionFind
 
 Mark: TypeAlias = CompilerBeginOp | CompilerEndOp
@@ -61,6 +61,13 @@ def strip_marks(block: Block) -> None:
             op.result.replace_all_uses_with(op.value)
             op.detach()
             op.erase()
+
+
+def unmarked(value: SSAValue) -> SSAValue:
+    """The value behind annotations."""
+    while isinstance(value.owner, CompilerBeginOp | CompilerEndOp):
+        value = value.owner.value
+    return value
 
 
 def insert_marks(regions: Iterable[Region]) -> None:
@@ -158,57 +165,50 @@ def _compiler(ops: list[Operation], marks: list[Mark]) -> str:
 
 def _check_borders(block: Block, regions: list[Region]) -> None:
     region_of = {op: region for region in regions for op in region.ops}
+    for region in regions:
+        for op in region.ops:
+            _check_operands(op, region, region_of)
+            _check_uses(op, region, region_of)
     for op in block.ops:
-        region = region_of.get(op)
-        for index, value in enumerate(values_used(op)):
-            if region is not None:
-                _check_operand(op, index, value, region, region_of)
-            elif not isinstance(op, CompilerEndOp):
-                _check_host_use(op, value, region_of)
-        _check_nested_uses(op)
+        if isinstance(op, CompilerBeginOp):
+            _check_begin_uses(op, region_of)
 
 
-def _check_operand(
-    op: Operation,
-    index: int,
-    value: SSAValue,
-    region: Region,
-    region_of: dict[Operation, Region],
-) -> None:
-    owner = value.owner
-    if isinstance(owner, Operation) and owner.parent is op.parent:
-        inside = region_of.get(owner) is region
-        if inside or is_constant(owner) or isinstance(owner, CompilerBeginOp):
-            return
-    elif _owned_by_constant(value):
-        return
-    _fail(
-        op,
-        f"operand #{index} of {describe(op)}, {describe(value)}, enters the region of"
-        f" '{region.compiler}' without byoc.compiler_begin",
-    )
+def _check_operands(op: Operation, region: Region, region_of: dict[Operation, Region]) -> None:
+    for index, value in enumerate(op.operands):
+        owner = value.owner
+        if isinstance(owner, Operation) and (
+            is_constant(owner) or isinstance(owner, CompilerBeginOp)
+        ):
+            continue
+        if owner not in region_of:
+            _fail(
+                op,
+                f"operand #{index} of {describe(op)}, {describe(unmarked(value))}, enters the"
+                f" region of '{region.compiler}' without byoc.compiler_begin",
+            )
 
 
-def _check_host_use(op: Operation, value: SSAValue, region_of: dict[Operation, Region]) -> None:
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return
-    if owner in region_of:
-        _fail(
-            op,
-            f"{describe(value)} leaves the region of '{region_of[owner].compiler}' to"
-            f" {describe(op)} without byoc.compiler_end",
-        )
-    if isinstance(owner, CompilerBeginOp) and not is_mark(op):
-        _fail(op, f"byoc.compiler_begin feeds {describe(op)}, which cannot be in a region")
+def _check_uses(op: Operation, region: Region, region_of: dict[Operation, Region]) -> None:
+    for result in op.results:
+        for use in result.uses:
+            user = use.operation
+            ended = isinstance(user, CompilerEndOp) and user.parent is op.parent
+            if not ended and region_of.get(user) is not region:
+                _fail(
+                    user,
+                    f"{describe(result)} leaves the region of '{region.compiler}' to"
+                    f" {describe(user)} without byoc.compiler_end",
+                )
 
 
-def _check_nested_uses(op: Operation) -> None:
-    if not isinstance(op, CompilerBeginOp | CompilerEndOp):
-        return
-    for use in op.result.uses:
-        if isinstance(op, CompilerBeginOp) and use.operation.parent is not op.parent:
-            _fail(op, f"byoc.compiler_begin is used in another block, by {describe(use.operation)}")
+def _check_begin_uses(begin: CompilerBeginOp, region_of: dict[Operation, Region]) -> None:
+    for use in begin.result.uses:
+        user = use.operation
+        if user.parent is not begin.parent:
+            _fail(begin, f"byoc.compiler_begin is used in another block, by {describe(user)}")
+        if user not in region_of and not isinstance(user, CompilerEndOp):
+            _fail(user, f"byoc.compiler_begin feeds {describe(user)}, which no region can hold")
 
 
 def _owned_by_constant(value: SSAValue) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp
@@ -115,3 +115,11 @@ def live_ops(block: Block) -> set[Operation]:
             if isinstance(value.owner, Operation) and value.owner.parent is block
         )
     return live
+
+
+def erase_unused(constants: Iterable[Operation]) -> None:
+    """Erases those of the constants that nothing uses any more."""
+    for constant in constants:
+        if not any(result.uses.get_length() for result in constant.results):
+            constant.detach()
+            constant.erase()

@@ -128,9 +128,7 @@ class Evaluator:
     def _number(self, key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def _block(
-        self, block: Block, arguments: list[int], known: dict[str, FuncOp]
-    ) -> list[int]:
+    def _block(self, block: Block, arguments: list[int], known: dict[str, FuncOp]) -> list[int]:
         values = dict(zip(block.args, arguments, strict=True))
         for op in block.ops:
             operands = [values[value] for value in op.operands]  # KeyError: used before defined

@@ -11,12 +11,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.backends import Backend, register_backend
+from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.patterns import CompositePattern, is_op, wildcard
 from byoc_mlir.transforms.canonical_keys import canonical_keys
 from byoc_mlir.transforms.inline_partitions import InlinePartitions
 from byoc_mlir.transforms.partition_for import PartitionFor
 
-CHUNK = 100
+CHUNK = 200
 
 
 def accept(names: str):
@@ -72,7 +73,9 @@ class RandomC(NoCode):
 ALL = ("random_a", "random_b", "random_c")
 
 
-def partitioned(module: ModuleOp, targets: tuple[str, ...], bind_constants: bool = True) -> ModuleOp:
+def partitioned(
+    module: ModuleOp, targets: tuple[str, ...], bind_constants: bool = True
+) -> ModuleOp:
     module = module.clone()
     PartitionFor(targets, bind_constants).apply(Context(), module)
     module.verify()
@@ -81,11 +84,11 @@ def partitioned(module: ModuleOp, targets: tuple[str, ...], bind_constants: bool
 
 def cases(first: int):
     for seed in range(first, first + CHUNK):
-        module = graphs.random_module(seed, size=4 + seed % 37)
+        module = graphs.random_module(seed, size=4 + seed % 27)
         yield seed, module, ALL[: 1 + seed % 3] if seed % 2 else ALL[::-1][: 1 + seed % 3]
 
 
-@pytest.mark.parametrize("first", range(0, 2000, CHUNK))
+@pytest.mark.parametrize("first", range(0, 1600, CHUNK))
 def test_partitioned_module_is_the_same_and_maximally_merged(first: int):
     offloaded = 0
     for seed, module, targets in cases(first):
@@ -99,19 +102,16 @@ def test_partitioned_module_is_the_same_and_maximally_merged(first: int):
     assert offloaded > CHUNK
 
 
-@pytest.mark.parametrize("first", range(2000, 3000, CHUNK))
+@pytest.mark.parametrize("first", range(2000, 2600, CHUNK))
 def test_regions_do_not_depend_on_the_order_of_ops(first: int):
     for seed, module, targets in cases(first):
-        keys = canonical_keys(graphs.main_block(module))
-        colours = {
-            name: key for op, key in keys.items() for name in [op.location.desc.data] if op.results
-        } if False else _colours(keys)
+        colours = _colours(module)
         one = _coloured(partitioned(module, targets), colours)
         two = _coloured(partitioned(graphs.shuffled(module, seed), targets), colours)
         assert one == two, seed
 
 
-@pytest.mark.parametrize("first", range(3000, 3500, CHUNK))
+@pytest.mark.parametrize("first", range(3000, 3400, CHUNK))
 def test_inlining_undoes_partitioning(first: int):
     for seed, module, targets in cases(first):
         expected, held = graphs.Evaluator(), graphs.nodes_held(module)
@@ -121,16 +121,16 @@ def test_inlining_undoes_partitioning(first: int):
         assert expected.results(module) == expected.results(after), seed
         assert graphs.nodes_held(after) == held, seed
         assert list(graphs.functions(after)) == ["main"]
-        assert graphs.region_nodes(partitioned(after, targets)) is not None
 
 
-def _colours(keys) -> dict[str, bytes]:
-    from byoc_mlir.dialects.locations import node_names
-
+def _colours(module: ModuleOp) -> dict[str, bytes]:
+    keys = canonical_keys(graphs.main_block(module))
     return {name: key for op, key in keys.items() for name in node_names(op)}
 
 
-def _coloured(module: ModuleOp, colours: dict[str, bytes]) -> Counter[tuple[str, tuple[bytes, ...]]]:
+def _coloured(
+    module: ModuleOp, colours: dict[str, bytes]
+) -> Counter[tuple[str, tuple[bytes, ...]]]:
     return Counter(
         (compiler, tuple(sorted(colours[name] for name in names)))
         for compiler, names in graphs.region_nodes(module)
