@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias, cast
@@ -11,6 +12,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
     DenseArrayBase,
+    Float64Type,
     FloatAttr,
     IntegerAttr,
     StringAttr,
@@ -259,9 +261,15 @@ def _print_value(printer: Printer, value: Attribute) -> None:
     elif isinstance(value, IntegerAttr) and value.type == i64:
         printer.print_string(str(value.value.data))
     elif isinstance(value, FloatAttr) and value.type == f64 and math.isfinite(value.value.data):
-        printer.print_string(repr(value.value.data))
+        printer.print_string(_decimal(value.value.data))
     else:
         printer.print_attribute(value)
+
+
+def _decimal(number: float) -> str:
+    """The shortest decimal that reads back as `number`, with a point, as MLIR wants it."""
+    mantissa, exponent, power = repr(number).partition("e")
+    return mantissa + ("" if "." in mantissa else ".0") + exponent + power
 
 
 def _parse_dictionary(parser: Parser) -> dict[str, Attribute]:
@@ -291,6 +299,14 @@ def _parse_value(parser: Parser) -> Attribute:
     return ArrayAttr(integers)
 
 
+def _from_bits(parser: Parser, bits: int) -> float:
+    """The number that an infinity's or NaN's bit pattern is; so they are printed."""
+    number: float = struct.unpack("<d", struct.pack("<Q", bits % (1 << 64)))[0]
+    if math.isfinite(number):
+        parser.raise_error("expected a decimal point, or the bit pattern of infinity or NaN")
+    return number
+
+
 def _parse_item(parser: Parser) -> Attribute:
     number = parser.parse_optional_number()
     if number is None:
@@ -300,4 +316,6 @@ def _parse_item(parser: Parser) -> Attribute:
         type_ = parser.parse_type()
     if isinstance(number, float):
         return FloatAttr(number, cast(Any, type_ or f64))
+    if isinstance(type_, Float64Type):
+        return FloatAttr(_from_bits(parser, number), f64)
     return IntegerAttr(number, cast(Any, type_ or i64))

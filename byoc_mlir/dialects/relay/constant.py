@@ -175,8 +175,22 @@ class ConstantOp(RelayOp):
 
 
 def _can_be_inline(array: Array) -> bool:
-    # xDSL 0.74 prints NaN and infinity in a dense list as hex, and reads that back as an integer
-    return array.size > 0 and array.dtype.kind in "iuf" and bool(np.isfinite(array).all())
+    if array.size == 0 or array.dtype.kind not in "iuf":
+        return False
+    if array.dtype.kind != "f":
+        return True
+    # xDSL 0.74 takes a list of 0.0 and -0.0 for one repeated value
+    mixes_zeros = array.size > 1 and bool((np.signbit(array) & (array == 0)).any())
+    return not mixes_zeros and all(_is_printed_in_decimal(value) for value in array.reshape(-1))
+
+
+def _is_printed_in_decimal(value: np.floating[Any]) -> bool:
+    # in a dense list xDSL 0.74 prints other numbers as hex, and reads that back as an integer
+    if not np.isfinite(value):
+        return False
+    digits = {4: 9, 8: 17}.get(value.dtype.itemsize)
+    is_short = value.dtype.type(f"{value:.5e}") == value
+    return bool(is_short) or digits is None or "." in f"{value:.{digits}g}"
 
 
 def _inline_array(value: DenseIntOrFPElementsAttr, type_: Tensor) -> Array:

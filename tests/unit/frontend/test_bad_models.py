@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import onnx
 import pytest
@@ -24,7 +26,7 @@ VALID = add_of(_weights()).SerializeToString()
 
 @given(st.binary(max_size=300))
 def test_random_bytes(data: bytes) -> None:
-    with pytest.raises(InvalidModelError, match="not an ONNX model"):
+    with pytest.raises(InvalidModelError, match=r"not an ONNX model"):
         load_model(data)
 
 
@@ -38,10 +40,8 @@ def test_truncated(length: int) -> None:
 @given(st.integers(0, len(VALID) - 1), st.integers(0, 255))
 def test_one_byte_changed(position: int, byte: int) -> None:
     data = VALID[:position] + bytes([byte]) + VALID[position + 1 :]
-    try:
+    with suppress(InvalidModelError, UnsupportedModelError, InvalidInputError):
         import_model(data).module.verify()
-    except (InvalidModelError, UnsupportedModelError, InvalidInputError):
-        pass
 
 
 def test_missing_file() -> None:
@@ -65,46 +65,46 @@ def test_newer_opset() -> None:
 
 def test_opset_of_a_domain_missing() -> None:
     model = model_of([helper.make_node("Foo", ["x"], ["y"], "n", domain="com.vendor")])
-    with pytest.raises(InvalidModelError, match="'n' .*which opset of the domain 'com.vendor'"):
+    with pytest.raises(InvalidModelError, match=r"'n' .*which opset of the domain 'com.vendor'"):
         import_model(model)
 
 
 def test_cycle() -> None:
     model = model_of([node("Add", "x b", "a", name="first"), node("Relu", "a", "b", name="second")])
-    with pytest.raises(InvalidModelError, match="cycle: 'first' .* <- 'second' .* <- 'first'"):
+    with pytest.raises(InvalidModelError, match=r"cycle: 'first' .* <- 'second' .* <- 'first'"):
         load_model(model)
 
 
 def test_node_of_itself() -> None:
-    with pytest.raises(InvalidModelError, match="cycle: 'n'"):
+    with pytest.raises(InvalidModelError, match=r"cycle: 'n'"):
         load_model(model_of([node("Add", "x y", "y", name="n")]))
 
 
 def test_undefined_name() -> None:
-    with pytest.raises(InvalidModelError, match="'n' .* reads 'q', which nothing defines"):
+    with pytest.raises(InvalidModelError, match=r"'n' .* reads 'q', which nothing defines"):
         load_model(model_of([node("Relu", "q", "y", name="n")]))
 
 
 def test_undefined_output() -> None:
-    with pytest.raises(InvalidModelError, match="output 'z' is defined by nothing"):
+    with pytest.raises(InvalidModelError, match=r"output 'z' is defined by nothing"):
         load_model(model_of([node("Relu", "x", "y")], outputs=["z"]))
 
 
 def test_name_defined_twice() -> None:
-    with pytest.raises(InvalidModelError, match="'n' .* defines 'y', which is defined already"):
+    with pytest.raises(InvalidModelError, match=r"'n' .* defines 'y', which is defined already"):
         load_model(model_of([node("Relu", "x", "y"), node("Abs", "x", "y", name="n")]))
 
 
 def test_input_defined_twice() -> None:
     inputs = [("x", TensorProto.FLOAT, (2, 3))] * 2
-    with pytest.raises(InvalidModelError, match="input 'x' is defined more than once"):
+    with pytest.raises(InvalidModelError, match=r"input 'x' is defined more than once"):
         load_model(model_of([node("Relu", "x", "y")], inputs=inputs))
 
 
 def test_initializer_defined_twice() -> None:
     model = add_of(_weights())
     model.graph.initializer.append(_weights())
-    with pytest.raises(InvalidModelError, match="initializer 'w' is defined more than once"):
+    with pytest.raises(InvalidModelError, match=r"initializer 'w' is defined more than once"):
         load_model(model)
 
 
@@ -120,7 +120,7 @@ def test_subgraphs_nested_too_deep() -> None:
         graph = helper.make_graph([node("If", "c", "y", then_branch=graph)], "g", [], outputs)
     inputs = [("x", TensorProto.FLOAT, (2, 3)), ("c", TensorProto.BOOL, ())]
     model = model_of(graph.node, inputs)
-    with pytest.raises(InvalidModelError, match="nested deeper"):
+    with pytest.raises(InvalidModelError, match=r"nested deeper"):
         load_model(model)
 
 
@@ -133,7 +133,7 @@ def test_undefined_name_in_a_subgraph() -> None:
     )
     inputs = [("x", TensorProto.FLOAT, (2, 3)), ("c", TensorProto.BOOL, ())]
     model = model_of([node("If", "c", "y", then_branch=body, else_branch=body)], inputs)
-    with pytest.raises(InvalidModelError, match="reads 'q'"):
+    with pytest.raises(InvalidModelError, match=r"reads 'q'"):
         load_model(model)
 
 
@@ -143,35 +143,35 @@ def test_recursive_functions() -> None:
     for name, other in (("F", "G"), ("G", "F")):
         call = helper.make_node(other, ["a"], ["b"], domain="d")
         model.functions.append(helper.make_function("d", name, ["a"], ["b"], [call], opsets))
-    with pytest.raises(InvalidModelError, match="without end: F -> G -> F"):
+    with pytest.raises(InvalidModelError, match=r"without end: F -> G -> F"):
         load_model(model)
 
 
 def test_unknown_attribute() -> None:
-    with pytest.raises(InvalidModelError, match="'n' .*no attribute 'slope', accepted are alpha"):
+    with pytest.raises(InvalidModelError, match=r"'n' .*no attribute 'slope', accepted are alpha"):
         import_model(model_of([node("LeakyRelu", "x", "y", name="n", slope=0.1)]))
 
 
 def test_attribute_of_wrong_kind() -> None:
-    with pytest.raises(InvalidModelError, match="attribute 'axis' is STRING, accepted is .*INT"):
+    with pytest.raises(InvalidModelError, match=r"attribute 'axis' is STRING, accepted is .*INT"):
         import_model(model_of([node("Softmax", "x", "y", axis="last")]))
 
 
 def test_attribute_given_twice() -> None:
     model = model_of([node("Softmax", "x", "y", axis=0)])
     model.graph.node[0].attribute.append(model.graph.node[0].attribute[0])
-    with pytest.raises(InvalidModelError, match="attribute 'axis' is given more than once"):
+    with pytest.raises(InvalidModelError, match=r"attribute 'axis' is given more than once"):
         import_model(model)
 
 
 def test_too_few_inputs() -> None:
-    with pytest.raises(InvalidModelError, match="1 inputs, accepted are 2"):
+    with pytest.raises(InvalidModelError, match=r"1 inputs, accepted are 2"):
         import_model(model_of([node("Add", "x", "y")]))
 
 
 def test_shapes_that_do_not_fit() -> None:
+    model = model_of([node("Add", "x w", "y", name="n")], initializers=[_weights((4,))])
     with pytest.raises(InvalidModelError, match=r"'n' \(Add\): shapes \[2, 3\], \[4\] do not"):
-        model = model_of([node("Add", "x w", "y", name="n")], initializers=[_weights((4,))])
         import_model(model)
 
 
@@ -185,7 +185,7 @@ def test_payload_shorter_than_the_shape() -> None:
 def test_payload_of_a_constant_attribute() -> None:
     tensor = _weights()
     tensor.dims[0] = 1 << 40
-    with pytest.raises(InvalidModelError, match="attribute 'value': raw_data holds 24 bytes"):
+    with pytest.raises(InvalidModelError, match=r"attribute 'value': raw_data holds 24 bytes"):
         load_model(model_of([node("Constant", "", "y", value=tensor)], inputs=[]))
 
 
@@ -204,18 +204,18 @@ def test_dimensions_that_overflow() -> None:
 def test_data_given_twice() -> None:
     tensor = _weights()
     tensor.float_data.extend([1.0] * 6)
-    with pytest.raises(InvalidModelError, match="given twice, as float_data and raw_data"):
+    with pytest.raises(InvalidModelError, match=r"given twice, as float_data and raw_data"):
         load_model(add_of(tensor))
 
 
 def test_data_in_the_wrong_field() -> None:
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], int64_data=[1])
-    with pytest.raises(InvalidModelError, match="is in int64_data, .* belongs in float_data"):
+    with pytest.raises(InvalidModelError, match=r"is in int64_data, .* belongs in float_data"):
         load_model(add_of(tensor))
 
 
 def test_unknown_element_type() -> None:
-    with pytest.raises(InvalidModelError, match="no tensor element type 99"):
+    with pytest.raises(InvalidModelError, match=r"no tensor element type 99"):
         load_model(add_of(TensorProto(name="w", data_type=99)))
 
 
@@ -239,7 +239,7 @@ def test_sparse_index_outside() -> None:
     )
     model = model_of([node("Add", "x w", "y")])
     model.graph.sparse_initializer.append(sparse)
-    with pytest.raises(InvalidModelError, match="an index is outside"):
+    with pytest.raises(InvalidModelError, match=r"an index is outside"):
         import_model(model)
 
 
@@ -251,7 +251,7 @@ def test_sparse_too_large() -> None:
     )
     model = model_of([node("Add", "x w", "y")])
     model.graph.sparse_initializer.append(sparse)
-    with pytest.raises(InvalidModelError, match="sparse initializer 'w'.* at most"):
+    with pytest.raises(InvalidModelError, match=r"sparse initializer 'w'.* at most"):
         load_model(model)
 
 
@@ -275,7 +275,7 @@ def test_all_unsupported_nodes_are_listed() -> None:
 @pytest.mark.parametrize(("attribute", "value"), [("strides", [0, 1]), ("dilations", [1, 0])])
 def test_window_attributes(attribute: str, value: list[int]) -> None:
     inputs = [("x", TensorProto.FLOAT, (1, 1, 4, 4)), ("w", TensorProto.FLOAT, (1, 1, 3, 3))]
-    with pytest.raises((InvalidModelError, UnsupportedModelError), match="at least 1"):
+    with pytest.raises((InvalidModelError, UnsupportedModelError), match=r"at least 1"):
         import_model(model_of([node("Conv", "x w", "y", **{attribute: value})], inputs))
 
 

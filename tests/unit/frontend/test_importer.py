@@ -103,16 +103,15 @@ def test_folded_and_removed_nodes() -> None:
 
 def test_outputs_that_are_inputs_or_constants() -> None:
     nodes = [node("Identity", "x", "y"), node("Constant", "", "c", value_ints=[1, 2])]
-    model = import_model(
-        model_of(nodes, outputs=["y", "x", "w", "c"], initializers=[_array("w", 7)])
-    )
+    names = ["y", "x", "w", "c"]
+    model = import_model(model_of(nodes, outputs=names, initializers=[_array("w", 7)]))
     model.module.verify()
     x = np.ones((2, 3), np.float32)
     y, same, w, c = evaluate(_main(model), [x])
     assert y is same is x
     assert (w.shape, w.item()) == ((), 7.0)
     np.testing.assert_array_equal(c, [1, 2])
-    assert [info.name for info in model.outputs] == ["y", "x", "w", "c"]
+    assert [info.name for info in model.outputs] == names
 
 
 def test_initializers_that_are_inputs_too() -> None:
