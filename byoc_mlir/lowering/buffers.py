@@ -46,6 +46,7 @@ class _Planner:
         self._storage = {arg: Storage(False, len(self._ops)) for arg in block.args}
         self._in_place: dict[SSAValue, SSAValue] = {}
         self._copied: set[Operation] = set()
+        self._made: dict[SSAValue, int] = {}
         self._strided: set[SSAValue] = set()
         self._partial: set[SSAValue] = set()
 
@@ -55,6 +56,7 @@ class _Planner:
         return Placement(self._storage, self._in_place, frozenset(self._copied))
 
     def _place(self, op: Operation, position: int) -> None:
+        self._made.update(dict.fromkeys(op.results, position))
         match op:
             case ConstantOp():
                 self._storage[op.output] = Storage(False, len(self._ops))
@@ -121,15 +123,16 @@ class _Planner:
                 self._take_over(result, source)
 
     def _replaceable(self, op: linalg.GenericOp, number: int, position: int) -> SSAValue | None:
-        """An input that this output can overwrite element by element."""
+        """The input computed last of those that this output can overwrite element by element."""
+        found: list[SSAValue] = []
         maps = [attribute.data for attribute in op.indexing_maps]
         output_map = maps[len(op.inputs) + number]
         for value, map_ in zip(op.inputs, maps, strict=False):
             if map_ != output_map or value.type != op.outputs[number].type:
                 continue
             if self._dies(value, position) and self._is_only_reader(op, value, output_map):
-                return value
-        return None
+                found.append(value)
+        return max(found, key=lambda value: self._made.get(value, -1), default=None)
 
     def _is_only_reader(self, op: linalg.GenericOp, value: SSAValue, output_map: object) -> bool:
         """Whether all operands in the memory of `value` are itself, read as the output is."""

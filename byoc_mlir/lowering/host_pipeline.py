@@ -15,6 +15,7 @@ from byoc_mlir.lowering.add_entry_points import AddEntryPoints
 from byoc_mlir.lowering.bufferize import WEIGHT, Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
+from byoc_mlir.lowering.llvm_ir.codegen import Target
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
 from byoc_mlir.lowering.plan_buffers import PlanBuffers
 from byoc_mlir.lowering.region_calls import COMPILER
@@ -38,7 +39,7 @@ def loop_passes(*, threads: bool) -> tuple[ModulePass, ...]:
         OutlineKernels(),
         CheckLegal("buffers"),
         PlanBuffers(),
-        ConvertLinalgToLoops(threads=threads),
+        ConvertLinalgToLoops(threads=threads, vector_bits=vector_bits(Target.host())),
         CheckLegal("loops"),
     )
 
@@ -53,6 +54,14 @@ def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
         ConvertToLLVM(),
         CheckLegal("llvm"),
     )
+
+
+def vector_bits(target: Target) -> int:
+    """The length of the vector registers that code for a target should use."""
+    features = target.features.split(",")
+    if "+avx512f" in features:
+        return 512
+    return 256 if "+avx2" in features else 128
 
 
 def lower_host(

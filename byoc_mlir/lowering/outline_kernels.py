@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value, is_in_place, is_product_sum
 from byoc_mlir.lowering.region_calls import COMPILER
 
 KERNEL = "byoc.kernel"
 """On a function: it is a kernel, called from host code."""
 
 _LONGEST_NAME = 48
+_WITHOUT_EFFECT = (memref.AllocOp, memref.GetGlobalOp, memref.ReinterpretCastOp, arith.ConstantOp)
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,37 @@ class _Kernels:
 
 
 def _outline_block(block: Block, kernels: _Kernels) -> None:
-    views: list[Operation] = []
-    for op in tuple(block.ops):
-        if isinstance(op, memref.ReinterpretCastOp):
-            views.append(op)
-        elif isinstance(op, linalg.GenericOp):
-            _outline([op], kernels)
+    views = [op for op in block.ops if isinstance(op, memref.ReinterpretCastOp)]
+    for group in _groups(block):
+        _outline(group, kernels)
     for view in reversed(views):
         if not view.results[0].first_use:
             block.erase_op(view)
+
+
+def _groups(block: Block) -> Iterator[list[linalg.GenericOp]]:
+    """The `linalg` ops of a block, in order; those that make one loop nest together."""
+    group: list[linalg.GenericOp] = []
+    for op in tuple(block.ops):
+        if not isinstance(op, linalg.GenericOp):
+            if group and not isinstance(op, _WITHOUT_EFFECT):
+                yield group
+                group = []
+            continue
+        if group and not _belongs(op, group):
+            yield group
+            group = []
+        group.append(op)
+    if group:
+        yield group
+
+
+def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:
+    """Whether `op` folds into what the group has just filled, or follows its fold in place."""
+    buffer = group[-1].outputs[0]
+    if len(group) == 1 and fill_value(group[0]) is not None:
+        return is_product_sum(op) and op.outputs[0] is buffer
+    return any(is_product_sum(member) for member in group) and is_in_place(op, buffer)
 
 
 def _outline(group: Sequence[linalg.GenericOp], kernels: _Kernels) -> None:
@@ -114,7 +138,8 @@ def _kernel(name: str, ops: Sequence[Operation], buffers: Sequence[SSAValue]) ->
 
 def _readable(ops: Iterable[Operation]) -> str:
     """A name made of what the ops were in the model."""
-    words = [op.doc.data for op in ops if isinstance(op, linalg.GenericOp) and op.doc]
+    generics = [op for op in ops if isinstance(op, linalg.GenericOp)]
+    words = [op.doc.data for op in generics if op.doc and (len(generics) == 1 or op.inputs)]
     name = "_".join(dict.fromkeys(words)) or "kernel"
     return name[:_LONGEST_NAME].rstrip("_")
 

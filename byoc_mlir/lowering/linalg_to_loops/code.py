@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -112,6 +112,40 @@ class Code:
             cast = memref.ReinterpretCastOp(buffer, [], [], [], [0], [size], [1], flat)
             self._flat[buffer] = self._hoist(cast)
         return self._flat[buffer]
+
+    def minimum(self, lhs: Index, rhs: int) -> Index:
+        """The smaller of two indices."""
+        if isinstance(lhs, int):
+            return min(lhs, rhs)
+        return self.emit(arith.MinSIOp(lhs, self.index(rhs)))
+
+    def quotient(self, value: Index, divisor: int) -> Index:
+        """`value / divisor`, of a value that is not negative."""
+        if isinstance(value, int):
+            return value // divisor
+        return self.emit(arith.DivUIOp(value, self.index(divisor)))
+
+    def unknown_size(self, buffer: SSAValue) -> SSAValue:
+        """A dense buffer as one dimension whose size the type does not tell."""
+        flat = self.flat(buffer)
+        assert isinstance(flat.type, MemRefType)
+        type_ = MemRefType(flat.type.element_type, [DYNAMIC_INDEX])
+        return self.emit(memref.CastOp.get(flat, type_))
+
+    @contextmanager
+    def if_positive(self, value: Index) -> Iterator[None]:
+        """What is written inside happens when `value` is greater than zero."""
+        if isinstance(value, int):
+            assert value > 0
+            yield
+            return
+        block = Block()
+        outer, self._block = self._block, block
+        yield
+        self.add(scf.YieldOp())
+        self._block = outer
+        condition = self.emit(arith.CmpiOp(value, self.index(0), "sgt"))
+        self.add(scf.IfOp(condition, [], Region(block)))
 
     def load(self, buffer: SSAValue, index: Index) -> SSAValue:
         """The element of a buffer at a linear index."""

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.linalg_to_loops.contraction import (
+    contraction_of,
+    fill_value,
+    is_in_place,
+    is_product_sum,
+)
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.nest import nest_of
 from byoc_mlir.lowering.linalg_to_loops.simple import emit_nest
+from byoc_mlir.lowering.linalg_to_loops.tiled import emit_contraction
 
 
 @dataclass(frozen=True)
@@ -21,6 +32,7 @@ class ConvertLinalgToLoops(ModulePass):
 
     Options:
         threads: write loops with enough work as `scf.parallel`.
+        vector_bits: the length of the vector registers of the target.
 
     ```mlir
     linalg.generic … ins(%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>) attrs = {doc = "relu"} …
@@ -37,22 +49,63 @@ class ConvertLinalgToLoops(ModulePass):
     name = "convert-linalg-to-loops"
 
     threads: bool = True
+    vector_bits: int = 256
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernels = MicroKernels()
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
-                _lower_function(function, self.threads)
+                _FunctionLowering(function.body.block, self, kernels).run()
+        op.body.block.add_ops(kernels.functions)
 
 
-def _lower_function(function: func.FuncOp, threads: bool) -> None:
-    block = function.body.block
-    views: list[memref.ReinterpretCastOp] = []
-    for op in tuple(block.ops):
-        if isinstance(op, memref.ReinterpretCastOp):
-            views.append(op)
-        elif isinstance(op, linalg.GenericOp):
-            emit_nest(Code(block, op), nest_of(op), threads=threads)
-            block.erase_op(op)
-    for view in reversed(views):
-        if not view.result.first_use:
-            block.erase_op(view)
+class _FunctionLowering:
+    def __init__(self, block: Block, options: ConvertLinalgToLoops, kernels: MicroKernels):
+        self._block = block
+        self._options = options
+        self._kernels = kernels
+
+    def run(self) -> None:
+        """Replaces the `linalg` ops of the block."""
+        ops = [op for op in self._block.ops if isinstance(op, linalg.GenericOp)]
+        views = [op for op in self._block.ops if isinstance(op, memref.ReinterpretCastOp)]
+        position = 0
+        while position < len(ops):
+            group = ops[position:]
+            taken = self._contraction(group)
+            if not taken:
+                code = Code(self._block, group[0])
+                emit_nest(code, nest_of(group[0]), threads=self._options.threads)
+                taken = 1
+            for op in reversed(group[:taken]):
+                self._block.erase_op(op)
+            position += taken
+        for view in reversed(views):
+            if not view.result.first_use:
+                self._block.erase_op(view)
+
+    def _contraction(self, ops: Sequence[linalg.GenericOp]) -> int:
+        """Lowers a contraction at the start of `ops` and what follows it; returns how many ops."""
+        start = fill_value(ops[0])
+        first = 1 if start is not None and len(ops) > 1 else 0
+        op = ops[first]
+        if not is_product_sum(op) or (first and ops[0].outputs[0] is not op.outputs[0]):
+            return 0
+        followers = list(
+            itertools.takewhile(lambda o: is_in_place(o, op.outputs[0]), ops[first + 1 :])
+        )
+        start = start if first else None
+        contraction = contraction_of(op, start, followers)
+        if contraction is None:
+            followers = []
+            contraction = contraction_of(op, start, followers)
+        if contraction is None:
+            return 0
+        emit_contraction(
+            Code(self._block, op),
+            contraction,
+            self._kernels,
+            vector_bits=self._options.vector_bits,
+            threads=self._options.threads,
+        )
+        return first + 1 + len(followers)

@@ -84,6 +84,12 @@ def nest_of(op: linalg.GenericOp) -> Nest:
     """The loop nest of an op, as simple as it can be: loops of one iteration are dropped, loops
     that walk through memory like one become one.
     """
+    nest = plain_nest(op)
+    return nest if nest.uses_position else coalesced(without_unit_loops(nest))
+
+
+def plain_nest(op: linalg.GenericOp) -> Nest:
+    """The loop nest of an op, with its loops as they are."""
     maps = [attribute.data for attribute in op.indexing_maps]
     rank = maps[0].num_dims
     sizes = [1] * rank
@@ -92,7 +98,7 @@ def nest_of(op: linalg.GenericOp) -> Nest:
         for size, expr in zip(operand.type.get_shape(), map_.results, strict=True):
             if isinstance(expr, AffineDimExpr):
                 sizes[expr.position] = size
-    nest = Nest(
+    return Nest(
         tuple(sizes),
         frozenset(
             loop
@@ -106,7 +112,6 @@ def nest_of(op: linalg.GenericOp) -> Nest:
         len(op.outputs),
         op.body.block,
     )
-    return nest if nest.uses_position else coalesced(without_unit_loops(nest))
 
 
 def _access(operand: SSAValue, exprs: Sequence[AffineExpr], rank: int) -> Access:

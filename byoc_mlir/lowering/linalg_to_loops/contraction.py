@@ -1,0 +1,178 @@
+"""Which `linalg` ops are matrix products, convolutions among them, and what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AffineMapAttr, Float32Type, Float64Type
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from byoc_mlir.lowering.linalg_to_loops.nest import (
+    Access,
+    Nest,
+    coalesced,
+    plain_nest,
+    without_unit_loops,
+)
+
+_FEWEST_ROWS = 3
+_FEWEST_STEPS = 4
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """An element-wise op on the result, in place: its accesses, by position in the nest."""
+
+    body: Block
+    accesses: tuple[int, ...]
+    """The inputs, then the output."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """`c[row, column] += sum over steps of a[row, step] * b[step, column]`, for all `outer` loops.
+
+    Accesses 0, 1 and 2 of the nest are a, b and c; those of the epilogues follow. Columns are one
+    or two loops, walking through `c` without gaps.
+    """
+
+    nest: Nest
+    outer: tuple[int, ...]
+    row: int | None
+    columns: tuple[int, ...]
+    steps: tuple[int, ...]
+    start: Attribute | None
+    """What the result begins with; `None`: with what it holds."""
+    epilogues: tuple[Epilogue, ...]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return 1 if self.row is None else self.nest.sizes[self.row]
+
+
+def fill_value(op: linalg.GenericOp) -> Attribute | None:
+    """The constant that an op writes everywhere, if that is what it does."""
+    end = op.body.block.last_op
+    if op.inputs or len(op.outputs) != 1 or end is None:
+        return None
+    owner = end.operands[0].owner
+    return owner.value if isinstance(owner, arith.ConstantOp) else None
+
+
+def is_product_sum(op: linalg.GenericOp) -> bool:
+    """Whether the body is `c + a * b` on f32 or f64."""
+    block = op.body.block
+    inner = list(block.ops)
+    if len(inner) != 3 or len(block.args) != 3:
+        return False
+    product, total, end = inner
+    return (
+        isinstance(product, arith.MulfOp)
+        and isinstance(total, arith.AddfOp)
+        and isinstance(product.result.type, Float32Type | Float64Type)
+        and tuple(product.operands) == tuple(block.args[:2])
+        and tuple(total.operands) == (block.args[2], product.result)
+        and end.operands[0] is total.result
+    )
+
+
+def is_in_place(op: linalg.GenericOp, buffer: SSAValue) -> bool:
+    """Whether an op computes each element of `buffer` from the element there, and others."""
+    if len(op.outputs) != 1 or op.outputs[0] is not buffer or buffer not in op.inputs:
+        return False
+    if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops):
+        return False
+    rank = op.indexing_maps.data[-1].data.num_dims
+    identity = AffineMapAttr(AffineMap.identity(rank))
+    operands = zip(op.operands, op.indexing_maps, strict=True)
+    return all(map_ == identity for value, map_ in operands if value is buffer)
+
+
+def contraction_of(
+    op: linalg.GenericOp, start: Attribute | None, followers: Sequence[linalg.GenericOp]
+) -> Contraction | None:
+    """The contraction that `op` is, with the ops that follow it in place; `None` if it is none, or
+    not worth the trouble.
+    """
+    result_map = op.indexing_maps.data[2].data
+    loops = [expr.position for expr in result_map.results if isinstance(expr, AffineDimExpr)]
+    if len(loops) != len(result_map.results):
+        return None
+    nest = plain_nest(op)
+    epilogues: list[Epilogue] = []
+    for follower in followers:
+        added = _in_loops(plain_nest(follower), loops, len(nest.sizes))
+        first = len(nest.accesses)
+        nest = replace(nest, accesses=(*nest.accesses, *added))
+        epilogues.append(Epilogue(follower.body.block, tuple(range(first, first + len(added)))))
+    return _classified(coalesced(without_unit_loops(nest)), start, tuple(epilogues))
+
+
+def _in_loops(nest: Nest, loops: Sequence[int], rank: int) -> list[Access]:
+    """The accesses of an epilogue in terms of the loops of the contraction."""
+    moved: list[Access] = []
+    for access in nest.accesses:
+        coefficients = [0] * rank
+        for loop, coefficient in zip(loops, access.coefficients, strict=True):
+            coefficients[loop] = coefficient
+        moved.append(replace(access, coefficients=tuple(coefficients)))
+    return moved
+
+
+def _classified(
+    nest: Nest, start: Attribute | None, epilogues: tuple[Epilogue, ...]
+) -> Contraction | None:
+    c = nest.accesses[2].coefficients
+    vector = next((loop for loop in nest.parallel if c[loop] == 1), None)
+    if vector is None:
+        return None
+    if nest.accesses[0].coefficients[vector]:
+        nest = replace(nest, accesses=(nest.accesses[1], nest.accesses[0], *nest.accesses[2:]))
+    a, b = nest.accesses[0].coefficients, nest.accesses[1].coefficients
+    if a[vector] or not b[vector]:
+        return None
+    above = [u for u in nest.parallel if not a[u] and b[u] and c[u] == nest.sizes[vector]]
+    columns = (*above[:1], vector)
+    rows = [u for u in nest.parallel if a[u] and not b[u]]
+    row = max(rows, key=lambda u: nest.sizes[u], default=None)
+    contraction = Contraction(
+        nest,
+        tuple(u for u in nest.parallel if u not in (*columns, row)),
+        row,
+        columns,
+        tuple(sorted(nest.reductions)),
+        start,
+        epilogues,
+    )
+    return contraction if _is_worthwhile(contraction) and _walks_evenly(contraction) else None
+
+
+def _is_worthwhile(contraction: Contraction) -> bool:
+    nest = contraction.nest
+    steps = 1
+    for loop in contraction.steps:
+        steps *= nest.sizes[loop]
+    return contraction.rows >= _FEWEST_ROWS and steps >= _FEWEST_STEPS
+
+
+def _walks_evenly(contraction: Contraction) -> bool:
+    """Whether `a` walks through the steps, and all but `b` through the columns, as one loop."""
+    nest = contraction.nest
+
+    def evenly(access: Access, loops: Sequence[int]) -> bool:
+        coefficients, sizes = access.coefficients, nest.sizes
+        return all(
+            coefficients[outer] == coefficients[inner] * sizes[inner]
+            for outer, inner in pairwise(loops)
+        )
+
+    others = (nest.accesses[0], *nest.accesses[2:])
+    return evenly(nest.accesses[0], contraction.steps) and all(
+        evenly(access, contraction.columns) for access in others
+    )

@@ -1,0 +1,169 @@
+"""Register-blocked inner kernels of matrix products, one function for each size of tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, func, memref, vector
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    IndexType,
+    MemRefType,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
+
+_INDEX = IndexType()
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A micro-kernel's result: `rows` times `vectors` vectors of `lanes` elements.
+
+    A `masked` one computes only the first `valid` columns, which it is told when called.
+    """
+
+    rows: int
+    vectors: int
+    lanes: int
+    element: Attribute
+    masked: bool
+
+    @property
+    def columns(self) -> int:
+        """The columns of a full tile."""
+        return self.vectors * self.lanes
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return f"tile_{self.rows}x{self.columns}_{self.element}{'_masked' if self.masked else ''}"
+
+
+@dataclass
+class MicroKernels:
+    """The micro-kernels that a module uses, made when first asked for."""
+
+    _functions: dict[Tile, func.FuncOp] = field(default_factory=dict[Tile, func.FuncOp])
+
+    @property
+    def functions(self) -> Sequence[func.FuncOp]:
+        """All of them."""
+        return tuple(self._functions.values())
+
+    def symbol(self, tile: Tile) -> str:
+        """The name of the function for a tile.
+
+        ```
+        @tile(%a, %a_start, %a_row, %a_step, %b, %b_start, %b_step, %c, %c_start, %c_row, %steps
+              [, %valid]):
+          c[c_start + i * c_row + j] += sum over k < steps of
+              a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
+        ```
+        """
+        if tile not in self._functions:
+            self._functions[tile] = _function(tile)
+        return tile.name
+
+
+def buffer_type(element: Attribute) -> MemRefType:
+    """The type that micro-kernels take buffers as."""
+    return MemRefType(element, [DYNAMIC_INDEX])
+
+
+def _function(tile: Tile) -> func.FuncOp:
+    buffer = buffer_type(tile.element)
+    types = [buffer, *[_INDEX] * 3, buffer, *[_INDEX] * 2, buffer, *[_INDEX] * 3]
+    if tile.masked:
+        types.append(_INDEX)
+    block = Block(arg_types=types)
+    end = func.ReturnOp()
+    block.add_op(end)
+    function = func.FuncOp(
+        tile.name, FunctionType.from_lists(types, []), Region(block), visibility="private"
+    )
+    _TileCode(tile, Code(block, end), block.args).write()
+    return function
+
+
+class _TileCode:
+    def __init__(self, tile: Tile, code: Code, args: Sequence[SSAValue]):
+        self._tile = tile
+        self._code = code
+        self._type = VectorType(tile.element, [tile.lanes])
+        self._a, self._a_start, self._a_row, self._a_step = args[:4]
+        self._b, self._b_start, self._b_step = args[4:7]
+        self._c, self._c_start, self._c_row, self._steps = args[7:11]
+        self._masks = [self._mask(args[11], n) for n in range(tile.vectors)] if tile.masked else []
+        self._nothing = self._zero() if tile.masked else None
+
+    def write(self) -> None:
+        """Loads the tile, adds the products, stores it."""
+        code, rows = self._code, range(self._tile.rows)
+        starts = [self._offset(self._c_start, row, self._c_row) for row in rows]
+        sums = [self._load(self._c, start, n) for start in starts for n in self._vectors]
+        row_starts = [self._offset(self._a_start, row, self._a_row) for row in rows]
+        with code.loop(self._steps, sums) as loop:
+            a_shift = code.emit(arith.MuliOp(loop.counter, self._a_step))
+            b_shift = code.emit(arith.MuliOp(loop.counter, self._b_step))
+            b_at = code.emit(arith.AddiOp(self._b_start, b_shift))
+            columns = [self._load(self._b, b_at, n) for n in self._vectors]
+            carried = iter(loop.carried)
+            new: list[SSAValue] = []
+            for start in row_starts:
+                at = code.emit(arith.AddiOp(start, a_shift))
+                scalar = code.emit(memref.LoadOp.get(self._a, [at]))
+                row = code.emit(vector.BroadcastOp(scalar, self._type))
+                new += [self._multiply_add(row, column, next(carried)) for column in columns]
+            loop.carry(new)
+        results = iter(loop.results)
+        for start in starts:
+            for n in self._vectors:
+                self._store(next(results), start, n)
+
+    @property
+    def _vectors(self) -> range:
+        return range(self._tile.vectors)
+
+    def _zero(self) -> SSAValue:
+        zeros = DenseIntOrFPElementsAttr.from_list(self._type, [0.0])
+        return self._code.emit(arith.ConstantOp(zeros, self._type))
+
+    def _mask(self, valid: SSAValue, number: int) -> SSAValue:
+        left = self._code.add_index(valid, -number * self._tile.lanes)
+        type_ = VectorType(i1, [self._tile.lanes])
+        return self._code.emit(vector.CreateMaskOp([self._code.index(left)], type_))
+
+    def _offset(self, start: SSAValue, count: int, step: SSAValue) -> SSAValue:
+        if count == 0:
+            return start
+        return self._code.index(self._code.add_index(start, self._code.scale_index(step, count)))
+
+    def _load(self, buffer: SSAValue, start: SSAValue, number: int) -> SSAValue:
+        code = self._code
+        at = code.index(code.add_index(start, number * self._tile.lanes))
+        if self._nothing is None:
+            return code.emit(vector.LoadOp(buffer, [at], self._type))
+        return code.emit(
+            vector.MaskedLoadOp(buffer, [at], self._masks[number], self._nothing, self._type)
+        )
+
+    def _store(self, value: SSAValue, start: SSAValue, number: int) -> None:
+        code = self._code
+        at = code.index(code.add_index(start, number * self._tile.lanes))
+        if not self._masks:
+            code.add(vector.StoreOp(value, self._c, [at]))
+        else:
+            code.add(vector.MaskedStoreOp(self._c, [at], self._masks[number], value))
+
+    def _multiply_add(self, row: SSAValue, column: SSAValue, total: SSAValue) -> SSAValue:
+        # contracted to a fused multiply-add where the machine has one
+        product = self._code.emit(arith.MulfOp(row, column, CONTRACT))
+        return self._code.emit(arith.AddfOp(total, product, CONTRACT))
