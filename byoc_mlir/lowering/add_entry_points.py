@@ -140,6 +140,7 @@ def _thread_context(main: func.FuncOp, regions: dict[str, _Region]) -> None:
     inputs = [_POINTER, _POINTER, *main.function_type.inputs]
     main.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
     main.properties.pop("arg_attrs", None)
+    main.properties.pop("res_attrs", None)
     main.properties["sym_visibility"] = StringAttr("private")
     blocks = [entry]
     failure = Block(arg_types=[i32])
