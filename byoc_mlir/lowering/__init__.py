@@ -33,6 +33,12 @@ def _convert_relay_to_linalg() -> type[ModulePass]:
     return ConvertRelayToLinalg
 
 
+def _fuse_elementwise() -> type[ModulePass]:
+    from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
+
+    return FuseElementwise
+
+
 def _outline_kernels() -> type[ModulePass]:
     from byoc_mlir.lowering.outline_kernels import OutlineKernels
 
@@ -50,6 +56,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "bufferize": _bufferize,
     "convert-linalg-to-loops": _convert_linalg_to_loops,
     "convert-relay-to-linalg": _convert_relay_to_linalg,
+    "fuse-elementwise": _fuse_elementwise,
     "outline-kernels": _outline_kernels,
     "plan-buffers": _plan_buffers,
     **to_llvm.PASSES,

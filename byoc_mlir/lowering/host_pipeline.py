@@ -14,6 +14,7 @@ from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.lowering.add_entry_points import AddEntryPoints
 from byoc_mlir.lowering.bufferize import WEIGHT, Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
+from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
 from byoc_mlir.lowering.llvm_ir.codegen import Target
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
@@ -35,6 +36,7 @@ def loop_passes(*, threads: bool) -> tuple[ModulePass, ...]:
     return (
         ConvertRelayToLinalg(),
         CheckLegal("linalg"),
+        FuseElementwise(),
         Bufferize(),
         OutlineKernels(),
         CheckLegal("buffers"),

@@ -1,0 +1,179 @@
+"""The pass `fuse-elementwise`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, StringAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
+from byoc_mlir.lowering.region_calls import COMPILER
+
+_MOST_INPUTS = 12
+"""More pointers than this do not fit the registers of a loop."""
+
+
+@dataclass(frozen=True)
+class FuseElementwise(ModulePass):
+    """Computes element-wise `linalg.generic` ops inside of the one op that reads them.
+
+    The reader may be element-wise or a reduction that reads every element once; matrix products
+    and windows, which read elements many times, keep their operands. Indexing maps compose.
+
+    ```mlir
+    %0 = linalg.generic … ins(%x, %b : …) outs(%e : …) attrs = {doc = "bias_add"} { add }
+    %1 = linalg.generic … ins(%0 : …) outs(%e : …) attrs = {doc = "relu"} { maximum }
+    // becomes
+    %1 = linalg.generic … ins(%x, %b : …) outs(%e : …) attrs = {doc = "bias_add_relu"} { … }
+    ```
+    """
+
+    name = "fuse-elementwise"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
+                for block in function.body.blocks:
+                    for inner in tuple(block.ops):
+                        if isinstance(inner, linalg.GenericOp) and not is_product_sum(inner):
+                            _fuse_operands(inner)
+
+
+def _fuse_operands(consumer: linalg.GenericOp) -> None:
+    """Takes in the producers of `consumer`; those have taken in theirs before."""
+    number = 0
+    while number < len(consumer.inputs):
+        producer = consumer.inputs[number].owner
+        if isinstance(producer, linalg.GenericOp) and _can_fuse(producer, consumer, number):
+            consumer = _fused(producer, consumer, number)
+        else:
+            number += 1
+
+
+def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> bool:
+    if not _is_elementwise(producer) or producer.parent is not consumer.parent:
+        return False
+    if producer.inputs and not (
+        _is_read_once(producer.results[0], consumer) and _visits_once(producer, consumer)
+    ):
+        return False
+    if len(producer.inputs) + len(consumer.inputs) > _MOST_INPUTS:
+        return False
+    return _knows_its_sizes(producer, consumer, number)
+
+
+def _is_elementwise(op: linalg.GenericOp) -> bool:
+    """Whether the op computes each element of its one new result by itself."""
+    return (
+        len(op.results) == 1
+        and all(kind.data is IteratorType.PARALLEL for kind in op.iterator_types)
+        and isinstance(op.outputs[0].owner, tensor.EmptyOp)
+        and not any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops)
+    )
+
+
+def _is_read_once(value: SSAValue, consumer: Operation) -> bool:
+    uses = tuple(value.uses)
+    return len(uses) == 1 and uses[0].operation is consumer
+
+
+def _visits_once(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> bool:
+    """Whether the consumer runs no more often than there are elements."""
+    sizes = _loop_sizes(consumer)
+    return math.prod(sizes) <= math.prod(shape_of(producer.results[0]))
+
+
+def _loop_sizes(op: linalg.GenericOp) -> list[int]:
+    maps = [attribute.data for attribute in op.indexing_maps]
+    sizes = [1] * maps[0].num_dims
+    for operand, map_ in zip(op.operands, maps, strict=True):
+        for size, expr in zip(shape_of(operand), map_.results, strict=True):
+            if isinstance(expr, AffineDimExpr):
+                sizes[expr.position] = size
+    return sizes
+
+
+def _composed_maps(
+    producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int
+) -> list[AffineMap]:
+    """Where the consumer reads the producer's inputs."""
+    reading = consumer.indexing_maps.data[number].data
+    maps = [attribute.data for attribute in producer.indexing_maps.data[: len(producer.inputs)]]
+    return [
+        AffineMap(reading.num_dims, 0, tuple(expr.compose(reading) for expr in map_.results))
+        for map_ in maps
+    ]
+
+
+def _knows_its_sizes(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> bool:
+    """Whether every loop still has an operand that gives its size."""
+    maps = [attribute.data for attribute in consumer.indexing_maps]
+    kept = [*maps[:number], *maps[number + 1 :], *_composed_maps(producer, consumer, number)]
+    known = {
+        expr.position for map_ in kept for expr in map_.results if isinstance(expr, AffineDimExpr)
+    }
+    return len(known) == maps[0].num_dims
+
+
+def _fused(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> linalg.GenericOp:
+    """One op in place of the two; the inputs of the producer stand where its result stood."""
+    maps = [attribute.data for attribute in consumer.indexing_maps]
+    new_maps = [*maps[:number], *_composed_maps(producer, consumer, number), *maps[number + 1 :]]
+    inputs = [*consumer.inputs[:number], *producer.inputs, *consumer.inputs[number + 1 :]]
+    fused = linalg.GenericOp(
+        inputs,
+        consumer.outputs,
+        Region(_fused_body(producer.body.block, consumer.body.block, number)),
+        [AffineMapAttr(map_) for map_ in new_maps],
+        consumer.iterator_types,
+        consumer.result_types,
+        doc=_joined_names((producer, consumer)),
+    )
+    fused.location = fused_location((producer, consumer))
+    block = consumer.parent
+    assert block is not None
+    block.insert_op_before(fused, consumer)
+    for old, new in zip(consumer.results, fused.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    block.erase_op(consumer)
+    if not producer.results[0].first_use:
+        block.erase_op(producer)
+    return fused
+
+
+def _fused_body(producer: Block, consumer: Block, number: int) -> Block:
+    inputs = list(producer.args)[:-1]
+    outer = [*consumer.args[:number], *inputs, *consumer.args[number + 1 :]]
+    block = Block(arg_types=[arg.type for arg in outer])
+    values: dict[SSAValue, SSAValue] = dict(zip(outer, block.args, strict=True))
+    values[consumer.args[number]] = _inlined(producer, block, values)[0]
+    results = _inlined(consumer, block, values)
+    block.add_op(linalg.YieldOp(*results))
+    return block
+
+
+def _inlined(source: Block, target: Block, values: dict[SSAValue, SSAValue]) -> list[SSAValue]:
+    """Copies a body but for its end; gives the values that it yields."""
+    for op in source.ops:
+        if isinstance(op, linalg.YieldOp):
+            return [values[value] for value in op.arguments]
+        target.add_op(op.clone(values))
+    raise AssertionError("the body of a linalg.generic ends in linalg.yield")
+
+
+def _joined_names(ops: Sequence[linalg.GenericOp]) -> StringAttr:
+    named = [op for op in ops if op.inputs] or list(ops)
+    words = [op.doc.data for op in named if op.doc is not None]
+    return StringAttr("_".join(dict.fromkeys(words)))
