@@ -69,11 +69,11 @@ class RegionGraph:
         while node not in path:
             path.append(node)
             node = next(source for source in self.predecessors[node] if source in stuck)
-        cycle = [self.nodes[index] for index in reversed(path[path.index(node) :])]
-        start = next(at for at, one in enumerate(cycle) if one.compiler is not None)
-        cycle = cycle[start:] + cycle[:start]
-        region = cycle[0]
-        through = ", ".join(describe(one.ops[0]) for one in cycle[1:])
+        cycle = path[path.index(node) :][::-1]
+        first = min(node for node in cycle if self.nodes[node].compiler is not None)
+        start = cycle.index(first)
+        region, *others = (self.nodes[node] for node in cycle[start:] + cycle[:start])
+        through = ", ".join(describe(one.ops[0]) for one in others)
         reason = (
             f"the region of '{region.compiler}' with {describe(region.ops[0])} depends on its own"
             f" results, through {through}; split it so that it can run as a whole"

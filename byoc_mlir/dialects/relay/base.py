@@ -220,7 +220,7 @@ class RelayOp(IRDLOperation, ABC):
             printer.print_list(self.operands, printer.print_ssa_value)
         _print_dictionary(printer, {**self._explicit_properties(), **self.attributes})
         printer.print_string(" : ")
-        printer.print_operation_type(self)
+        printer.print_function_type(self.operand_types, self.result_types)
 
     def _explicit_properties(self) -> dict[str, Attribute]:
         definitions = self.get_irdl_definition().properties
