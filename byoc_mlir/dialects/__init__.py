@@ -17,6 +17,7 @@ def core_dialects() -> dict[str, Callable[[], Dialect]]:
         "byoc": _byoc,
         "cf": _cf,
         "func": _func,
+        "host": _host,
         "linalg": _linalg,
         "llvm": _llvm,
         "math": _math,
@@ -70,6 +71,12 @@ def _func() -> Dialect:
     from xdsl.dialects.func import Func
 
     return Func
+
+
+def _host() -> Dialect:
+    from byoc_mlir.dialects.host import HOST
+
+    return HOST
 
 
 def _linalg() -> Dialect:

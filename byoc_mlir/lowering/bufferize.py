@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.backends.base import weight_symbol
+from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import Tensor, tensor_type
 from byoc_mlir.lowering.buffers import Placement, plan_storage
@@ -177,6 +178,8 @@ class _Bufferizer:
                 self._convert_reshape(op)
             case func.CallOp():
                 self._convert_call(op)
+            case host.KernelOp():
+                self._convert_kernel(op)
             case func.ReturnOp():
                 self._convert_return(op)
             case _:
@@ -285,6 +288,12 @@ class _Bufferizer:
         arguments = [self._dense(self._view(value)) for value in op.arguments]
         results = [self._memref_of(self._place(result)) for result in op.results]
         self._add(func.CallOp(op.callee, [*arguments, *results], []))
+
+    def _convert_kernel(self, op: host.KernelOp) -> None:
+        arguments = [self._dense(self._view(value)) for value in op.arguments]
+        results = [self._memref_of(self._place(result)) for result in op.outputs]
+        body = op.detach_region(op.body)
+        self._add(host.KernelOp(op.kernel_name.data, [*arguments, *results], [], body))
 
     def _dense(self, view: _View) -> SSAValue:
         """The memref of a view that starts a buffer and has no gaps; else, of a copy."""

@@ -30,11 +30,15 @@ class _Legal:
 
 _MODULE = frozenset({"builtin.module"})
 
+_IN_KERNELS = frozenset(
+    {"memref.alloca", "memref.copy", "memref.load", "memref.reinterpret_cast", "memref.store"}
+)
+
 _STAGES: dict[Stage, _Legal] = {
     "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
     "linalg": _Legal(
-        frozenset({"builtin", "func", "linalg", "tensor", "arith", "math"}),
-        frozenset({"relay.constant"}),
+        frozenset({"builtin", "func", "linalg", "tensor", "arith", "math", "host", "scf"}),
+        frozenset({"relay.constant"} | _IN_KERNELS),
     ),
     "buffers": _Legal(frozenset({"memref", "linalg", "scf", "arith", "math", "func"}), _MODULE),
     "loops": _Legal(

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from byoc_mlir.dialects import host
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value, is_in_place, is_product_sum
 from byoc_mlir.lowering.region_calls import COMPILER
@@ -25,10 +26,10 @@ _WITHOUT_EFFECT = (memref.AllocOp, memref.GetGlobalOp, memref.ReinterpretCastOp,
 
 @dataclass(frozen=True)
 class OutlineKernels(ModulePass):
-    """Moves every `linalg` op of the host functions to a function of its own on whole buffers.
+    """Moves every `linalg` op and `host.kernel` of the host functions to a function of its own.
 
-    Equal ops share one function. Each buffer is one argument, so that arguments do not alias;
-    views of buffers are taken inside.
+    Equal ops share one function. It works on whole buffers; each of them is one argument, so that
+    arguments do not alias; views of buffers are taken inside.
 
     ```mlir
     linalg.generic … ins(%x, %y : …) outs(%x : …) attrs = {doc = "add"} { … }
@@ -69,6 +70,9 @@ def _outline_block(block: Block, kernels: _Kernels) -> None:
     views = [op for op in block.ops if isinstance(op, memref.ReinterpretCastOp)]
     for group in _groups(block):
         _outline(group, kernels)
+    for op in tuple(block.ops):
+        if isinstance(op, host.KernelOp):
+            _outline_host_kernel(op, block, kernels)
     for view in reversed(views):
         if not view.results[0].first_use:
             block.erase_op(view)
@@ -114,6 +118,17 @@ def _outline(group: Sequence[linalg.GenericOp], kernels: _Kernels) -> None:
         block.erase_op(op)
 
 
+def _outline_host_kernel(op: host.KernelOp, block: Block, kernels: _Kernels) -> None:
+    """Replaces an op by a call of a function with its body."""
+    operands = dict.fromkeys(op.arguments)
+    views = [value.owner for value in operands if isinstance(value.owner, memref.ReinterpretCastOp)]
+    buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
+    call = func.CallOp(kernels.function_for([*views, op], buffers), buffers, [])
+    call.location = op.location
+    block.insert_op_after(call, op)
+    block.erase_op(op)
+
+
 def root_of(value: SSAValue) -> SSAValue:
     """The buffer that a memref is a view of."""
     owner = value.owner
@@ -123,7 +138,7 @@ def root_of(value: SSAValue) -> SSAValue:
 def _kernel(name: str, ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> func.FuncOp:
     block = Block(arg_types=[buffer.type for buffer in buffers])
     values: dict[SSAValue, SSAValue] = dict(zip(buffers, block.args, strict=True))
-    for op in ops:
+    for op in _bodies(ops, values):
         clone = op.clone(values)
         for old, new in zip(op.walk(), clone.walk(), strict=True):
             new.location = old.location
@@ -132,14 +147,27 @@ def _kernel(name: str, ops: Sequence[Operation], buffers: Sequence[SSAValue]) ->
     type_ = FunctionType.from_lists([buffer.type for buffer in buffers], [])
     function = func.FuncOp(name, type_, Region(block), visibility="private")
     function.attributes[KERNEL] = StringAttr(name)
+    function.attributes["no_inline"] = UnitAttr()  # its arguments do not alias, its caller's might
     function.location = fused_location(ops)
     return function
 
 
-def _readable(ops: Iterable[Operation]) -> str:
+def _bodies(ops: Iterable[Operation], values: dict[SSAValue, SSAValue]) -> Iterator[Operation]:
+    """The ops, and what is in a `host.kernel` in its place."""
+    for op in ops:
+        if not isinstance(op, host.KernelOp):
+            yield op
+            continue
+        for operand, argument in zip(op.arguments, op.body.block.args, strict=True):
+            values[argument] = values[operand]
+        yield from (inner for inner in op.body.block.ops if not isinstance(inner, host.YieldOp))
+
+
+def _readable(ops: Sequence[Operation]) -> str:
     """A name made of what the ops were in the model."""
     generics = [op for op in ops if isinstance(op, linalg.GenericOp)]
     words = [op.doc.data for op in generics if op.doc and (len(generics) == 1 or op.inputs)]
+    words += [op.kernel_name.data for op in ops if isinstance(op, host.KernelOp)]
     name = "_".join(dict.fromkeys(words)) or "kernel"
     return name[:_LONGEST_NAME].rstrip("_")
 

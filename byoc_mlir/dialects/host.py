@@ -1,0 +1,94 @@
+"""The `host` dialect: kernels written as loops, for ops that are no `linalg.generic`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsolatedFromAbove, IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends the body of a kernel."""
+
+    name = "host.yield"
+    traits = traits_def(IsTerminator())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """Code on whole, dense buffers that computes tensors from tensors.
+
+    The body sees nothing but its arguments: one memref for each input, then one for each output,
+    in row-major order. It must write every element of the outputs, whose memory is undefined at
+    first, and must not write to the inputs. After `bufferize` there are no results: the memrefs
+    of the outputs follow those of the inputs as operands.
+
+    ```mlir
+    %r = host.kernel "take" %x, %i : (tensor<8xf32>, tensor<2xi64>) -> tensor<2xf32> {
+    ^bb0(%a : memref<8xf32>, %b : memref<2xi64>, %c : memref<2xf32>):
+      …
+      host.yield
+    }
+    ```
+    """
+
+    name = "host.kernel"
+    kernel_name = prop_def(StringAttr)
+    arguments = var_operand_def(TensorType | MemRefType)
+    outputs = var_result_def(TensorType)
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove())
+    assembly_format = (
+        "$kernel_name $arguments attr-dict `:` functional-type($arguments, $outputs) $body"
+    )
+
+    def __init__(
+        self,
+        kernel_name: str,
+        arguments: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        body: Region,
+    ):
+        super().__init__(
+            operands=[arguments],
+            result_types=[result_types],
+            properties={"kernel_name": StringAttr(kernel_name)},
+            regions=[body],
+        )
+
+    def verify_(self) -> None:
+        if not isinstance(self.body.block.last_op, YieldOp):
+            raise VerifyException("the body of a host.kernel ends in host.yield")
+        types = [*self.arguments.types, *self.outputs.types]
+        expected = [buffer_type(type_) for type_ in types]
+        found = list(self.body.block.arg_types)
+        if found != expected:
+            raise VerifyException(
+                f"host.kernel '{self.kernel_name.data}': the body's arguments are"
+                f" ({', '.join(map(str, found))}), but the inputs and outputs are"
+                f" ({', '.join(map(str, expected))})"
+            )
+
+
+def buffer_type(type_: Attribute) -> Attribute:
+    """The dense memref that holds a tensor; other types stay."""
+    if not isinstance(type_, TensorType):
+        return type_
+    return MemRefType(type_.element_type, type_.get_shape())
+
+
+HOST = Dialect("host", [KernelOp, YieldOp])
