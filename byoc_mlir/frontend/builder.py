@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+import onnx
 from numpy.typing import DTypeLike
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -72,6 +73,8 @@ class NodeContext:
     output_names: tuple[str, ...]
     """One per output up to the last that is used; empty where an output is left out."""
     builder: BlockBuilder
+    run_graph: Callable[[onnx.GraphProto, Sequence[Value], str], list[Value]]
+    """The outputs of a subgraph for given inputs, its ops located at the name given."""
 
     def emit(
         self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue

@@ -10,23 +10,18 @@ import onnx
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Region
-from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.locations import node_location
-from byoc_mlir.errors import InvalidModelError, NodeProblem, UnsupportedModelError
+from byoc_mlir.errors import NodeProblem, UnsupportedModelError
 from byoc_mlir.frontend import ops as _ops  # registers the functions
-from byoc_mlir.frontend.attributes import node_attributes
-from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
+from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
-from byoc_mlir.frontend.fold import fold_node
 from byoc_mlir.frontend.inputs import bind_inputs
 from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.model import ImportedModel, NodeStatus, OnnxNode, TensorInfo
-from byoc_mlir.frontend.order import ordered_nodes
-from byoc_mlir.frontend.registry import find_op
-from byoc_mlir.frontend.schema import check_node, op_schema
+from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
+from byoc_mlir.frontend.order import ordered_nodes, read_names
+from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.tensors import TensorReader, model_tensors
-from byoc_mlir.frontend.value import Array, NodeRefused, Value
+from byoc_mlir.frontend.value import NodeRefused, Value
 
 __all__ = ["import_loaded", "import_model"]
 
@@ -57,18 +52,21 @@ def import_loaded(model: onnx.ModelProto, folder: Path | None, shapes: Shapes) -
     constants = model_tensors(model.graph, reader)
     inputs = bind_inputs(model, shapes)
     block = Block(arg_types=[info.type for info in inputs])
-    importer = _Importer(opset_versions(model), reader, BlockBuilder(block))
-    importer.values.update({name: Value(name, array) for name, array in constants.items()})
+    values = {name: Value(name, array) for name, array in constants.items()}
     for info, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = name_hint(info.name)
-        importer.values[info.name] = Value(info.name, argument)
-    importer.import_nodes(ordered_nodes(model.graph.node, importer.values.keys()))
-    outputs = importer.outputs(output.name for output in model.graph.output)
+        values[info.name] = Value(info.name, argument)
+    functions = {(function.domain, function.name): function for function in model.functions}
+    session = Session(BlockBuilder(block), reader, functions)
+    graph = _MainGraph(Scope(session, opset_versions(model), values))
+    graph.import_nodes(ordered_nodes(model.graph.node, {*values}))
+    outputs = [values[output.name] for output in model.graph.output]
+    block.add_op(func.ReturnOp(*map(session.builder.operand, outputs)))
     return ImportedModel(
         _main_module(block, [info.name for info in inputs], outputs),
         tuple(TensorInfo(info.name, info.dtype, info.shape) for info in inputs),
         tuple(TensorInfo(value.name, value.dtype, value.shape) for value in outputs),
-        tuple(importer.nodes),
+        tuple(graph.nodes),
     )
 
 
@@ -88,14 +86,11 @@ def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
     return ArrayAttr([DictionaryAttr({"byoc.name": StringAttr(name)}) for name in names])
 
 
-class _Importer:
-    """The state of the walk: what every name stands for, what became of the nodes so far."""
+class _MainGraph:
+    """The walk over the model's graph: what became of each node, and all that is unsupported."""
 
-    def __init__(self, opsets: Mapping[str, int], reader: TensorReader, builder: BlockBuilder):
-        self.opsets = opsets
-        self.reader = reader
-        self.builder = builder
-        self.values: dict[str, Value] = {}
+    def __init__(self, scope: Scope):
+        self.scope = scope
         self.nodes: list[OnnxNode] = []
         self.problems: list[NodeProblem] = []
         self.unknown: set[str] = set()
@@ -115,77 +110,13 @@ class _Importer:
         if self.problems:
             raise UnsupportedModelError(self.problems)
 
-    def outputs(self, names: Iterable[str]) -> list[Value]:
-        """The values of the graph's outputs, returned from the block."""
-        values = [self.values[name] for name in names]
-        self.builder.block.add_op(func.ReturnOp(*map(self.builder.operand, values)))
-        return values
-
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        opset = self.opsets.get(domain, 0)
-        if not opset:
-            raise InvalidModelError(
-                f"node '{name}' ({node.op_type}): the model does not say which opset of the domain"
-                f" '{node.domain}' it uses"
-            )
-        schema = op_schema(domain, node.op_type, opset)
-        if schema is None:
-            raise NodeRefused(f"there is no such op in opset {opset} of the domain")
-        check_node(node, name, schema)
-        op = find_op(domain, node.op_type, opset)
-        if op is None:
-            raise NodeRefused(f"the op is not supported (opset {opset})")
-        if any(input_ in self.unknown for input_ in node.input):
+        if self.unknown.isdisjoint(read_names(node)):
+            self.nodes.append(OnnxNode(name, node.op_type, self.scope.import_node(node, name)))
+        elif self.scope.knows_op(node):  # what it reads is unknown, so there is no more to say
             self.unknown.update(node.output)
-            return
-        inputs = [self.values[input_] if input_ else None for input_ in node.input]
-        if self._fold(node, name, inputs):
-            return
-        context = NodeContext(name, node.op_type, opset, tuple(node.output), self.builder)
-        last = self.builder.block.last_op
-        try:
-            outputs = op(context, inputs, node_attributes(node, self.reader))
-        except VerifyException as error:
-            raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
-        self._define(node, outputs)
-        emitted = self.builder.block.last_op is not last
-        self.nodes.append(OnnxNode(name, node.op_type, _status(outputs, emitted)))
-
-    def _fold(self, node: onnx.NodeProto, name: str, inputs: Sequence[Value | None]) -> bool:
-        if any(value is not None and value.constant is None for value in inputs):
-            return False
-        arrays = fold_node(
-            node, [None if value is None else value.constant for value in inputs], self.opsets
-        )
-        if arrays is None:
-            return False
-        location = node_location(name)
-        self._define(node, [Value(name, array, location) for array in arrays])
-        self.nodes.append(OnnxNode(name, node.op_type, "folded"))
-        return True
-
-    def _define(self, node: onnx.NodeProto, outputs: Sequence[Value]) -> None:
-        for name, value in zip(node.output, outputs, strict=False):
-            if not name:
-                continue
-            if value.ssa is None:
-                value = Value(name, _known(value), value.location)
-            else:
-                value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
-                value = Value(name, value.ssa)
-            self.values[name] = value
-
-
-def _known(value: Value) -> Array:
-    assert value.constant is not None
-    return value.constant
-
-
-def _status(outputs: Sequence[Value], emitted: bool) -> NodeStatus:
-    if emitted:
-        return "imported"
-    return "folded" if all(value.constant is not None for value in outputs) else "removed"
+        else:
+            raise NodeRefused("the op is not supported")
 
 
 def unique_names(nodes: Sequence[onnx.NodeProto]) -> list[str]:

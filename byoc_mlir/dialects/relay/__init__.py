@@ -10,13 +10,21 @@ from types import ModuleType
 
 from xdsl.ir import Dialect
 
-from byoc_mlir.dialects.relay import constant, elementwise, nn, reduce, transform, window
+from byoc_mlir.dialects.relay import (
+    constant,
+    elementwise,
+    index,
+    nn,
+    reduce,
+    transform,
+    window,
+)
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.constant import ConstantOp, Weight, WeightAttr
 
 __all__ = ["FAMILIES", "RELAY", "ConstantOp", "RelayOp", "Weight", "WeightAttr"]
 
-FAMILIES: tuple[ModuleType, ...] = (constant, elementwise, nn, reduce, transform, window)
+FAMILIES: tuple[ModuleType, ...] = (constant, elementwise, index, nn, reduce, transform, window)
 
 
 def _ops(family: ModuleType) -> list[type[RelayOp]]:

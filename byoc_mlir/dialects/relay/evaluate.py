@@ -16,6 +16,7 @@ from xdsl.traits import SymbolTable
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
+from byoc_mlir.dialects.relay.evaluate_index import INDEX
 from byoc_mlir.dialects.relay.evaluate_nn import NN
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
@@ -24,7 +25,13 @@ from byoc_mlir.errors import ByocError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
 
-SEMANTICS: Mapping[type[RelayOp], Semantics] = {**ELEMENTWISE, **NN, **TRANSFORM, **WINDOW}
+SEMANTICS: Mapping[type[RelayOp], Semantics] = {
+    **ELEMENTWISE,
+    **INDEX,
+    **NN,
+    **TRANSFORM,
+    **WINDOW,
+}
 """For every op but constants: the op and its operands' arrays in, one array per result out."""
 
 

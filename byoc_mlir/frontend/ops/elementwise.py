@@ -129,6 +129,8 @@ def cast(context: NodeContext, value: Value, dtype: np.dtype[Any]) -> Value:
     """`value` with elements of `dtype`, itself when they are."""
     if value.dtype == dtype:
         return value
+    if value.constant is not None:
+        return context.derived(value, value.constant.astype(dtype))
     return context.emit(relay.CastOp, value, dtype=relay_type(dtype))
 
 

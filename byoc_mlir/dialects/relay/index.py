@@ -1,0 +1,255 @@
+"""Ops that read or write at computed places: take, gather, scatter, sort, running sums.
+
+Negative indices count from the end. An index outside of its dimension is an error of the model that
+nobody checks at run time: it is clamped.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerType, TensorType, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import (
+    DYNAMIC,
+    RelayOp,
+    Tensor,
+    bool_prop,
+    int_prop,
+    normalize_axis,
+    shape_of,
+    str_prop,
+    tensor_type,
+)
+
+REDUCTIONS = ("update", "add", "mul", "max", "min")
+
+
+def check_indices(op: RelayOp, value: SSAValue) -> Tensor:
+    """The type of an operand of indices, `i32` or `i64`.
+
+    Raises:
+        VerifyException: another element type.
+    """
+    type_ = tensor_type(value)
+    if not isinstance(type_.element_type, IntegerType) or type_.element_type.width.data < 32:
+        raise VerifyException(f"{op.name}: indices must be of i32 or i64, found {type_}")
+    return type_
+
+
+class AlongAxisOp(RelayOp, ABC):
+    """An op with an `axis` of its first operand, `data`."""
+
+    data = operand_def(TensorType)
+    axis = int_prop(0)
+
+    @property
+    def positive_axis(self) -> int:
+        """`axis`, counted from the front."""
+        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+
+
+@irdl_op_definition
+class TakeOp(AlongAxisOp):
+    """`data [a..., n, b...], indices [i...] -> output [a..., i..., b...]`: slices along `axis`."""
+
+    name = "relay.take"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, indices = tensor_type(self.data), check_indices(self, self.indices)
+        axis, shape = self.positive_axis, data.get_shape()
+        new = [*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]]
+        return (TensorType(data.element_type, new),)
+
+
+@irdl_op_definition
+class GatherOp(AlongAxisOp):
+    """`output[i, j, k] = data[i, indices[i, j, k], k]` for axis 1, and so on.
+
+    `indices` has the rank of `data` and is not larger beside `axis`; `output` has its shape.
+    """
+
+    name = "relay.gather"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, indices = tensor_type(self.data), check_indices(self, self.indices)
+        _check_beside_axis(self, data, indices, self.positive_axis)
+        return (TensorType(data.element_type, indices.get_shape()),)
+
+
+def _check_beside_axis(op: RelayOp, data: Tensor, indices: Tensor, axis: int) -> None:
+    shape, places = data.get_shape(), indices.get_shape()
+    fits = len(shape) == len(places) and all(
+        at == axis or place <= size or DYNAMIC in (place, size)
+        for at, (size, place) in enumerate(zip(shape, places, strict=True))
+    )
+    if not fits:
+        raise VerifyException(
+            f"{op.name}: indices {indices} must have the rank of {data} and fit into it beside"
+            f" axis {axis}"
+        )
+
+
+@irdl_op_definition
+class GatherNdOp(RelayOp):
+    """`data [b..., d...], indices [b..., i..., m] -> output [b..., i..., d[m:]...]`.
+
+    The last dimension of `indices` holds the first `m` coordinates into `data` after the
+    `batch_dims` leading dimensions that both share.
+    """
+
+    name = "relay.gather_nd"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    batch_dims = int_prop(0)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, indices = tensor_type(self.data), check_indices(self, self.indices)
+        shape, places, batch = data.get_shape(), indices.get_shape(), self.batch_dims.value.data
+        fits = bool(places) and 0 <= batch < len(places) and batch + places[-1] <= len(shape)
+        if not fits or shape[:batch] != places[:batch]:
+            raise VerifyException(
+                f"{self.name}: indices {indices} do not address {data} with {batch} batch"
+                " dimensions"
+            )
+        return (TensorType(data.element_type, [*places[:-1], *shape[batch + places[-1] :]]),)
+
+
+class ScatterOp(RelayOp, ABC):
+    """`data`, changed where `indices` say by `updates`.
+
+    `reduction` says how: `update` puts the value there, `add`, `mul`, `max` and `min` combine it
+    with what is there. With `update` the last of several values for one place wins.
+    """
+
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    updates = operand_def(TensorType)
+    reduction = str_prop("update")
+    output = result_def(TensorType)
+
+    def checked(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The operand types, after what all scatters ask for is checked."""
+        data, updates = tensor_type(self.data), tensor_type(self.updates)
+        if self.reduction.data not in REDUCTIONS:
+            raise VerifyException(
+                f"{self.name}: reduction is '{self.reduction.data}', accepted are"
+                f" {', '.join(REDUCTIONS)}"
+            )
+        if data.element_type != updates.element_type:
+            raise VerifyException(f"{self.name}: updates {updates} are not of the type of {data}")
+        return data, check_indices(self, self.indices), updates
+
+
+@irdl_op_definition
+class ScatterElementsOp(ScatterOp):
+    """`output[i, indices[i, j, k], k] = updates[i, j, k]` for axis 1, and so on."""
+
+    name = "relay.scatter_elements"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    updates = operand_def(TensorType)
+    axis = int_prop(0)
+    output = result_def(TensorType)
+
+    @property
+    def positive_axis(self) -> int:
+        """`axis`, counted from the front."""
+        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, indices, updates = self.checked()
+        _check_beside_axis(self, data, indices, self.positive_axis)
+        if indices.get_shape() != updates.get_shape():
+            raise VerifyException(
+                f"{self.name}: updates {updates} must have the shape of indices {indices}"
+            )
+        return (data,)
+
+
+@irdl_op_definition
+class ScatterNdOp(ScatterOp):
+    """`output[indices[i]...] = updates[i]`: `indices [i..., m], updates [i..., d[m:]...]`."""
+
+    name = "relay.scatter_nd"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    updates = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, indices, updates = self.checked()
+        shape, places = data.get_shape(), indices.get_shape()
+        if not places or places[-1] > len(shape):
+            raise VerifyException(f"{self.name}: indices {indices} do not address {data}")
+        if updates.get_shape() != (*places[:-1], *shape[places[-1] :]):
+            raise VerifyException(
+                f"{self.name}: updates {updates} do not fit indices {indices} into {data}"
+            )
+        return (data,)
+
+
+class ScanOp(AlongAxisOp, ABC):
+    """A running result along `axis`; `exclusive` leaves out the element itself, `reverse` starts at
+    the end."""
+
+    data = operand_def(TensorType)
+    exclusive = bool_prop(False)
+    reverse = bool_prop(False)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        _ = self.positive_axis
+        return (self.data.type,)
+
+
+@irdl_op_definition
+class CumsumOp(ScanOp):
+    """The running sum."""
+
+    name = "relay.cumsum"
+
+
+@irdl_op_definition
+class CumprodOp(ScanOp):
+    """The running product."""
+
+    name = "relay.cumprod"
+
+
+@irdl_op_definition
+class TopkOp(AlongAxisOp):
+    """The `k` largest values along `axis` in descending order, and their indices (`i64`).
+
+    With `is_ascend` the `k` smallest in ascending order. Equal values keep their order; NaN counts
+    as larger than any number.
+    """
+
+    name = "relay.topk"
+    data = operand_def(TensorType)
+    k = int_prop(1)
+    is_ascend = bool_prop(False)
+    values = result_def(TensorType)
+    indices = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, axis, k = tensor_type(self.data), self.positive_axis, self.k.value.data
+        shape = list(data.get_shape())
+        if k < 0 or (shape[axis] != DYNAMIC and k > shape[axis]):
+            raise VerifyException(
+                f"{self.name}: k is {k}, accepted range is [0, {shape[axis]}] along axis {axis} of"
+                f" {data}"
+            )
+        shape[axis] = k
+        return (TensorType(data.element_type, shape), TensorType(i64, shape))

@@ -1,0 +1,88 @@
+"""Ops that are defined by other ops: the bodies in the ONNX standard and in the model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
+
+import onnx
+from onnx import AttributeProto
+from onnx.defs import OpSchema
+
+from byoc_mlir.frontend.value import Value
+
+
+def standard_function(
+    node: onnx.NodeProto, op: OpSchema, opset: int, inputs: Sequence[Value | None]
+) -> onnx.FunctionProto | None:
+    """The body that the ONNX standard gives an op, `None` where it gives none.
+
+    Of several bodies the newest is taken whose own ops the opset has, else the oldest.
+    """
+    schema: Any = op  # onnx's type stubs lack its functions
+    if schema.has_function:
+        version = _best(schema.function_opset_versions, opset)
+        return onnx.FunctionProto.FromString(schema.get_function_with_opset_version(version))
+    if not schema.has_context_dependent_function:
+        return None
+    version = _best(schema.context_dependent_function_opset_versions, opset)
+    types = [_type_proto(value).SerializeToString() for value in inputs]
+    data = schema.get_context_dependent_function_with_opset_version(
+        version, node.SerializeToString(), types
+    )
+    return onnx.FunctionProto.FromString(data) if data else None
+
+
+def has_standard_function(op: OpSchema) -> bool:
+    """Whether the ONNX standard gives the op a body, perhaps one that depends on its inputs."""
+    schema: Any = op
+    return schema.has_function or schema.has_context_dependent_function
+
+
+def _best(versions: Sequence[int], opset: int) -> int:
+    return max((version for version in versions if version <= opset), default=min(versions))
+
+
+def _type_proto(value: Value | None) -> onnx.TypeProto:
+    if value is None:
+        return onnx.TypeProto()
+    element_type = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
+    return onnx.helper.make_tensor_type_proto(element_type, value.shape)
+
+
+def bind_attributes(
+    inner: onnx.NodeProto, call: onnx.NodeProto, body: onnx.FunctionProto, absent: Set[str]
+) -> onnx.NodeProto:
+    """A node of a function's body, with the attributes that the call gives it.
+
+    Inputs of the function that the call leaves out are left out here as well.
+    """
+    given = {attribute.name: attribute for attribute in body.attribute_proto}
+    given.update((attribute.name, attribute) for attribute in call.attribute)
+    bound = onnx.NodeProto()
+    bound.CopyFrom(inner)
+    _bind(bound, given, absent)
+    return bound
+
+
+def _bind(node: onnx.NodeProto, given: dict[str, AttributeProto], absent: Set[str]) -> None:
+    for index, name in enumerate(node.input):
+        if name in absent:
+            node.input[index] = ""
+    attributes = list(node.attribute)
+    del node.attribute[:]
+    for attribute in attributes:
+        if not attribute.ref_attr_name:
+            for inner in (inner for graph in _graphs(attribute) for inner in graph.node):
+                _bind(inner, given, absent)
+            node.attribute.append(attribute)
+        elif attribute.ref_attr_name in given:
+            copy = node.attribute.add()
+            copy.CopyFrom(given[attribute.ref_attr_name])
+            copy.name = attribute.name
+
+
+def _graphs(attribute: AttributeProto) -> Iterator[onnx.GraphProto]:
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs

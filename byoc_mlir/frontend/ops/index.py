@@ -1,0 +1,201 @@
+"""Ops that read or write at computed places: gather, scatter, sort, running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise, index, reduce, transform
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops.elementwise import cast, scalar
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+_SCATTER_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+@onnx_op("Gather")
+def gather(context: NodeContext, data: Value, indices: Value, *, axis: int = 0) -> Value:
+    return context.emit(index.TakeOp, data, indices, axis=axis)
+
+
+@onnx_op("GatherElements")
+def gather_elements(context: NodeContext, data: Value, indices: Value, *, axis: int = 0) -> Value:
+    return context.emit(index.GatherOp, data, indices, axis=axis)
+
+
+@onnx_op("GatherND")
+def gather_nd(context: NodeContext, data: Value, indices: Value, *, batch_dims: int = 0) -> Value:
+    return context.emit(index.GatherNdOp, data, indices, batch_dims=batch_dims)
+
+
+@onnx_op("Scatter")
+@onnx_op("ScatterElements")
+def scatter_elements(
+    context: NodeContext,
+    data: Value,
+    indices: Value,
+    updates: Value,
+    *,
+    axis: int = 0,
+    reduction: str = "none",
+) -> Value:
+    return context.emit(
+        index.ScatterElementsOp,
+        data,
+        indices,
+        updates,
+        axis=axis,
+        reduction=_scatter_reduction(reduction),
+    )
+
+
+@onnx_op("ScatterND")
+def scatter_nd(
+    context: NodeContext, data: Value, indices: Value, updates: Value, *, reduction: str = "none"
+) -> Value:
+    how = _scatter_reduction(reduction)
+    return context.emit(index.ScatterNdOp, data, indices, updates, reduction=how)
+
+
+def _scatter_reduction(reduction: str) -> str:
+    if reduction not in _SCATTER_REDUCTIONS:
+        raise NodeRefused(
+            f"reduction is '{reduction}', accepted are {', '.join(_SCATTER_REDUCTIONS)}"
+        )
+    return _SCATTER_REDUCTIONS[reduction]
+
+
+@onnx_op("CumSum")
+def cumsum(
+    context: NodeContext, data: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
+) -> Value:
+    return _running(context, index.CumsumOp, data, axis, exclusive, reverse)
+
+
+@onnx_op("CumProd")
+def cumprod(
+    context: NodeContext, data: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
+) -> Value:
+    return _running(context, index.CumprodOp, data, axis, exclusive, reverse)
+
+
+def _running(
+    context: NodeContext,
+    op: type[index.ScanOp],
+    data: Value,
+    axis: Value,
+    exclusive: int,
+    reverse: int,
+) -> Value:
+    (along,) = context.ints(axis, "axis")
+    return context.emit(op, data, axis=along, exclusive=bool(exclusive), reverse=bool(reverse))
+
+
+@onnx_op("TopK", since=10)
+def topk(
+    context: NodeContext,
+    data: Value,
+    k: Value,
+    *,
+    axis: int = -1,
+    largest: int = 1,
+    sorted: int = 1,
+) -> Sequence[Value]:
+    (count,) = context.ints(k, "k")
+    return _topk(context, data, count, axis, largest)
+
+
+@onnx_op("TopK")
+def topk_by_attribute(
+    context: NodeContext, data: Value, *, k: int, axis: int = -1
+) -> Sequence[Value]:
+    return _topk(context, data, k, axis, 1)
+
+
+def _topk(context: NodeContext, data: Value, k: int, axis: int, largest: int) -> Sequence[Value]:
+    return context.emit_all(index.TopkOp, data, k=k, axis=axis, is_ascend=not largest)
+
+
+@onnx_op("OneHot")
+def one_hot(
+    context: NodeContext, indices: Value, depth: Value, values: Value, *, axis: int = -1
+) -> Value:
+    count = int(context.known(depth, "depth").reshape(-1)[0])
+    rank = indices.rank + 1
+    place = axis % rank
+    wide = cast(context, indices, np.dtype(np.int64))
+    wrapped = context.emit(elementwise.FloorModOp, wide, np.int64(count))
+    inside = context.emit(
+        elementwise.LogicalAndOp,
+        context.emit(elementwise.GreaterEqualOp, wide, np.int64(-count)),
+        context.emit(elementwise.LessOp, wide, np.int64(count)),
+    )
+    column = context.emit(transform.ExpandDimsOp, wrapped, axis=[place])
+    shape = [count if at == place else 1 for at in range(rank)]
+    classes = context.constant(np.arange(count).reshape(shape))
+    hot = context.emit(
+        elementwise.LogicalAndOp,
+        context.emit(elementwise.EqualOp, column, classes),
+        context.emit(transform.ExpandDimsOp, inside, axis=[place]),
+    )
+    off, on = context.emit_all(transform.SplitOp, values, sections=[1, 1], axis=0)
+    return context.emit(elementwise.WhereOp, hot, on, off)
+
+
+@onnx_op("Hardmax", since=13)
+def hardmax(context: NodeContext, data: Value, *, axis: int = -1) -> Value:
+    return _hardmax(context, data, axis)
+
+
+@onnx_op("Hardmax")
+def hardmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
+    rows = int(np.prod(data.shape[:axis], dtype=np.int64))
+    matrix = context.emit(transform.ReshapeOp, data, newshape=[rows, -1])
+    result = _hardmax(context, matrix, 1)
+    return context.emit(transform.ReshapeOp, result, newshape=data.shape)
+
+
+def _hardmax(context: NodeContext, data: Value, axis: int) -> Value:
+    place = axis % data.rank
+    best = context.emit(reduce.ArgmaxOp, data, axis=[place], keepdims=True)
+    shape = [size if at == place else 1 for at, size in enumerate(data.shape)]
+    classes = context.constant(np.arange(data.shape[place]).reshape(shape))
+    hot = context.emit(elementwise.EqualOp, best, classes)
+    return context.emit(elementwise.WhereOp, hot, scalar(data, 1), scalar(data, 0))
+
+
+@onnx_op("Trilu")
+def trilu(context: NodeContext, data: Value, k: Value | None = None, *, upper: int = 1) -> Value:
+    diagonal = 0 if k is None else context.ints(k, "k")[0]
+    rows, columns = data.shape[-2:]
+    distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+    kept = context.constant(distance >= diagonal if upper else distance <= diagonal)
+    return context.emit(elementwise.WhereOp, kept, data, scalar(data, 0))
+
+
+@onnx_op("ReverseSequence")
+def reverse_sequence(
+    context: NodeContext,
+    data: Value,
+    lengths: Value,
+    *,
+    batch_axis: int = 1,
+    time_axis: int = 0,
+) -> Value:
+    times, batches = data.shape[time_axis], data.shape[batch_axis]
+    length = cast(context, lengths, np.dtype(np.int64))
+    shape = [batches if at == batch_axis else 1 for at in range(data.rank)]
+    length = context.emit(transform.ReshapeOp, length, newshape=shape)
+    steps = np.arange(times).reshape([times if at == time_axis else 1 for at in range(data.rank)])
+    time = context.constant(steps)
+    back = context.emit(
+        elementwise.SubtractOp,
+        context.emit(elementwise.SubtractOp, length, np.int64(1)),
+        time,
+    )
+    inside = context.emit(elementwise.LessOp, time, length)
+    place = context.emit(elementwise.WhereOp, inside, back, time)
+    place = context.emit(transform.BroadcastToOp, place, shape=data.shape)
+    return context.emit(index.GatherOp, data, place, axis=time_axis)

@@ -1,0 +1,188 @@
+"""Importing the nodes of one graph or function body: what its names stand for, node by node."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.attributes import node_attributes
+from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
+from byoc_mlir.frontend.fold import fold_node
+from byoc_mlir.frontend.functions import bind_attributes, has_standard_function, standard_function
+from byoc_mlir.frontend.model import NodeStatus
+from byoc_mlir.frontend.order import ordered_nodes
+from byoc_mlir.frontend.registry import find_op
+from byoc_mlir.frontend.schema import check_node, op_schema
+from byoc_mlir.frontend.tensors import TensorReader, model_tensors
+from byoc_mlir.frontend.value import Array, NodeRefused, Value
+
+MAX_BODY_NODES = 100_000
+"""How many nodes the bodies of functions, branches and loops may come to, all together."""
+
+
+@dataclass
+class Session:
+    """What all scopes of one import share."""
+
+    builder: BlockBuilder
+    reader: TensorReader
+    functions: Mapping[tuple[str, str], onnx.FunctionProto]
+    body_nodes: int = field(default=0)
+
+
+class Scope:
+    """The names that are visible in a graph or function body, and the import of its nodes."""
+
+    def __init__(
+        self,
+        session: Session,
+        opsets: Mapping[str, int],
+        values: MutableMapping[str, Value],
+    ):
+        self.session = session
+        self.opsets = opsets
+        self.values = values
+
+    def import_node(self, node: onnx.NodeProto, name: str) -> NodeStatus:
+        """Imports a node, its ops located at `name`, and says what became of it.
+
+        Raises:
+            NodeRefused: it cannot be imported.
+            InvalidModelError: it is not valid.
+        """
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        inputs = [self.values[input_] if input_ else None for input_ in node.input]
+        if (domain, node.op_type) in self.session.functions:
+            body = self.session.functions[domain, node.op_type]
+            return self._finish(node, *self._call(node, name, body, inputs))
+        opset = self._opset(node, name)
+        schema = op_schema(domain, node.op_type, opset)
+        if schema is None:
+            raise NodeRefused(f"there is no such op in opset {opset} of the domain")
+        check_node(node, name, schema)
+        if self._fold(node, name, inputs):
+            return "folded"
+        op = find_op(domain, node.op_type, opset)
+        if op is None:
+            body = standard_function(node, schema, opset, inputs)
+            if body is None:
+                raise NodeRefused(f"the op is not supported (opset {opset})")
+            return self._finish(node, *self._call(node, name, body, inputs))
+        context = NodeContext(
+            name, node.op_type, opset, tuple(node.output), self.session.builder, self._run_graph
+        )
+        last = self.session.builder.block.last_op
+        try:
+            outputs = op(context, inputs, node_attributes(node, self.session.reader))
+        except VerifyException as error:
+            raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
+        return self._finish(node, outputs, self.session.builder.block.last_op is not last)
+
+    def knows_op(self, node: onnx.NodeProto) -> bool:
+        """Whether nodes of that kind can be imported, by their own function or by a body."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        opset = self.opsets.get(domain, 0)
+        schema = op_schema(domain, node.op_type, opset)
+        return (
+            (domain, node.op_type) in self.session.functions
+            or find_op(domain, node.op_type, opset) is not None
+            or (schema is not None and has_standard_function(schema))
+        )
+
+    def _opset(self, node: onnx.NodeProto, name: str) -> int:
+        opset = self.opsets.get("" if node.domain == "ai.onnx" else node.domain, 0)
+        if not opset:
+            raise InvalidModelError(
+                f"node '{name}' ({node.op_type}): the model does not say which opset of the domain"
+                f" '{node.domain}' it uses"
+            )
+        return opset
+
+    def _fold(self, node: onnx.NodeProto, name: str, inputs: Sequence[Value | None]) -> bool:
+        if any(value is not None and value.constant is None for value in inputs):
+            return False
+        arrays = fold_node(
+            node, [None if value is None else value.constant for value in inputs], self.opsets
+        )
+        if arrays is None:
+            return False
+        location = node_location(name)
+        self._define(node, [Value(name, array, location) for array in arrays])
+        return True
+
+    def _call(
+        self,
+        node: onnx.NodeProto,
+        name: str,
+        body: onnx.FunctionProto,
+        inputs: Sequence[Value | None],
+    ) -> tuple[list[Value | None], bool]:
+        values = {
+            formal: value
+            for formal, value in zip(body.input, inputs, strict=False)
+            if value is not None
+        }
+        opsets = {entry.domain: entry.version for entry in body.opset_import}
+        scope = Scope(self.session, {**self.opsets, **opsets}, values)
+        last = self.session.builder.block.last_op
+        absent = set(body.input) - set(values)
+        nodes = [bind_attributes(inner, node, body, absent) for inner in body.node]
+        scope.import_body(ordered_nodes(nodes, values.keys()), name)
+        outputs = [scope.values.get(formal) for formal in body.output]
+        return outputs, self.session.builder.block.last_op is not last
+
+    def import_body(self, nodes: Sequence[onnx.NodeProto], name: str) -> None:
+        """Imports the nodes of a body, all located at the node `name` that has it.
+
+        Raises:
+            NodeRefused: one of them cannot be imported.
+        """
+        self.session.body_nodes += len(nodes)
+        if self.session.body_nodes > MAX_BODY_NODES:
+            raise NodeRefused(f"the bodies it has come to more than {MAX_BODY_NODES} nodes")
+        for node in nodes:
+            try:
+                self.import_node(node, name)
+            except NodeRefused as reason:
+                raise NodeRefused(f"in its body, {node.op_type}: {reason}") from reason
+
+    def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Value], name: str) -> list[Value]:
+        """The outputs of a subgraph for given inputs; it sees the names of this scope."""
+        values: ChainMap[str, Value] = ChainMap({}, self.values)
+        constants = model_tensors(graph, self.session.reader)
+        values.update({key: Value(key, array) for key, array in constants.items()})
+        names = [formal.name for formal in graph.input]
+        values.update(zip(names, inputs, strict=True))
+        scope = Scope(self.session, self.opsets, values)
+        own = values.maps[0].keys()
+        scope.import_body(ordered_nodes(graph.node, own, self.values.keys()), name)
+        return [values[output.name] for output in graph.output]
+
+    def _finish(self, node: onnx.NodeProto, outputs: Sequence[Value], emitted: bool) -> NodeStatus:
+        self._define(node, outputs)
+        if emitted:
+            return "imported"
+        return "folded" if all(value.constant is not None for value in outputs) else "removed"
+
+    def _define(self, node: onnx.NodeProto, outputs: Sequence[Value]) -> None:
+        for name, value in zip(node.output, outputs, strict=False):
+            if name:
+                self.values[name] = _renamed(value, name)
+
+
+def _renamed(value: Value, name: str) -> Value:
+    if value.ssa is None:
+        return Value(name, _known(value), value.location)
+    value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
+    return Value(name, value.ssa)
+
+
+def _known(value: Value) -> Array:
+    assert value.constant is not None
+    return value.constant
