@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import onnx
@@ -50,22 +50,31 @@ def _type_proto(value: Value | None) -> onnx.TypeProto:
     return onnx.helper.make_tensor_type_proto(element_type, value.shape)
 
 
-def bind_attributes(
-    inner: onnx.NodeProto, call: onnx.NodeProto, body: onnx.FunctionProto, absent: Set[str]
-) -> onnx.NodeProto:
-    """A node of a function's body, with the attributes that the call gives it.
-
-    Inputs of the function that the call leaves out are left out here as well.
-    """
-    given = {attribute.name: attribute for attribute in body.attribute_proto}
+def call_attributes(
+    call: onnx.NodeProto, body: onnx.FunctionProto, op: OpSchema | None
+) -> dict[str, AttributeProto]:
+    """The attributes that the body of a function sees: those of the call, else the defaults."""
+    declared = [] if op is None else [item.default_value for item in op.attributes.values()]
+    given = {attribute.name: attribute for attribute in declared if attribute.name}
+    given.update((attribute.name, attribute) for attribute in body.attribute_proto)
     given.update((attribute.name, attribute) for attribute in call.attribute)
+    return given
+
+
+def bound_node(
+    inner: onnx.NodeProto, given: Mapping[str, AttributeProto], absent: Set[str]
+) -> onnx.NodeProto:
+    """A node of a function's body, with the attributes that are given to the function.
+
+    Inputs of the function that the call leaves out, `absent`, are left out here as well.
+    """
     bound = onnx.NodeProto()
     bound.CopyFrom(inner)
     _bind(bound, given, absent)
     return bound
 
 
-def _bind(node: onnx.NodeProto, given: dict[str, AttributeProto], absent: Set[str]) -> None:
+def _bind(node: onnx.NodeProto, given: Mapping[str, AttributeProto], absent: Set[str]) -> None:
     for index, name in enumerate(node.input):
         if name in absent:
             node.input[index] = ""

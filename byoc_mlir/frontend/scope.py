@@ -7,6 +7,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
+from onnx.defs import OpSchema
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
@@ -14,7 +15,12 @@ from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
 from byoc_mlir.frontend.fold import fold_node
-from byoc_mlir.frontend.functions import bind_attributes, has_standard_function, standard_function
+from byoc_mlir.frontend.functions import (
+    bound_node,
+    call_attributes,
+    has_standard_function,
+    standard_function,
+)
 from byoc_mlir.frontend.model import NodeStatus
 from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.frontend.registry import find_op
@@ -60,7 +66,7 @@ class Scope:
         inputs = [self.values[input_] if input_ else None for input_ in node.input]
         if (domain, node.op_type) in self.session.functions:
             body = self.session.functions[domain, node.op_type]
-            return self._finish(node, *self._call(node, name, body, inputs))
+            return self._finish(node, *self._call(node, name, body, None, inputs))
         opset = self._opset(node, name)
         schema = op_schema(domain, node.op_type, opset)
         if schema is None:
@@ -73,7 +79,7 @@ class Scope:
             body = standard_function(node, schema, opset, inputs)
             if body is None:
                 raise NodeRefused(f"the op is not supported (opset {opset})")
-            return self._finish(node, *self._call(node, name, body, inputs))
+            return self._finish(node, *self._call(node, name, body, schema, inputs))
         context = NodeContext(
             name, node.op_type, opset, tuple(node.output), self.session.builder, self._run_graph
         )
@@ -121,6 +127,7 @@ class Scope:
         node: onnx.NodeProto,
         name: str,
         body: onnx.FunctionProto,
+        schema: OpSchema | None,
         inputs: Sequence[Value | None],
     ) -> tuple[list[Value | None], bool]:
         values = {
@@ -132,7 +139,8 @@ class Scope:
         scope = Scope(self.session, {**self.opsets, **opsets}, values)
         last = self.session.builder.block.last_op
         absent = set(body.input) - set(values)
-        nodes = [bind_attributes(inner, node, body, absent) for inner in body.node]
+        given = call_attributes(node, body, schema)
+        nodes = [bound_node(inner, given, absent) for inner in body.node]
         scope.import_body(ordered_nodes(nodes, values.keys()), name)
         outputs = [scope.values.get(formal) for formal in body.output]
         return outputs, self.session.builder.block.last_op is not last
@@ -164,15 +172,18 @@ class Scope:
         scope.import_body(ordered_nodes(graph.node, own, self.values.keys()), name)
         return [values[output.name] for output in graph.output]
 
-    def _finish(self, node: onnx.NodeProto, outputs: Sequence[Value], emitted: bool) -> NodeStatus:
+    def _finish(
+        self, node: onnx.NodeProto, outputs: Sequence[Value | None], emitted: bool
+    ) -> NodeStatus:
         self._define(node, outputs)
         if emitted:
             return "imported"
-        return "folded" if all(value.constant is not None for value in outputs) else "removed"
+        is_known = all(value is None or value.constant is not None for value in outputs)
+        return "folded" if is_known else "removed"
 
-    def _define(self, node: onnx.NodeProto, outputs: Sequence[Value]) -> None:
+    def _define(self, node: onnx.NodeProto, outputs: Sequence[Value | None]) -> None:
         for name, value in zip(node.output, outputs, strict=False):
-            if name:
+            if name and value is not None:
                 self.values[name] = _renamed(value, name)
 
 

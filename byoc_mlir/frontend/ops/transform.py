@@ -30,7 +30,10 @@ def constant(
         return context.constant(value)
     if value_float is not None or value_floats is not None:
         return context.constant(value_floats if value_float is None else value_float, np.float32)
-    return context.constant(value_ints if value_int is None else value_int, np.int64)
+    integers = value_ints if value_int is None else value_int
+    if integers is None:
+        raise NodeRefused("it has no value")
+    return context.constant(integers, np.int64)
 
 
 @onnx_op("ConstantOfShape")
