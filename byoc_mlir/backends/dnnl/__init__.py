@@ -10,17 +10,33 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode
+from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode, Rule
 from byoc_mlir.backends.dnnl.library import load_library, unavailable_reason
+from byoc_mlir.patterns import CompositePattern
 
 
 class DnnlBackend(Backend):
     """Runs regions with oneDNN's primitives, in layouts that are planned for the whole region."""
 
     name: ClassVar[str] = "dnnl"
+    used_by_default: ClassVar[bool] = True
 
     def unavailable(self) -> str | None:
         return unavailable_reason()
+
+    def describe(self) -> str:
+        library = load_library()
+        return f"oneDNN {'.'.join(map(str, library.version))}, {library.path}"
+
+    def op_rules(self) -> Mapping[str, Rule]:
+        from byoc_mlir.backends.dnnl.rules import op_rules
+
+        return op_rules()
+
+    def patterns(self) -> Sequence[CompositePattern]:
+        from byoc_mlir.backends.dnnl.patterns import patterns
+
+        return patterns()
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> NativeCode:
         from byoc_mlir.backends.dnnl.api import openmp_threads

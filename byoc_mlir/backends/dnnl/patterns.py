@@ -1,0 +1,192 @@
+"""The composites that oneDNN runs as one primitive: an anchor, a bias, a residual, an activation.
+
+Names say what is in them, in that order: `dnnl.conv2d_bias_sum_relu`. Longer ones come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.activations import Reader
+from byoc_mlir.backends.dnnl.conversion.chain import read_chain
+from byoc_mlir.backends.dnnl.rules import op_rules
+from byoc_mlir.dialects.relay.base import relay_name, shape_of
+from byoc_mlir.dialects.relay.nn import BiasAddOp
+from byoc_mlir.patterns import (
+    CompositePattern,
+    Match,
+    Pattern,
+    is_constant,
+    is_op,
+    wildcard,
+)
+
+Wrap = Callable[[Pattern], Pattern]
+
+ANCHORS = (
+    "nn.conv1d",
+    "nn.conv2d",
+    "nn.conv3d",
+    "nn.conv1d_transpose",
+    "nn.conv2d_transpose",
+    "nn.conv3d_transpose",
+    "nn.dense",
+    "nn.matmul",
+)
+_CHANNELS_LAST = ("nn.dense", "nn.matmul")
+
+
+def _unary(name: str) -> Wrap:
+    return lambda x: is_op(name)(x)
+
+
+def _product(first: Pattern, second: Pattern, constant: Pattern) -> Pattern:
+    """The product of three factors, whichever two are multiplied first."""
+    return (first * second) * constant | (first * constant) * second | first * (second * constant)
+
+
+def _scaled(x: Pattern) -> Pattern:
+    return x * is_constant() | x / is_constant()
+
+
+def _gelu_erf(x: Pattern) -> Pattern:
+    return _product(x, is_op("erf")(_scaled(x)) + is_constant(), is_constant())
+
+
+def _gelu_tanh(x: Pattern) -> Pattern:
+    cube = is_op("power")(x, is_constant()) | (x * x) * x
+    inner = (x + cube * is_constant()) * is_constant()
+    return _product(x, is_op("tanh")(inner) + is_constant(), is_constant())
+
+
+def _swish(x: Pattern) -> Pattern:
+    return x * is_op("sigmoid")(x | _scaled(x))
+
+
+def _hard_gate(x: Pattern) -> Pattern:
+    """`clip(α · x + β, 0, 1)`, also as `clip(x + 3, 0, 6) / 6`."""
+    clip = is_op("clip")((x | _scaled(x)) + is_constant())
+    return clip | _scaled(clip)
+
+
+def _hard_swish(x: Pattern) -> Pattern:
+    return x * _hard_gate(x) | _scaled(x * _hard_gate(x))
+
+
+def _mish(x: Pattern) -> Pattern:
+    return x * is_op("tanh")(is_op("log")(is_op("exp")(x) + is_constant()))
+
+
+ACTIVATIONS: dict[str, Wrap] = {
+    "gelu_erf": _gelu_erf,
+    "gelu_tanh": _gelu_tanh,
+    "mish": _mish,
+    "hardswish": _hard_swish,
+    "swish": _swish,
+    "hardsigmoid": _hard_gate,
+    "relu": _unary("nn.relu"),
+    "leaky_relu": _unary("nn.leaky_relu"),
+    "clip": _unary("clip"),
+    "sigmoid": _unary("sigmoid"),
+    "tanh": _unary("tanh"),
+    "abs": _unary("abs"),
+    "exp": _unary("exp"),
+    "sqrt": _unary("sqrt"),
+}
+"""Name in a composite's name to the expression around its argument."""
+
+_AFTER_SUM = ("relu", "clip", "leaky_relu")
+
+
+def patterns() -> Sequence[CompositePattern]:
+    """The pattern table."""
+    return [row for variant in _variants() for row in variant.rows()]
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """What follows an anchor."""
+
+    bias: bool
+    residual: bool
+    activation: str | None
+
+    def rows(self) -> Iterator[CompositePattern]:
+        for anchor in ANCHORS:
+            parts = [anchor.removeprefix("nn.")]
+            parts += ["bias"] if self.bias else []
+            parts += ["sum"] if self.residual else []
+            parts += [self.activation] if self.activation else []
+            yield CompositePattern("dnnl." + "_".join(parts), self._pattern(anchor), self._check)
+
+    def _pattern(self, anchor: str) -> Pattern:
+        whole: Pattern = is_op(anchor)(wildcard(), wildcard()).named("anchor")
+        if self.bias:
+            bias = (is_constant() | wildcard()).named("bias")
+            whole = is_op("nn.bias_add")(whole, bias) | whole + bias
+            whole = whole.named("biased")
+        if self.residual:
+            whole = (whole + wildcard().named("residual")).named("summed")
+        return ACTIVATIONS[self.activation](whole) if self.activation else whole
+
+    def _check(self, match: Match) -> str | None:
+        anchor = match.op("anchor")
+        reason = op_rules()[relay_name(anchor)](anchor)
+        if reason is None and self.bias:
+            reason = _refused_bias(match)
+        if reason is None and self.residual:
+            reason = _refused_residual(match)
+        if reason is not None:
+            return reason
+        reader = Reader()
+        if reader.owner(read_chain(reader, match.results[0], match.ops).source) is not anchor:
+            what = self.activation or "the expression"
+            return f"the constants of {what} are not those of oneDNN's algorithm"
+        return None
+
+
+def _variants() -> Iterator[_Variant]:
+    for bias in (True, False):
+        for activation in (*_AFTER_SUM, None):
+            yield _Variant(bias, True, activation)
+    for bias in (True, False):
+        for activation in ACTIVATIONS:
+            yield _Variant(bias, False, activation)
+    yield _Variant(True, False, None)
+
+
+def _refused_bias(match: Match) -> str | None:
+    """Why the bias is not one number for each output channel."""
+    anchor, bias = match.op("anchor"), match["bias"]
+    result = shape_of(anchor.results[0])
+    axis = len(result) - 1 if relay_name(anchor) in _CHANNELS_LAST else 1
+    adding = match.op("biased")
+    if isinstance(adding, BiasAddOp):
+        if adding.positive_axis == axis:
+            return None
+        return f"the bias runs along axis {adding.positive_axis}, not along the channels"
+    return (
+        None
+        if _is_per_channel(bias, result, axis)
+        else (f"bias {bias.type} is not one number per channel of {anchor.results[0].type}")
+    )
+
+
+def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:
+    shape = shape_of(bias)
+    padded = (*(1,) * (len(result) - len(shape)), *shape)
+    return len(shape) <= len(result) and all(
+        size == (result[position] if position == axis else 1)
+        for position, size in enumerate(padded)
+    )
+
+
+def _refused_residual(match: Match) -> str | None:
+    """Why the other summand is not a tensor like the result."""
+    residual, summed = match["residual"], match["summed"]
+    if residual.type == summed.type == match.op("anchor").results[0].type:
+        return None
+    return f"residual {residual.type} is broadcast to {summed.type}"

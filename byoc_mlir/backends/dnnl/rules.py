@@ -1,0 +1,209 @@
+"""What oneDNN runs, op by op, and why it refuses the rest. Pure functions of the IR.
+
+See `docs/dnnl.md` for the policy behind the element-wise rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TypeVar
+
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.base import Rule
+from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform, window
+from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
+
+LARGE_ACTIVATION = 1 << 14
+"""Elements from which on an element-wise op on its own goes to oneDNN."""
+
+MAX_RANK = 6
+"""oneDNN's element-wise and matrix primitives have fast code up to this rank."""
+
+Op = TypeVar("Op", bound=RelayOp)
+
+
+def op_rules() -> Mapping[str, Rule]:
+    """The rules of all ops that oneDNN has a primitive for."""
+    table: dict[str, Rule] = {}
+    for classes, rule in (
+        ((window.Conv1DOp, window.Conv2DOp, window.Conv3DOp), _guarded(convolution)),
+        (
+            (window.Conv1DTransposeOp, window.Conv2DTransposeOp, window.Conv3DTransposeOp),
+            _guarded(convolution),
+        ),
+        ((nn.DenseOp, nn.MatmulOp), _guarded(matrix)),
+        ((window.MaxPool1DOp, window.MaxPool2DOp, window.MaxPool3DOp), _guarded(pooling)),
+        ((window.AvgPool1DOp, window.AvgPool2DOp, window.AvgPool3DOp), _guarded(pooling)),
+        (
+            (window.GlobalAvgPool1DOp, window.GlobalAvgPool2DOp, window.GlobalAvgPool3DOp),
+            _guarded(anything),
+        ),
+        (
+            (window.GlobalMaxPool1DOp, window.GlobalMaxPool2DOp, window.GlobalMaxPool3DOp),
+            _guarded(anything),
+        ),
+        ((reduce.SoftmaxOp, reduce.LogSoftmaxOp), _guarded(anything)),
+        ((nn.LrnOp,), _guarded(lrn)),
+        ((nn.BatchNormOp,), _guarded(batch_norm)),
+        ((nn.LayerNormOp,), _guarded(layer_norm)),
+        ((transform.ConcatenateOp,), _guarded(concatenate)),
+    ):
+        table |= {cls.name.removeprefix("relay."): rule for cls in classes}
+    table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
+    table |= {name: _guarded(anything) for name in ("reshape", "squeeze", "expand_dims")}
+    return table
+
+
+ELEMENTWISE = (
+    "nn.relu",
+    "nn.leaky_relu",
+    "nn.bias_add",
+    "clip",
+    "sigmoid",
+    "tanh",
+    "exp",
+    "log",
+    "sqrt",
+    "abs",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "maximum",
+    "minimum",
+)
+"""Element-wise ops that oneDNN has as algorithms."""
+
+
+def _guarded(rule: Callable[[Op], str | None]) -> Rule:
+    """The rule, asked only for ops on static `f32` tensors of a rank that oneDNN has."""
+
+    @wraps(rule)
+    def guarded(op: Operation) -> str | None:
+        return unsupported_types(op) or rule(op)  # pyright: ignore[reportArgumentType]
+
+    return guarded
+
+
+def unsupported_types(op: Operation) -> str | None:
+    """Why an operand or a result is nothing for oneDNN, or `None`."""
+    for value in (*op.operands, *op.results):
+        reason = _unsupported_type(value)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _unsupported_type(value: SSAValue) -> str | None:
+    type_ = tensor_type(value)
+    shape = type_.get_shape()
+    if type_.element_type != f32:
+        return f"element type {type_.element_type} (oneDNN runs f32 here)"
+    if DYNAMIC in shape:
+        return f"shape of {type_} is not known at compile time"
+    if math.prod(shape) == 0:
+        return f"{type_} has no elements"
+    if len(shape) > MAX_RANK:
+        return f"rank {len(shape)} (oneDNN's primitives go up to {MAX_RANK})"
+    return None
+
+
+def anything(op: RelayOp) -> str | None:
+    """Accepts every form of the op."""
+    return None
+
+
+def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:
+    """Any convolution in Relay's default layouts."""
+    rank = len(shape_of(op.data))
+    spatial = "DHW"[-(rank - 2) :]
+    kernel = "OI" if isinstance(op, window.ConvOp) else "IO"
+    if op.data_layout.data != f"NC{spatial}" or op.kernel_layout.data != f"{kernel}{spatial}":
+        return (
+            f"layouts {op.data_layout.data} and {op.kernel_layout.data}"
+            f" (accepted are NC{spatial} and {kernel}{spatial})"
+        )
+    return None
+
+
+def matrix(op: nn.DenseOp | nn.MatmulOp) -> str | None:
+    """Products of matrices, or of stacks of them."""
+    if len(shape_of(op.results[0])) < 2:
+        return "a vector times a matrix (cheaper on the host)"
+    return None
+
+
+def pooling(op: window.PoolOp) -> str | None:
+    """Pools whose windows oneDNN divides by the same number of elements as Relay."""
+    source, kernel = shape_of(op.data), ints(op.pool_size)
+    padding, dilation = ints(op.padding), ints(op.dilation)
+    spatial = len(source) - 2
+    for axis in range(spatial):
+        span = (kernel[axis] - 1) * dilation[axis] + 1
+        if max(padding[axis], padding[axis + spatial]) >= span:
+            return f"padding {list(padding)} is not smaller than the window"
+    if isinstance(op, window.AvgPoolOp) and any(step != 1 for step in dilation):
+        return f"dilation {list(dilation)} of an average"
+    counts_padding = isinstance(op, window.AvgPoolOp) and bool(op.count_include_pad.value.data)
+    if counts_padding and _reaches_beyond_padding(op):
+        return "count_include_pad with windows beyond the padding"
+    return None
+
+
+def _reaches_beyond_padding(op: window.PoolOp) -> bool:
+    source, result, kernel = shape_of(op.data), shape_of(op.output), ints(op.pool_size)
+    padding, strides, dilation = ints(op.padding), ints(op.strides), ints(op.dilation)
+    spatial = len(source) - 2
+    return any(
+        (result[axis + 2] - 1) * strides[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        > source[axis + 2] + padding[axis] + padding[axis + spatial]
+        for axis in range(spatial)
+    )
+
+
+def lrn(op: nn.LrnOp) -> str | None:
+    """Windows over channels that reach equally far to both sides."""
+    rank = len(shape_of(op.data))
+    if op.axis.value.data % rank != 1 or rank < 2:
+        return f"axis {op.axis.value.data} (oneDNN normalises over channels, axis 1)"
+    if op.size.value.data % 2 == 0:
+        return f"size {op.size.value.data} is even (oneDNN's window is symmetric)"
+    return None
+
+
+def batch_norm(op: nn.BatchNormOp) -> str | None:
+    """Batch norm over channels that is used for its first result alone."""
+    if op.positive_axis != 1 or not 2 <= len(shape_of(op.data)) <= 5:
+        return f"axis {op.axis.value.data} of {op.data.type} (oneDNN normalises [N, C, ...])"
+    if any(result.uses for result in op.results[1:]):
+        return "the moving mean or variance is used"
+    return None
+
+
+def layer_norm(op: nn.LayerNormOp) -> str | None:
+    """Layer norm over the last dimension."""
+    rank = len(shape_of(op.data))
+    if op.positive_axis != rank - 1 or not 2 <= rank <= 5:
+        return f"axis {op.axis.value.data} of {op.data.type} (oneDNN normalises the last dimension)"
+    return None
+
+
+def concatenate(op: transform.ConcatenateOp) -> str | None:
+    """Joining two or more tensors of at least rank 2."""
+    if len(op.data) < 2:
+        return "one operand (a copy, cheaper on the host)"
+    return None if len(shape_of(op.output)) >= 2 else "a vector (cheaper on the host)"
+
+
+def large_elementwise(op: RelayOp) -> str | None:
+    """Element-wise ops alone, where they would otherwise cut a region in two."""
+    result = shape_of(op.results[0])
+    if not 3 <= len(result) <= 5 or math.prod(result) < LARGE_ACTIVATION:
+        return f"{relay_name(op)} alone on {list(result)} (cheaper in the host's fused loop)"
+    if all(shape_of(value) != result for value in op.operands):
+        return "no operand has the shape of the result"
+    return None
