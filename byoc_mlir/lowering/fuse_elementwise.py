@@ -68,6 +68,8 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
         _is_read_once(producer.results[0], consumer) and _visits_once(producer, consumer)
     ):
         return False
+    if not _is_elementwise(consumer) and any(_is_product(value) for value in producer.inputs):
+        return False  # it is better off in the loops of the product
     if len(producer.inputs) + len(consumer.inputs) > _MOST_INPUTS:
         return False
     return _knows_its_sizes(producer, consumer, number)
@@ -81,6 +83,10 @@ def _is_elementwise(op: linalg.GenericOp) -> bool:
         and isinstance(op.outputs[0].owner, tensor.EmptyOp)
         and not any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops)
     )
+
+
+def _is_product(value: SSAValue) -> bool:
+    return isinstance(value.owner, linalg.GenericOp) and is_product_sum(value.owner)
 
 
 def _is_read_once(value: SSAValue, consumer: Operation) -> bool:

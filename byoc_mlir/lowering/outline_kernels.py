@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value, is_in_place, is_product_sum
+from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
 from byoc_mlir.lowering.region_calls import COMPILER
 
 KERNEL = "byoc.kernel"
@@ -98,7 +98,7 @@ def _groups(block: Block) -> Iterator[list[linalg.GenericOp]]:
 def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:
     """Whether `op` folds into what the group has just filled, or follows its fold in place."""
     buffer = group[-1].outputs[0]
-    if len(group) == 1 and fill_value(group[0]) is not None:
+    if len(group) == 1 and is_zero_fill(group[0]):
         return is_product_sum(op) and op.outputs[0] is buffer
     return any(is_product_sum(member) for member in group) and is_in_place(op, buffer)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, i1
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest
+from byoc_mlir.lowering.linalg_to_loops.nest import Nest
 
 INDEX = IndexType()
 _NO_WRAP = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
@@ -125,6 +125,29 @@ class Code:
             return value // divisor
         return self.emit(arith.DivUIOp(value, self.index(divisor)))
 
+    def is_zero(self, value: SSAValue) -> SSAValue:
+        """Whether an index is zero."""
+        return self.emit(arith.CmpiOp(value, self.index(0), "eq"))
+
+    def false(self) -> SSAValue:
+        """The constant `false`."""
+        return self.emit(arith.ConstantOp.from_int_and_width(0, i1))
+
+    @contextmanager
+    def unrolled(
+        self, size: Index, *, start: Index = 0, step: int = 1, most: int
+    ) -> Iterator[Sequence[Index]]:
+        """The counters that what is inside must be written for: all of them when there are at most
+        `most`, else the one of a loop.
+        """
+        if isinstance(size, int) and isinstance(start, int):
+            counters = range(start, size, step)
+            if len(counters) <= most:
+                yield counters
+                return
+        with self.loop(size, start=start, step=step) as loop:
+            yield [loop.counter]
+
     def unknown_size(self, buffer: SSAValue) -> SSAValue:
         """A dense buffer as one dimension whose size the type does not tell."""
         flat = self.flat(buffer)
@@ -207,28 +230,30 @@ class Position:
 
     counters: tuple[Index, ...]
     indices: tuple[Index, ...]
+    followed: frozenset[int]
+    """The accesses whose index is kept up to date."""
 
     @staticmethod
     def start(nest: Nest) -> Position:
         """Before all loops."""
-        return Position((0,) * len(nest.sizes), tuple(access.offset for access in nest.accesses))
+        indices = tuple(access.offset for access in nest.accesses)
+        return Position((0,) * len(nest.sizes), indices, frozenset(range(len(indices))))
+
+    def following(self, accesses: Iterable[int]) -> Position:
+        """The same place, where only these accesses matter from here on."""
+        return replace(self, followed=frozenset(accesses))
 
     def entered(self, code: Code, nest: Nest, loop: int, counter: Index) -> Position:
         """Inside of loop `loop`."""
         counters = (*self.counters[:loop], counter, *self.counters[loop + 1 :])
-        cache: dict[int, Index] = {}
-        indices: list[Index] = []
-        for access, index in zip(nest.accesses, self.indices, strict=True):
-            factor = access.coefficients[loop]
-            if factor not in cache:
-                cache[factor] = code.scale_index(counter, factor)
-            indices.append(code.add_index(index, cache[factor]))
-        return Position(counters, tuple(indices))
+        shifts: dict[int, Index] = {}
+        indices = list(self.indices)
+        for number in sorted(self.followed):
+            factor = nest.accesses[number].coefficients[loop]
+            if factor not in shifts:
+                shifts[factor] = code.scale_index(counter, factor)
+            indices[number] = code.add_index(indices[number], shifts[factor])
+        return Position(counters, tuple(indices), self.followed)
 
 
 Emit = Callable[[Position], None]
-
-
-def element_types(accesses: Sequence[Access]) -> list[Attribute]:
-    """The element type of each access."""
-    return [access.element_type for access in accesses]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AffineMapAttr, Float32Type, Float64Type
+from xdsl.dialects.builtin import AffineMapAttr, Float32Type, Float64Type, FloatAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
@@ -46,8 +46,8 @@ class Contraction:
     row: int | None
     columns: tuple[int, ...]
     steps: tuple[int, ...]
-    start: Attribute | None
-    """What the result begins with; `None`: with what it holds."""
+    fresh: bool
+    """Whether the result begins with zero, not with what it holds."""
     epilogues: tuple[Epilogue, ...]
 
     @property
@@ -63,6 +63,12 @@ def fill_value(op: linalg.GenericOp) -> Attribute | None:
         return None
     owner = end.operands[0].owner
     return owner.value if isinstance(owner, arith.ConstantOp) else None
+
+
+def is_zero_fill(op: linalg.GenericOp) -> bool:
+    """Whether an op writes zero everywhere."""
+    value = fill_value(op)
+    return isinstance(value, FloatAttr) and value.value.data == 0
 
 
 def is_product_sum(op: linalg.GenericOp) -> bool:
@@ -95,7 +101,7 @@ def is_in_place(op: linalg.GenericOp, buffer: SSAValue) -> bool:
 
 
 def contraction_of(
-    op: linalg.GenericOp, start: Attribute | None, followers: Sequence[linalg.GenericOp]
+    op: linalg.GenericOp, fresh: bool, followers: Sequence[linalg.GenericOp]
 ) -> Contraction | None:
     """The contraction that `op` is, with the ops that follow it in place; `None` if it is none, or
     not worth the trouble.
@@ -111,7 +117,7 @@ def contraction_of(
         first = len(nest.accesses)
         nest = replace(nest, accesses=(*nest.accesses, *added))
         epilogues.append(Epilogue(follower.body.block, tuple(range(first, first + len(added)))))
-    return _classified(coalesced(without_unit_loops(nest)), start, tuple(epilogues))
+    return _classified(coalesced(without_unit_loops(nest)), fresh, tuple(epilogues))
 
 
 def _in_loops(nest: Nest, loops: Sequence[int], rank: int) -> list[Access]:
@@ -125,9 +131,7 @@ def _in_loops(nest: Nest, loops: Sequence[int], rank: int) -> list[Access]:
     return moved
 
 
-def _classified(
-    nest: Nest, start: Attribute | None, epilogues: tuple[Epilogue, ...]
-) -> Contraction | None:
+def _classified(nest: Nest, fresh: bool, epilogues: tuple[Epilogue, ...]) -> Contraction | None:
     c = nest.accesses[2].coefficients
     vector = next((loop for loop in nest.parallel if c[loop] == 1), None)
     if vector is None:
@@ -147,7 +151,7 @@ def _classified(
         row,
         columns,
         tuple(sorted(nest.reductions)),
-        start,
+        fresh,
         epilogues,
     )
     return contraction if _is_worthwhile(contraction) and _walks_evenly(contraction) else None

@@ -16,9 +16,9 @@ from xdsl.passes import ModulePass
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
     contraction_of,
-    fill_value,
     is_in_place,
     is_product_sum,
+    is_zero_fill,
 )
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.nest import nest_of
@@ -86,19 +86,18 @@ class _FunctionLowering:
 
     def _contraction(self, ops: Sequence[linalg.GenericOp]) -> int:
         """Lowers a contraction at the start of `ops` and what follows it; returns how many ops."""
-        start = fill_value(ops[0])
-        first = 1 if start is not None and len(ops) > 1 else 0
+        first = 1 if is_zero_fill(ops[0]) and len(ops) > 1 else 0
         op = ops[first]
         if not is_product_sum(op) or (first and ops[0].outputs[0] is not op.outputs[0]):
             return 0
         followers = list(
             itertools.takewhile(lambda o: is_in_place(o, op.outputs[0]), ops[first + 1 :])
         )
-        start = start if first else None
-        contraction = contraction_of(op, start, followers)
+        fresh = first == 1
+        contraction = contraction_of(op, fresh, followers)
         if contraction is None:
             followers = []
-            contraction = contraction_of(op, start, followers)
+            contraction = contraction_of(op, fresh, followers)
         if contraction is None:
             return 0
         emit_contraction(

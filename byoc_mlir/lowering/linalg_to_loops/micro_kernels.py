@@ -12,15 +12,17 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IndexType,
     MemRefType,
+    UnitAttr,
     VectorType,
     i1,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
 
 _INDEX = IndexType()
+_UNROLLED = 4
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Tile:
     def columns(self) -> int:
         """The columns of a full tile."""
         return self.vectors * self.lanes
+
+    @property
+    def vector(self) -> VectorType:
+        """The type of one vector."""
+        return VectorType(self.element, [self.lanes])
 
     @property
     def name(self) -> str:
@@ -62,9 +69,9 @@ class MicroKernels:
         """The name of the function for a tile.
 
         ```
-        @tile(%a, %a_start, %a_row, %a_step, %b, %b_start, %b_step, %c, %c_start, %c_row, %steps
-              [, %valid]):
-          c[c_start + i * c_row + j] += sum over k < steps of
+        @tile(%fresh, %a, %a_start, %a_row, %a_step, %b, %b_start, %b_step,
+              %c, %c_start, %c_row, %steps [, %valid]):
+          c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
               a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
         ```
         """
@@ -80,7 +87,7 @@ def buffer_type(element: Attribute) -> MemRefType:
 
 def _function(tile: Tile) -> func.FuncOp:
     buffer = buffer_type(tile.element)
-    types = [buffer, *[_INDEX] * 3, buffer, *[_INDEX] * 2, buffer, *[_INDEX] * 3]
+    types = [i1, buffer, *[_INDEX] * 3, buffer, *[_INDEX] * 2, buffer, *[_INDEX] * 3]
     if tile.masked:
         types.append(_INDEX)
     block = Block(arg_types=types)
@@ -89,52 +96,67 @@ def _function(tile: Tile) -> func.FuncOp:
     function = func.FuncOp(
         tile.name, FunctionType.from_lists(types, []), Region(block), visibility="private"
     )
+    function.attributes["no_inline"] = UnitAttr()  # one copy serves a whole network
     _TileCode(tile, Code(block, end), block.args).write()
     return function
+
+
+def splat(value: float, type_: VectorType) -> arith.ConstantOp:
+    """A vector constant of equal elements."""
+    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
 
 
 class _TileCode:
     def __init__(self, tile: Tile, code: Code, args: Sequence[SSAValue]):
         self._tile = tile
         self._code = code
-        self._type = VectorType(tile.element, [tile.lanes])
-        self._a, self._a_start, self._a_row, self._a_step = args[:4]
-        self._b, self._b_start, self._b_step = args[4:7]
-        self._c, self._c_start, self._c_row, self._steps = args[7:11]
-        self._masks = [self._mask(args[11], n) for n in range(tile.vectors)] if tile.masked else []
-        self._nothing = self._zero() if tile.masked else None
+        self._type = tile.vector
+        self._fresh = args[0]
+        self._a, self._a_start, self._a_row, self._a_step = args[1:5]
+        self._b, self._b_start, self._b_step = args[5:8]
+        self._c, self._c_start, self._c_row, self._steps = args[8:12]
+        self._zero = code.emit(splat(0.0, self._type))
+        self._masks = [self._mask(args[12], n) for n in range(tile.vectors)] if tile.masked else []
 
     def write(self) -> None:
         """Loads the tile, adds the products, stores it."""
         code, rows = self._code, range(self._tile.rows)
         starts = [self._offset(self._c_start, row, self._c_row) for row in rows]
-        sums = [self._load(self._c, start, n) for start in starts for n in self._vectors]
+        sums = [self._held(start, n) for start in starts for n in self._vectors]
         row_starts = [self._offset(self._a_start, row, self._a_row) for row in rows]
-        with code.loop(self._steps, sums) as loop:
-            a_shift = code.emit(arith.MuliOp(loop.counter, self._a_step))
-            b_shift = code.emit(arith.MuliOp(loop.counter, self._b_step))
-            b_at = code.emit(arith.AddiOp(self._b_start, b_shift))
-            columns = [self._load(self._b, b_at, n) for n in self._vectors]
-            carried = iter(loop.carried)
-            new: list[SSAValue] = []
-            for start in row_starts:
-                at = code.emit(arith.AddiOp(start, a_shift))
-                scalar = code.emit(memref.LoadOp.get(self._a, [at]))
-                row = code.emit(vector.BroadcastOp(scalar, self._type))
-                new += [self._multiply_add(row, column, next(carried)) for column in columns]
-            loop.carry(new)
-        results = iter(loop.results)
+        unrolled = code.scale_index(code.quotient(self._steps, _UNROLLED), _UNROLLED)
+        with code.loop(unrolled, sums, step=_UNROLLED) as loop:
+            carried = loop.carried
+            for n in range(_UNROLLED):
+                carried = self._step(code.add_index(loop.counter, n), row_starts, carried)
+            loop.carry(carried)
+        with code.loop(self._steps, loop.results, start=unrolled) as rest:
+            rest.carry(self._step(rest.counter, row_starts, rest.carried))
+        results = iter(rest.results)
         for start in starts:
             for n in self._vectors:
                 self._store(next(results), start, n)
 
+    def _step(
+        self, step: Index, row_starts: Sequence[SSAValue], sums: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """The sums with the products of one step added."""
+        code, at = self._code, self._code.index(step)
+        a_shift = code.emit(arith.MuliOp(at, self._a_step))
+        b_at = code.emit(arith.AddiOp(self._b_start, code.emit(arith.MuliOp(at, self._b_step))))
+        columns = [self._load(self._b, b_at, n) for n in self._vectors]
+        previous = iter(sums)
+        new: list[SSAValue] = []
+        for start in row_starts:
+            place = code.emit(arith.AddiOp(start, a_shift))
+            scalar = code.emit(memref.LoadOp.get(self._a, [place]))
+            row = code.emit(vector.BroadcastOp(scalar, self._type))
+            new += [self._multiply_add(row, column, next(previous)) for column in columns]
+        return new
+
     @property
     def _vectors(self) -> range:
         return range(self._tile.vectors)
-
-    def _zero(self) -> SSAValue:
-        zeros = DenseIntOrFPElementsAttr.from_list(self._type, [0.0])
-        return self._code.emit(arith.ConstantOp(zeros, self._type))
 
     def _mask(self, valid: SSAValue, number: int) -> SSAValue:
         left = self._code.add_index(valid, -number * self._tile.lanes)
@@ -146,13 +168,18 @@ class _TileCode:
             return start
         return self._code.index(self._code.add_index(start, self._code.scale_index(step, count)))
 
+    def _held(self, start: SSAValue, number: int) -> SSAValue:
+        """What a part of the tile begins with; new memory may be read, but does not count."""
+        held = self._load(self._c, start, number)
+        return self._code.emit(arith.SelectOp(self._fresh, self._zero, held))
+
     def _load(self, buffer: SSAValue, start: SSAValue, number: int) -> SSAValue:
         code = self._code
         at = code.index(code.add_index(start, number * self._tile.lanes))
-        if self._nothing is None:
+        if not self._masks:
             return code.emit(vector.LoadOp(buffer, [at], self._type))
         return code.emit(
-            vector.MaskedLoadOp(buffer, [at], self._masks[number], self._nothing, self._type)
+            vector.MaskedLoadOp(buffer, [at], self._masks[number], self._zero, self._type)
         )
 
     def _store(self, value: SSAValue, start: SSAValue, number: int) -> None:

@@ -114,7 +114,9 @@ def _is_window(nest: Nest) -> bool:
     """Whether the reduction is short and there is much beside it, as in a pool."""
     steps = math.prod(nest.sizes[loop] for loop in nest.reductions)
     loops = nest.parallel
-    return steps <= _UNROLLED and bool(loops) and nest.sizes[loops[-1]] >= 4
+    if steps > _UNROLLED or not loops or nest.sizes[loops[-1]] < 4:
+        return False
+    return any(0 < access.coefficients[loops[-1]] <= 4 for access in nest.inputs)
 
 
 def _vector_loop(nest: Nest) -> int | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, func, memref, vector
 from xdsl.dialects.builtin import FixedBitwidthType
 from xdsl.ir import SSAValue
 
@@ -27,6 +27,7 @@ _BLOCK_COLUMNS = 128
 _MOST_ROW_COLUMNS = 256
 """Longest row of columns of which only whole ones are put in a block."""
 _LARGEST_TILE_ROWS = 6
+_UNROLLED_VECTORS = 8
 _PARALLEL_BLOCKS = 4
 
 
@@ -115,6 +116,17 @@ def emit_contraction(
     _Writer(code, contraction, kernels, blocking).write(parallel)
 
 
+@dataclass(frozen=True)
+class _Tiles:
+    """What all tiles of a block share: the buffers, the number of steps, whether they are first."""
+
+    fresh: SSAValue
+    a: SSAValue
+    packed: SSAValue
+    c: SSAValue
+    steps: Index
+
+
 class _Writer:
     def __init__(
         self, code: Code, contraction: Contraction, kernels: MicroKernels, blocking: Blocking
@@ -124,9 +136,6 @@ class _Writer:
         self._nest = contraction.nest
         self._kernels = kernels
         self._blocking = blocking
-        accesses = self._nest.accesses
-        self._a = code.unknown_size(accesses[_A].buffer)
-        self._c = code.unknown_size(accesses[_C].buffer)
 
     def write(self, parallel: bool) -> None:
         """Loops over the outer loops, blocks of rows and blocks of columns."""
@@ -138,8 +147,12 @@ class _Writer:
             sizes.append(self._nest.sizes[loop])
             steps.append(step)
         if parallel:
-            with self._code.parallel(sizes, steps) as counters:
-                self._block(counters)
+            cut = [
+                n for n, (size, step) in enumerate(zip(sizes, steps, strict=True)) if size > step
+            ]
+            with self._code.parallel([sizes[n] for n in cut], [steps[n] for n in cut]) as counters:
+                position = dict(zip(cut, counters, strict=True))
+                self._block([position.get(n, 0) for n in range(len(sizes))])
         else:
             self._sequential(sizes, steps, ())
 
@@ -178,7 +191,6 @@ class _Writer:
             extents.append(step if whole else code.minimum(left, step))
         lines: Index = extents[0] if len(extents) == 2 else 1
         panel = code.scale_index(counters[len(it.outer)], blocking.panels)
-        self._fill(at, panel, lines, extents[-1])
         self._accumulate(at, panel, lines, extents[-1])
         for epilogue in it.epilogues:
             self._apply(epilogue, at, panel, self._product(lines, extents[-1]))
@@ -197,22 +209,6 @@ class _Writer:
         after = code.add_index(first, self._blocking.panels * rows)
         return first, code.minimum(after, self._it.rows)
 
-    def _fill(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        start = self._it.start
-        if start is None:
-            return
-        code = self._code
-        value = code.emit(
-            arith.ConstantOp.create(
-                properties={"value": start}, result_types=[self._nest.accesses[_C].element_type]
-            )
-        )
-        first, after = self._rows(panel)
-        with code.loop(after, start=first) as rows:
-            base = self._entered_row(at, rows.counter).indices[_C]
-            with code.loop(self._product(lines, width)) as columns:
-                self._store(value, code.add_index(base, columns.counter))
-
     def _store(self, value: SSAValue, index: Index) -> None:
         self._code.store(value, self._nest.accesses[_C].buffer, index)
 
@@ -222,20 +218,23 @@ class _Writer:
         return at.entered(self._code, self._nest, self._it.row, counter)
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        code, blocking, nest = self._code, self._blocking, self._nest
-        outer, *inner = self._it.steps
+        code, blocking, it, nest = self._code, self._blocking, self._it, self._nest
+        outer, *inner = it.steps
         inner_steps = math.prod(nest.sizes[loop] for loop in inner)
         size = blocking.depth * inner_steps * blocking.stride
-        packed = code.emit(memref.AllocaOp.get(nest.accesses[_C].element_type, 64, [size]))
+        packed = code.emit(memref.AllocaOp.get(blocking.tile.element, 64, [size]))
         with code.loop(nest.sizes[outer], step=blocking.depth) as loop:
             here = at.entered(code, nest, outer, loop.counter)
             depth: Index = blocking.depth
             if nest.sizes[outer] % blocking.depth:
                 left = code.add_index(nest.sizes[outer], code.scale_index(loop.counter, -1))
                 depth = code.minimum(left, blocking.depth)
-            self._pack(packed, here, depth, lines, width)
+            self._pack(packed, here.following([_B]), depth, lines, width)
             steps = code.scale_index(depth, inner_steps)
-            self._multiply(packed, here, panel, self._product(lines, width), steps)
+            fresh = code.is_zero(loop.counter) if it.fresh else code.false()
+            a, c = (code.unknown_size(nest.accesses[n].buffer) for n in (_A, _C))
+            tiles = _Tiles(fresh, a, code.unknown_size(packed), c, steps)
+            self._multiply(tiles, here.following([_A, _C]), panel, self._product(lines, width))
 
     def _pack(
         self, packed: SSAValue, at: Position, depth: Index, lines: Index, width: Index
@@ -243,25 +242,17 @@ class _Writer:
         """Copies the block of `b` to `packed`, `stride` elements for each step."""
         code, nest = self._code, self._nest
         outer, *inner = self._it.steps
-        buffer = nest.accesses[_B].buffer
 
         def copy_step(here: Position, step: Index) -> None:
             target = code.scale_index(step, self._blocking.stride)
             if len(self._it.columns) == 1:
-                copy_line(here, target)
+                self._copy_line(packed, target, here, width)
                 return
             above = self._it.columns[0]
             with code.loop(lines) as loop:
                 shift = code.scale_index(loop.counter, self._blocking.width)
-                copy_line(
-                    here.entered(code, nest, above, loop.counter), code.add_index(target, shift)
-                )
-
-        def copy_line(here: Position, target: Index) -> None:
-            with code.loop(width) as loop:
-                source = here.entered(code, nest, self._it.columns[-1], loop.counter)
-                value = code.load(buffer, source.indices[_B])
-                code.store(value, packed, code.add_index(target, loop.counter))
+                line = here.entered(code, nest, above, loop.counter)
+                self._copy_line(packed, code.add_index(target, shift), line, width)
 
         def walk(here: Position, rest: Sequence[int], step: Index) -> None:
             if not rest:
@@ -278,61 +269,69 @@ class _Writer:
         with code.loop(depth) as loop:
             walk(at.entered(code, nest, outer, loop.counter), inner, loop.counter)
 
-    def _multiply(
-        self, packed: SSAValue, at: Position, panel: Index, columns: Index, steps: Index
-    ) -> None:
+    def _copy_line(self, packed: SSAValue, target: Index, at: Position, width: Index) -> None:
+        """Copies the elements of `b` along the last column loop; whole vectors when adjacent."""
+        code, nest = self._code, self._nest
+        access, lanes = nest.accesses[_B], self._blocking.tile.lanes
+        loop_number = self._it.columns[-1]
+        done: Index = 0
+        if access.coefficients[loop_number] == 1:
+            buffer, type_ = code.flat(access.buffer), self._blocking.tile.vector
+            done = code.scale_index(code.quotient(width, lanes), lanes)
+            with code.unrolled(done, step=lanes, most=_UNROLLED_VECTORS) as columns:
+                for column in columns:
+                    source = code.add_index(at.indices[_B], column)
+                    value = code.emit(vector.LoadOp(buffer, [code.index(source)], type_))
+                    place = code.index(code.add_index(target, column))
+                    code.add(vector.StoreOp(value, packed, [place]))
+        with code.unrolled(width, start=done, most=lanes) as columns:
+            for column in columns:
+                source = at.entered(code, nest, loop_number, column)
+                value = code.load(access.buffer, source.indices[_B])
+                code.store(value, packed, code.add_index(target, column))
+
+    def _multiply(self, tiles: _Tiles, at: Position, panel: Index, columns: Index) -> None:
         """Runs the micro-kernels over the tiles of the block."""
         code, tile = self._code, self._blocking.tile
         first, after = self._rows(panel)
         rest = self._it.rows % tile.rows
         whole = code.minimum(after, self._it.rows - rest)
-        source = code.unknown_size(packed)
         with code.loop(whole, start=first, step=tile.rows) as loop:
-            self._row_of_tiles(
-                source, self._entered_row(at, loop.counter), tile.rows, columns, steps
-            )
+            self._row_of_tiles(tiles, self._entered_row(at, loop.counter), tile.rows, columns)
         if not rest:
             return
         with code.if_positive(code.add_index(after, -(self._it.rows - rest))):
             last = self._entered_row(at, self._it.rows - rest)
-            self._row_of_tiles(source, last, rest, columns, steps)
+            self._row_of_tiles(tiles, last, rest, columns)
 
-    def _row_of_tiles(
-        self, packed: SSAValue, at: Position, rows: int, columns: Index, steps: Index
-    ) -> None:
-        code, tile = self._code, self._blocking.tile
-        whole = code.scale_index(code.quotient(columns, tile.columns), tile.columns)
-        full = Tile(rows, tile.vectors, tile.lanes, tile.element, masked=False)
-        with code.loop(whole, step=tile.columns) as loop:
-            self._call(full, packed, at, loop.counter, steps)
+    def _row_of_tiles(self, tiles: _Tiles, at: Position, rows: int, columns: Index) -> None:
+        code, full = self._code, replace(self._blocking.tile, rows=rows)
+        whole = code.scale_index(code.quotient(columns, full.columns), full.columns)
+        with code.loop(whole, step=full.columns) as loop:
+            self._call(full, tiles, at, loop.counter)
         rest = code.add_index(columns, code.scale_index(whole, -1))
         if rest == 0:
             return
-        masked = Tile(rows, tile.vectors, tile.lanes, tile.element, masked=True)
         with code.if_positive(rest):
-            self._call(masked, packed, at, whole, steps, rest)
+            self._call(replace(full, masked=True), tiles, at, whole, rest)
 
     def _call(
-        self,
-        tile: Tile,
-        packed: SSAValue,
-        at: Position,
-        column: Index,
-        steps: Index,
-        valid: Index | None = None,
+        self, tile: Tile, tiles: _Tiles, at: Position, column: Index, valid: Index | None = None
     ) -> None:
         code, accesses = self._code, self._nest.accesses
         row = self._it.row
         a_row = 0 if row is None else accesses[_A].coefficients[row]
         c_row = 0 if row is None else accesses[_C].coefficients[row]
         a_step = accesses[_A].coefficients[self._it.steps[-1]]
+        c_start = code.add_index(at.indices[_C], column)
         arguments = [
-            self._a,
+            tiles.fresh,
+            tiles.a,
             *(code.index(n) for n in (at.indices[_A], a_row, a_step)),
-            packed,
+            tiles.packed,
             *(code.index(n) for n in (column, self._blocking.stride)),
-            self._c,
-            *(code.index(n) for n in (code.add_index(at.indices[_C], column), c_row, steps)),
+            tiles.c,
+            *(code.index(n) for n in (c_start, c_row, tiles.steps)),
         ]
         if valid is not None:
             arguments.append(code.index(valid))
@@ -343,6 +342,7 @@ class _Writer:
         code, nest = self._code, self._nest
         *inputs, output = epilogue.accesses
         first, after = self._rows(panel)
+        at = at.following((*epilogue.accesses, _C))
         with code.loop(after, start=first) as rows:
             row = self._entered_row(at, rows.counter)
             with code.loop(columns) as loop:

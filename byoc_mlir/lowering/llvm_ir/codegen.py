@@ -104,5 +104,5 @@ def _tuning_options(opt_level: int) -> llvm.PipelineTuningOptions:
     options.loop_vectorization = opt_level >= 2
     options.slp_vectorization = opt_level >= 2
     options.loop_interleaving = opt_level >= 2
-    options.loop_unrolling = opt_level >= 2
+    options.loop_unrolling = False  # loops come unrolled where it pays; the rest is compile time
     return options
