@@ -41,6 +41,17 @@ class UnsupportedModelError(ByocError):
         super().__init__(f"{len(self.problems)} node(s) of the model are not supported:\n{lines}")
 
 
+class InputValuesNeededError(UnsupportedModelError):
+    """Shapes in the model depend on the values of some inputs: it compiles for given values only.
+
+    `inputs` names them.
+    """
+
+    def __init__(self, problems: Sequence[NodeProblem], inputs: Sequence[str]):
+        super().__init__(problems)
+        self.inputs = tuple(inputs)
+
+
 class InvalidInputError(ByocError):
     """An input given to `Executable.run` has a wrong name, dtype or shape, or is missing."""
 

@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import PyValue
-from byoc_mlir.frontend.value import Array, NodeRefused, Value
+from byoc_mlir.frontend.value import Array, Value, ValueNeeded
 
 Argument: TypeAlias = Value | Sequence[Value]
 
@@ -111,7 +111,7 @@ class NodeContext:
         """The integers of a constant operand.
 
         Raises:
-            NodeRefused: it is computed at run time.
+            ValueNeeded: it is computed at run time.
         """
         return tuple(int(item) for item in self.known(value, what).reshape(-1))
 
@@ -119,10 +119,11 @@ class NodeContext:
         """The content of an operand that must be a constant.
 
         Raises:
-            NodeRefused: it is computed at run time.
+            ValueNeeded: it is computed at run time.
         """
         if value.constant is None:
-            raise NodeRefused(f"{what} must be a constant, but is computed at run time")
+            reason = f"{what} must be a constant, but is computed at run time"
+            raise ValueNeeded(reason, value.inputs)
         return value.constant
 
     def _operand(self, operand: Argument | np.generic) -> SSAValue | list[SSAValue]:

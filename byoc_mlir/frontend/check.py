@@ -15,6 +15,9 @@ from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.frontend.tensor_check import check_sparse_tensor, check_tensor
 
+MAX_OPSET = onnx.defs.onnx_opset_version()
+"""The newest version of the default opset that is accepted."""
+
 MAX_DEPTH = 16
 """How deep subgraphs may be nested."""
 
@@ -56,16 +59,15 @@ def _check_versions(model: onnx.ModelProto) -> None:
             f"the model has IR version {model.ir_version}, the newest supported is"
             f" {onnx.IR_VERSION}; export it with an older one, or update the package onnx"
         )
-    newest = onnx.defs.onnx_opset_version()
     domains = Counter(entry.domain for entry in model.opset_import)
     repeated = [domain for domain, count in domains.items() if count > 1]
     if repeated:
         raise InvalidModelError(f"opset domain '{repeated[0]}' is imported more than once")
     version = opset_versions(model).get("")
-    if version is not None and not 1 <= version <= newest:
+    if version is not None and not 1 <= version <= MAX_OPSET:
         raise InvalidModelError(
-            f"the model uses opset {version}, supported are 1 to {newest}; export it with an older"
-            " one, or update the package onnx"
+            f"the model uses opset {version}, supported are 1 to {MAX_OPSET}; export it with an"
+            " older one, or update the package onnx"
         )
 
 

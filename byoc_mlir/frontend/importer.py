@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Region
 
-from byoc_mlir.errors import NodeProblem, UnsupportedModelError
+from byoc_mlir.errors import InputValuesNeededError, NodeProblem, UnsupportedModelError
 from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
@@ -21,46 +21,56 @@ from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
 from byoc_mlir.frontend.order import ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.tensors import TensorReader, model_tensors
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
 __all__ = ["import_loaded", "import_model"]
 
 assert _ops
 Source: TypeAlias = str | Path | bytes | onnx.ModelProto
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
+Values: TypeAlias = Mapping[str, Array]
+NO_VALUES: Values = {}
 
 
-def import_model(source: Source, shapes: Shapes | None = None) -> ImportedModel:
+def import_model(
+    source: Source, shapes: Shapes | None = None, values: Values | None = None
+) -> ImportedModel:
     """Reads an ONNX model and imports it as `relay` ops in `func.func @main`.
 
     Args:
         source: a path, the bytes of a model, or a `ModelProto`.
         shapes: for inputs with symbolic dimensions, the shape to compile for.
+        values: for inputs that shapes depend on, the value to compile for. They stay inputs of
+            `@main`, which ignores them.
 
     Raises:
         InvalidModelError: it is not a valid model; `UnsafeModelError` when it looks malicious.
-        UnsupportedModelError: some nodes cannot be imported; all of them are listed.
+        UnsupportedModelError: some nodes cannot be imported; all of them are listed. It is an
+            `InputValuesNeededError` when they can be for given `values`.
         InvalidInputError: a symbolic dimension is not bound, or `shapes` contradicts the model.
     """
     folder = Path(source).parent if isinstance(source, str | Path) else None
-    return import_loaded(load_model(source), folder, shapes or {})
+    return import_loaded(load_model(source), folder, shapes or {}, values or {})
 
 
-def import_loaded(model: onnx.ModelProto, folder: Path | None, shapes: Shapes) -> ImportedModel:
+def import_loaded(
+    model: onnx.ModelProto, folder: Path | None, shapes: Shapes, values: Values = NO_VALUES
+) -> ImportedModel:
     """As `import_model`, for a model that `load_model` gave; external data lies in `folder`."""
     reader = TensorReader(folder)
     constants = model_tensors(model.graph, reader)
-    inputs = bind_inputs(model, shapes)
+    inputs = bind_inputs(model, {**shapes, **{name: values[name].shape for name in values}})
     block = Block(arg_types=[info.type for info in inputs])
-    values = {name: Value(name, array) for name, array in constants.items()}
+    names = {name: Value(name, array) for name, array in constants.items()}
     for info, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = name_hint(info.name)
-        values[info.name] = Value(info.name, argument)
+        content = values.get(info.name, argument)
+        names[info.name] = Value(info.name, content, inputs=frozenset([info.name]))
     functions = {(function.domain, function.name): function for function in model.functions}
     session = Session(BlockBuilder(block), reader, functions)
-    graph = _MainGraph(Scope(session, opset_versions(model), values))
-    graph.import_nodes(ordered_nodes(model.graph.node, {*values}))
-    outputs = [values[output.name] for output in model.graph.output]
+    graph = _MainGraph(Scope(session, opset_versions(model), names))
+    graph.import_nodes(ordered_nodes(model.graph.node, {*names}))
+    outputs = [names[output.name] for output in model.graph.output]
     block.add_op(func.ReturnOp(*map(session.builder.operand, outputs)))
     return ImportedModel(
         _main_module(block, [info.name for info in inputs], outputs),
@@ -93,6 +103,7 @@ class _MainGraph:
         self.scope = scope
         self.nodes: list[OnnxNode] = []
         self.problems: list[NodeProblem] = []
+        self.needed: set[str] = set()
         self.unknown: set[str] = set()
 
     def import_nodes(self, nodes: Sequence[onnx.NodeProto]) -> None:
@@ -101,12 +112,18 @@ class _MainGraph:
         Raises:
             UnsupportedModelError: some cannot be; all are listed.
         """
+        can_help = True
         for node, name in zip(nodes, unique_names(nodes), strict=True):
             try:
                 self._import_node(node, name)
             except NodeRefused as reason:
                 self.problems.append(NodeProblem(name, node.op_type, node.domain, str(reason)))
                 self.unknown.update(node.output)
+                needed = reason.inputs if isinstance(reason, ValueNeeded) else frozenset[str]()
+                can_help = can_help and bool(needed)
+                self.needed.update(needed)
+        if self.problems and can_help:
+            raise InputValuesNeededError(self.problems, sorted(self.needed))
         if self.problems:
             raise UnsupportedModelError(self.problems)
 

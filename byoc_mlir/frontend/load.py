@@ -8,7 +8,9 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.check import check_model
+from byoc_mlir.frontend.check import MAX_OPSET, check_model
+
+__all__ = ["MAX_OPSET", "load_model"]
 
 
 def load_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:

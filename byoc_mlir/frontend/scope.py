@@ -22,11 +22,11 @@ from byoc_mlir.frontend.functions import (
     standard_function,
 )
 from byoc_mlir.frontend.model import NodeStatus
-from byoc_mlir.frontend.order import ordered_nodes
+from byoc_mlir.frontend.order import ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, op_schema
 from byoc_mlir.frontend.tensors import TensorReader, model_tensors
-from byoc_mlir.frontend.value import Array, NodeRefused, Value
+from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
 MAX_BODY_NODES = 100_000
 """How many nodes the bodies of functions, branches and loops may come to, all together."""
@@ -157,6 +157,9 @@ class Scope:
         for node in nodes:
             try:
                 self.import_node(node, name)
+            except ValueNeeded as reason:
+                message = f"in its body, {node.op_type}: {reason}"
+                raise ValueNeeded(message, reason.inputs) from reason
             except NodeRefused as reason:
                 raise NodeRefused(f"in its body, {node.op_type}: {reason}") from reason
 
@@ -182,16 +185,18 @@ class Scope:
         return "folded" if is_known else "removed"
 
     def _define(self, node: onnx.NodeProto, outputs: Sequence[Value | None]) -> None:
+        read = [self.values[name].inputs for name in read_names(node) if name in self.values]
+        inputs = frozenset[str]().union(*read)
         for name, value in zip(node.output, outputs, strict=False):
             if name and value is not None:
-                self.values[name] = _renamed(value, name)
+                self.values[name] = _renamed(value, name, inputs)
 
 
-def _renamed(value: Value, name: str) -> Value:
+def _renamed(value: Value, name: str, inputs: frozenset[str]) -> Value:
     if value.ssa is None:
         return Value(name, _known(value), value.location)
     value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
-    return Value(name, value.ssa)
+    return Value(name, value.ssa, inputs=inputs)
 
 
 def _known(value: Value) -> Array:

@@ -18,16 +18,32 @@ class NodeRefused(Exception):  # noqa: N818 - it is an answer, not an error
     """A node that cannot be imported; the message is the reason, for the user to read."""
 
 
+class ValueNeeded(NodeRefused):
+    """A node that can be imported once the values of some inputs of the model are known."""
+
+    def __init__(self, reason: str, inputs: frozenset[str]):
+        super().__init__(reason)
+        self.inputs = inputs
+
+
 class Value:
     """One ONNX value: `constant` holds its content if that is known, else `ssa` is its value.
 
     Constants enter the IR when an op first uses them, so what is folded away leaves no trace.
-    `location` is the folded node that a constant comes from.
+    `location` is the folded node that a constant comes from, `inputs` the inputs of the model that
+    the value is computed from.
     """
 
-    def __init__(self, name: str, content: Array | SSAValue, location: LocationAttr = UNKNOWN_LOC):
+    def __init__(
+        self,
+        name: str,
+        content: Array | SSAValue,
+        location: LocationAttr = UNKNOWN_LOC,
+        inputs: frozenset[str] = frozenset(),
+    ):
         self.name = name
         self.location = location
+        self.inputs = inputs
         self.constant = None if isinstance(content, SSAValue) else content
         self.ssa = content if isinstance(content, SSAValue) else None
 
