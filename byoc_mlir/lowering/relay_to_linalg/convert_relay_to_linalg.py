@@ -11,14 +11,24 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
-from byoc_mlir.lowering.relay_to_linalg import elementwise, nn, reduce, transform, window
+from byoc_mlir.lowering.relay_to_linalg import (
+    elementwise,
+    index,
+    nn,
+    reduce,
+    topk,
+    transform,
+    window,
+)
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 
 _LOWERINGS: Lowerings = {
     **dict.fromkeys(elementwise.BODIES, elementwise.lower_elementwise),
     **elementwise.FUNCTIONS,
+    **index.FUNCTIONS,
     **nn.FUNCTIONS,
     **reduce.FUNCTIONS,
+    **topk.FUNCTIONS,
     **transform.FUNCTIONS,
     **window.FUNCTIONS,
 }
