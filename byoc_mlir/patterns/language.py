@@ -278,7 +278,7 @@ class DominatorPattern(Pattern):
         return self.child.heads
 
     def __str__(self) -> str:
-        return f"{self.child} dominating {self.parent}"
+        return f"{self.child} and its dominator {self.parent}"
 
 
 class OpPattern:

@@ -84,9 +84,9 @@ class Matcher:
         self.between: dict[DominatorPattern, tuple[Operation, ...]] = {}
         self._on_refusal = on_refusal
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str, progress: int = 0) -> None:
         if self._on_refusal is not None:
-            self._on_refusal(len(self.bound), reason)
+            self._on_refusal(len(self.bound) + progress, reason)
 
     def match(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
         """All ways in which `pattern` matches `subject`, given the state."""
@@ -229,7 +229,8 @@ class Matcher:
                 for _ in self.match(pattern.parent, value):
                     yield from self._climb(pattern, pending, tuple(found))
             if not self._on_path(pattern, value):
-                self._refuse(f"{describe(value)} lies between {pattern.child} and its dominator")
+                # Says more than that the value is no parent, which was noted just before.
+                self._refuse(f"{describe(value)} lies between {pattern}", progress=1)
                 return
             found[op] = None
             pending.extend(op.operands)
