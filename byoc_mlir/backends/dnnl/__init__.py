@@ -43,13 +43,15 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
         from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import convert_region
+        from byoc_mlir.backends.dnnl.plan_layouts import plan_region
 
         func = region.clone()
         module = ModuleOp([func])
         convert_region(func)
         module.verify()
+        times = plan_region(func, context.threads)
         with openmp_threads(context.threads):
-            program = make_program(func, {})
+            program = make_program(func, times)
             return emit(
                 program,
                 func.sym_name.data,
@@ -65,5 +67,9 @@ class DnnlBackend(Backend):
 
     def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
         from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import ConvertRelayToDnnl
+        from byoc_mlir.backends.dnnl.plan_layouts import PlanDnnlLayouts
 
-        return {ConvertRelayToDnnl.name: lambda: ConvertRelayToDnnl}
+        return {
+            ConvertRelayToDnnl.name: lambda: ConvertRelayToDnnl,
+            PlanDnnlLayouts.name: lambda: PlanDnnlLayouts,
+        }

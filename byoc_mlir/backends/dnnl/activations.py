@@ -209,7 +209,7 @@ class Reader:
         return self._times(value, lambda x, op: Activation("mish", x) if inside(op) is x else None)
 
     def _swish(self, value: SSAValue) -> Activation | None:
-        """`x · sigmoid(α · x)`."""
+        """`x · sigmoid(a · x)`."""
 
         def gate(x: SSAValue, op: Operation | None) -> Activation | None:
             if not isinstance(op, SigmoidOp):
@@ -222,7 +222,7 @@ class Reader:
         return self._times(value, gate)
 
     def _hard_swish(self, value: SSAValue) -> Activation | None:
-        """`x · clip(α · x + β, 0, 1)`."""
+        """`x · clip(a · x + b, 0, 1)`."""
 
         def gate(x: SSAValue, op: Operation | None) -> Activation | None:
             hard = self._hard_sigmoid(op.results[0]) if op and op.results else None
@@ -260,7 +260,7 @@ class Reader:
         )
 
     def _hard_sigmoid(self, value: SSAValue) -> Activation | None:
-        """`clip(α · x + β, 0, 1)`, also written as `clip(x + 3, 0, 6) / 6`."""
+        """`clip(a · x + b, 0, 1)`, also written as `clip(x + 3, 0, 6) / 6`."""
         factor = 1.0
         scaled = self.scaled(value)
         if scaled is not None:
@@ -296,7 +296,7 @@ class Reader:
         return None
 
     def _linear(self, value: SSAValue) -> Activation | None:
-        """`α · x + β`."""
+        """`a · x + b`."""
         shifted = self.shifted(value)
         x, beta = shifted if shifted is not None else (self.resolve(value), 0.0)
         scaled = self.scaled(x)

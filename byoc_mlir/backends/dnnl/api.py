@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -95,6 +95,10 @@ class PrimitiveDescriptor:
         )
 
 
+_AVX512_BIT = 0x20
+"""In `dnnl_cpu_isa_t`: set in `avx512_core` (0x27) and all that contain it."""
+
+
 class Api:
     """An engine and a stream, with the objects made for them."""
 
@@ -114,6 +118,11 @@ class Api:
     @property
     def _engine_out(self) -> Any:
         return ctypes.byref(self._engine)
+
+    @property
+    def has_avx512(self) -> bool:
+        """Whether the library generates AVX-512 code here, a cap on its instructions included."""
+        return bool(self.library.dnnl_get_effective_cpu_isa() & _AVX512_BIT)
 
     def find(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
         """What oneDNN offers for a call; `None` when it has no implementation."""
@@ -267,7 +276,7 @@ def api() -> Api:
 
 
 @contextmanager
-def openmp_threads(count: int) -> Iterator[None]:
+def openmp_threads(count: int) -> Generator[None]:
     """Runs with that many OpenMP threads on this Python thread, as the compiled code will."""
     library = load_library().handle
     before = library.omp_get_max_threads()

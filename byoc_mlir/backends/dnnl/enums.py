@@ -44,14 +44,18 @@ class Arg(IntEnum):
     MULTIPLE_SRC = 1024
 
 
+_POST_OP_BASE = 32768
+"""`DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE`; 16384 marks a fused depthwise convolution."""
+
+
 def post_op_arg(position: int) -> int:
     """The argument that a binary post-op at that position of the chain reads."""
-    return 16384 * (position + 1) | Arg.SRC_1
+    return _POST_OP_BASE * (position + 1) | Arg.SRC_1
 
 
 def prelu_arg(position: int) -> int:
     """The argument that holds the slopes of a prelu post-op at that position."""
-    return 16384 * (position + 1) | Arg.WEIGHTS
+    return _POST_OP_BASE * (position + 1) | Arg.WEIGHTS
 
 
 class Query(IntEnum):

@@ -67,7 +67,7 @@ def _swish(x: Pattern) -> Pattern:
 
 
 def _hard_gate(x: Pattern) -> Pattern:
-    """`clip(α · x + β, 0, 1)`, also as `clip(x + 3, 0, 6) / 6`."""
+    """`clip(a · x + b, 0, 1)`, also as `clip(x + 3, 0, 6) / 6`."""
     clip = is_op("clip")((x | _scaled(x)) + is_constant())
     return clip | _scaled(clip)
 

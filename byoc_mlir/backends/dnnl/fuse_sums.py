@@ -1,0 +1,57 @@
+"""Binary additions that a convolution can do in the addend's own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.dialect import BinaryAttr, EltwiseAttr, SumAttr, ViewOp
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.dialects.relay import ConstantOp
+
+
+def fuse_sums(func: FuncOp) -> None:
+    """Turns `#dnnl.binary<add>` of convolutions into `#dnnl.sum` where the addend dies there.
+
+    The addend must have been computed in the region, have the result's type, and have no later
+    reader: a region's input, a constant, or a value that is needed again keeps its memory.
+    """
+    positions = {op: index for index, op in enumerate(func.body.block.ops)}
+    for op in func.body.block.ops:
+        if isinstance(op, WeightedWindowOp):
+            _fuse(op, positions)
+
+
+def _fuse(op: PostOpsOp, positions: Mapping[Operation, int]) -> None:
+    attributes: list[Attribute] = []
+    operands = iter(op.post_op_operands)
+    summed = False
+    for attribute in op.post_ops:
+        if isinstance(attribute, EltwiseAttr):
+            attributes.append(attribute)
+            continue
+        addend = next(operands)
+        is_add = isinstance(attribute, BinaryAttr) and attribute.algorithm.data == "add"
+        if is_add and not summed and _dies_at(addend, op, positions):
+            attributes.append(SumAttr())
+            summed = True
+        else:
+            attributes.append(attribute)
+    op.properties["post_ops"] = ArrayAttr(attributes)
+
+
+def _dies_at(addend: SSAValue, op: PostOpsOp, positions: Mapping[Operation, int]) -> bool:
+    owner = addend.owner
+    if not isinstance(owner, Operation) or isinstance(owner, ConstantOp | ViewOp | ReturnOp):
+        return False
+    if addend.type != op.result.type or op.operands.count(addend) != 1:
+        return False
+    readers = [use.operation for use in addend.uses if use.operation is not op]
+    # A view shows the same memory for as long as the view itself is read.
+    return all(
+        not isinstance(reader, ViewOp) and positions[reader] < positions[op] for reader in readers
+    )

@@ -1,0 +1,345 @@
+"""The pass `plan-dnnl-layouts`: one layout for every value of a region, chosen together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.api import api, openmp_threads
+from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Costs
+from byoc_mlir.backends.dnnl.dialect import (
+    BatchNormalizationOp,
+    BinaryOp,
+    ConcatOp,
+    ConvolutionOp,
+    DeconvolutionOp,
+    EltwiseOp,
+    LrnOp,
+    PoolingOp,
+    ReorderOp,
+    SoftmaxOp,
+    ViewOp,
+    layout_of,
+    with_layout,
+)
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.backends.dnnl.fuse_sums import fuse_sums
+from byoc_mlir.dialects import byoc
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+
+_ANY_LAYOUT = (
+    BatchNormalizationOp,
+    BinaryOp,
+    ConcatOp,
+    ConvolutionOp,
+    DeconvolutionOp,
+    EltwiseOp,
+    LrnOp,
+    PoolingOp,
+    SoftmaxOp,
+)
+"""Ops that run in other layouts than the row-major one; the others see rows of a matrix."""
+
+_SWEEPS = 4
+_LEAST_BLOCKED_CHANNELS = 8
+
+Choice = dict[SSAValue, str]
+"""The layout in which every value of the region is written."""
+
+
+@dataclass(frozen=True)
+class PlanDnnlLayouts(ModulePass):
+    """Chooses the layout of every value of oneDNN's regions, from the measured time of each
+    primitive in its candidate layouts and of the reorders between them. Inputs and outputs of a
+    region are row-major; constants are brought to the layout that their primitive asks for at load.
+
+    Options:
+        threads: the OpenMP threads that will run the region.
+
+    ```mlir
+    %1 = dnnl.convolution %x, %w … : (tensor<1x64x8x8xf32>, …) -> tensor<1x64x8x8xf32>
+    func.return %1 : tensor<1x64x8x8xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = dnnl.reorder %x : (tensor<1x64x8x8xf32>) -> tensor<1x64x8x8xf32, #dnnl.layout<"aBcd8b">>
+    %1 = dnnl.convolution %0, %w … -> tensor<1x64x8x8xf32, #dnnl.layout<"aBcd8b">>
+    %2 = dnnl.reorder %1 : (…) -> tensor<1x64x8x8xf32>
+    func.return %2 : tensor<1x64x8x8xf32>
+    ```
+    """
+
+    name = "plan-dnnl-layouts"
+    threads: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in op.ops:
+            if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
+                plan_region(func, self.threads)
+
+
+def plan_region(func: FuncOp, threads: int) -> dict[Operation, float]:
+    """Plans one region in place.
+
+    Returns:
+        The measured milliseconds of each op.
+    """
+    fuse_sums(func)
+    with openmp_threads(threads):
+        planner = _Planner(func, Costs(api(), threads))
+        choice = planner.best()
+        times = planner.write(choice)
+    return times
+
+
+Kind = Literal["plain", "channels_last", "blocked_8", "blocked_16"]
+"""A family of layouts."""
+
+
+class _Planner:
+    def __init__(self, func: FuncOp, costs: Costs):
+        self._func = func
+        self._costs = costs
+        block = func.body.block
+        self._ops = [op for op in block.ops if not isinstance(op, ConstantOp)]
+        self._free = [
+            op.results[0] for op in self._ops if isinstance(op, _ANY_LAYOUT) and _is_spatial(op)
+        ]
+        self._op_times: dict[tuple[Operation, str, str], float] = {}
+        self._op_costs: dict[tuple[Operation, tuple[str, ...]], tuple[float, str]] = {}
+
+    def best(self) -> Choice:
+        """The cheapest of what a local search finds from each uniform choice."""
+        choices = [self._improved(kind) for kind in _kinds(self._free)]
+        return min(choices, key=self._total, default={})
+
+    def _improved(self, kind: Kind) -> Choice:
+        choice: Choice = {value: _layout(kind, value) for value in self._free}
+        for value in self._free:
+            if self._at(choice, value.owner)[0] >= IMPOSSIBLE:
+                choice[value] = _plain(value)
+        for _ in range(_SWEEPS):
+            if not self._sweep(choice):
+                break
+        return choice
+
+    def _sweep(self, choice: Choice) -> bool:
+        """Tries every other layout for each value in turn; whether one was better."""
+        changed = False
+        for value in self._free:
+            touched = _touched(value)
+            kept = choice[value]
+            best = sum(self._at(choice, op)[0] for op in touched)
+            for layout in _candidates(value):
+                choice[value] = layout
+                cost = sum(self._at(choice, op)[0] for op in touched)
+                if cost < best * 0.999:
+                    best, kept, changed = cost, layout, True
+            choice[value] = kept
+        return changed
+
+    def _total(self, choice: Choice) -> float:
+        return sum(self._at(choice, op)[0] for op in self._ops)
+
+    def _at(self, choice: Choice, op: Operation | Block) -> tuple[float, str]:
+        """The cost of an op with reorders of its operands, and the layout it reads them in."""
+        if isinstance(op, Block):
+            return 0.0, ""
+        operands = _laid_out(op)
+        produced = [self._written(choice, operand) for operand in operands]
+        if not isinstance(op, _ANY_LAYOUT) or not _is_spatial(op):
+            return self._fixed(operands, produced)
+        wanted = choice[op.results[0]]
+        key = (op, (wanted, *produced))
+        if key not in self._op_costs:
+            self._op_costs[key] = min(
+                (self._with_source(op, operands, produced, source, wanted), source)
+                for source in _sources(op, wanted)
+            )
+        return self._op_costs[key]
+
+    def _fixed(self, operands: Sequence[SSAValue], produced: Sequence[str]) -> tuple[float, str]:
+        cost = sum(
+            self._costs.reorder(operand, layout, _plain(operand))
+            for operand, layout in zip(operands, produced, strict=True)
+        )
+        return cost, ""
+
+    def _with_source(
+        self,
+        op: Operation,
+        operands: Sequence[SSAValue],
+        produced: Sequence[str],
+        source: str,
+        wanted: str,
+    ) -> float:
+        cost = self._op_time(op, source, wanted)
+        for operand, layout in zip(operands, produced, strict=True):
+            cost += self._costs.reorder(operand, layout, _read_as(op, operand, source, wanted))
+        return cost
+
+    def _op_time(self, op: Operation, source: str, wanted: str) -> float:
+        key = (op, source, wanted)
+        if key not in self._op_times:
+            laid_out = {operand: _read_as(op, operand, source, wanted) for operand in _laid_out(op)}
+            laid_out[op.results[0]] = wanted
+            self._op_times[key] = self._costs.op(op, lambda value: _or_own(laid_out, value))
+        return self._op_times[key]
+
+    def _written(self, choice: Choice, value: SSAValue) -> str:
+        return choice.get(value) or layout_of(value)
+
+    def write(self, choice: Choice) -> dict[Operation, float]:
+        """Puts the chosen layouts into the types, with reorders where they differ."""
+        copies: dict[tuple[SSAValue, str], SSAValue] = {}
+        reads = {op: self._at(choice, op)[1] for op in self._ops}
+        times: dict[Operation, float] = {}
+        for op in self._ops:
+            free = isinstance(op, _ANY_LAYOUT) and _is_spatial(op)
+            wanted = choice[op.results[0]] if free else ""
+            if free:
+                times[op] = self._op_time(op, reads[op], wanted)
+            laid_out = set(_laid_out(op))
+            wishes = [
+                (
+                    index,
+                    operand,
+                    _read_as(op, operand, reads[op], wanted) if free else _plain(operand),
+                )
+                for index, operand in enumerate(op.operands)
+                if operand in laid_out
+            ]
+            for index, operand, layout in wishes:
+                op.operands[index] = self._in_layout(operand, layout, op, copies)
+            if free:
+                result = op.results[0]
+                type_ = with_layout(tensor_type(result), wanted)
+                Rewriter.replace_value_with_new_type(result, type_)
+        return times
+
+    def _in_layout(
+        self,
+        value: SSAValue,
+        layout: str,
+        user: Operation,
+        copies: dict[tuple[SSAValue, str], SSAValue],
+    ) -> SSAValue:
+        old = layout_of(value)
+        if old == layout:
+            return value
+        if (value, layout) not in copies:
+            type_ = with_layout(tensor_type(value), layout)
+            moves = not layouts.same_bytes(shape_of(value), old, layout)
+            op = (ReorderOp if moves else ViewOp)(value, result_types=[type_])
+            op.location = user.location
+            block = user.parent_block()
+            assert block is not None
+            block.insert_op_before(op, user)
+            copies[value, layout] = op.results[0]
+        return copies[value, layout]
+
+
+def _plain(value: SSAValue) -> str:
+    return layouts.plain(len(shape_of(value)))
+
+
+def _is_spatial(op: Operation) -> bool:
+    return 3 <= len(shape_of(op.results[0])) <= 5
+
+
+def _laid_out(op: Operation) -> tuple[SSAValue, ...]:
+    """The operands whose layout is a matter of choice: tensors with the rank of the result."""
+    if isinstance(op, ReturnOp | ViewOp | ReorderOp):
+        return tuple(op.operands)
+    if isinstance(op, WeightedWindowOp):
+        return (op.arguments[0], *_full_rank(op))
+    if isinstance(op, PostOpsOp):
+        extra = tuple(op.primary[1:]) if isinstance(op, BinaryOp) else ()
+        return (op.primary[0], *_of_rank(op, extra), *_full_rank(op))
+    if isinstance(op, ConcatOp):
+        return tuple(op.sources)
+    return tuple(op.operands[:1])
+
+
+def _full_rank(op: PostOpsOp) -> tuple[SSAValue, ...]:
+    return _of_rank(op, op.post_op_operands)
+
+
+def _of_rank(op: Operation, values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
+    rank = len(shape_of(op.results[0]))
+    return tuple(value for value in values if len(shape_of(value)) == rank)
+
+
+def _read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
+    """The layout in which an op reads an operand: a post-op's follows the result."""
+    shape, result = shape_of(operand), shape_of(op.results[0])
+    if (
+        isinstance(op, PostOpsOp)
+        and operand in op.post_op_operands
+        and operand is not op.primary[0]
+    ):
+        return wanted if shape == result else layouts.plain(len(shape))
+    if isinstance(op, BinaryOp) and shape != result:
+        return layouts.plain(len(shape))
+    return source
+
+
+def _or_own(laid_out: dict[SSAValue, str], value: SSAValue) -> str:
+    return laid_out.get(value) or layout_of(value)
+
+
+def _touched(value: SSAValue) -> list[Operation]:
+    """The ops whose cost depends on the layout of a value."""
+    users = dict.fromkeys(use.operation for use in value.uses)
+    owner = value.owner
+    return [*([owner] if isinstance(owner, Operation) else []), *users]
+
+
+def _layout(kind: Kind, value: SSAValue) -> str:
+    rank, channels = len(shape_of(value)), shape_of(value)[1]
+    if kind == "plain" or (kind != "channels_last" and channels < _LEAST_BLOCKED_CHANNELS):
+        return layouts.plain(rank)
+    if kind == "channels_last":
+        return layouts.channels_last(rank)
+    return layouts.blocked_channels(rank, 16 if kind == "blocked_16" else 8)
+
+
+def _kinds(values: Sequence[SSAValue]) -> Iterator[Kind]:
+    if not values:
+        return
+    yield from ("plain", "channels_last", "blocked_8")
+    if api().has_avx512:
+        yield "blocked_16"
+
+
+def _candidates(value: SSAValue) -> list[str]:
+    return list(dict.fromkeys(_layout(kind, value) for kind in _kinds([value])))
+
+
+def _sources(op: Operation, wanted: str) -> list[str]:
+    """The layouts in which an op may read its source, given that of its result."""
+    if not isinstance(op, WeightedWindowOp):
+        return [wanted]
+    rank = len(shape_of(op.results[0]))
+    source = op.arguments[0]
+    same = _layout_like(wanted, source)
+    return list(dict.fromkeys([same, layouts.plain(rank)]))
+
+
+def _layout_like(wanted: str, value: SSAValue) -> str:
+    """The layout of the same kind for another value: few channels are not blocked."""
+    rank, channels = len(shape_of(value)), shape_of(value)[1]
+    if layouts.blocks(wanted) and channels < _LEAST_BLOCKED_CHANNELS:
+        return layouts.plain(rank)
+    return wanted
