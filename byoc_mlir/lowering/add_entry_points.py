@@ -35,6 +35,7 @@ from byoc_mlir.lowering.region_calls import (
 STATE_SLOTS = "byoc.state_slots"
 CONTEXT_SLOTS = "byoc.context_slots"
 SET_THREADS = "omp_set_num_threads"
+GET_THREADS = "omp_get_max_threads"
 
 _POINTER = LLVMPointerType()
 _SLOT_BYTES = 8
@@ -57,7 +58,7 @@ class AddEntryPoints(ModulePass):
     and context down to the regions. docs/architecture.md, "Native code", says what they do.
 
     Options:
-        threads: OpenMP threads that a run asks for; 0 when there is no OpenMP runtime.
+        threads: OpenMP threads that loading and running use; 0 when there is no OpenMP runtime.
         outputs: how many trailing arguments of @main are results.
 
     ```mlir
@@ -94,7 +95,8 @@ class AddEntryPoints(ModulePass):
         op.attributes[CONTEXT_SLOTS] = _total(region.call.context_slots for region in regions)
         op.attributes[ARENA_BYTES] = IntegerAttr(int_attribute(main, ARENA_BYTES), i64)
         entries = [
-            _hook_entry("byoc_load", "load", ("state",), regions),
+            _hook_entry("byoc_load_regions", "load", ("state",), regions),
+            _load_entry(self.threads),
             _hook_entry("byoc_open", "open", ("state", "context", "workspace"), regions),
             _run_entry(self.threads, main, self.outputs),
             _hook_entry("byoc_close", "close", ("state", "context"), regions),
@@ -255,14 +257,32 @@ def _argument(builder: Builder, parameter: str, value: SSAValue, region: _Region
     return _offset(builder, value, offsets[parameter])
 
 
+def _load_entry(threads: int) -> func.FuncOp:
+    """`byoc_load(state)`: regions make their primitives for the threads that will run them."""
+    block = Block(arg_types=[_POINTER])
+    builder = Builder(InsertPoint.at_end(block))
+    call = func.CallOp("byoc_load_regions", [block.args[0]], [i32])
+    builder.insert(func.ReturnOp(_with_threads(builder, threads, call)))
+    return func.FuncOp("byoc_load", FunctionType.from_lists([_POINTER], [i32]), Region(block))
+
+
+def _with_threads(builder: Builder, threads: int, call: func.CallOp) -> SSAValue:
+    """The result of `call`, made with that many OpenMP threads; the caller's number comes back."""
+    if not threads:
+        return builder.insert(call).results[0]
+    before = builder.insert(func.CallOp(GET_THREADS, [], [i32])).results[0]
+    count = builder.insert(arith.ConstantOp.from_int_and_width(threads, i32))
+    builder.insert(func.CallOp(SET_THREADS, [count], []))
+    builder.insert(call)
+    builder.insert(func.CallOp(SET_THREADS, [before], []))
+    return call.results[0]
+
+
 def _run_entry(threads: int, main: func.FuncOp, outputs: int) -> func.FuncOp:
     """`byoc_run(state, context, arena, inputs, outputs)`: unpacks the pointers and calls @main."""
     block = Block(arg_types=[_POINTER] * 5)
     builder = Builder(InsertPoint.at_end(block))
     state, context, arena, input_pointers, output_pointers = block.args
-    if threads:
-        count = builder.insert(arith.ConstantOp.from_int_and_width(threads, i32))
-        builder.insert(func.CallOp(SET_THREADS, [count], []))
     _, _, arena_type, *types = main.function_type.inputs
     inputs = len(types) - outputs
     slots = [(input_pointers, index) for index in range(inputs)]
@@ -272,8 +292,8 @@ def _run_entry(threads: int, main: func.FuncOp, outputs: int) -> func.FuncOp:
         for (array, index), type_ in zip(slots, types, strict=True)
     ]
     arguments = [state, context, _memref(builder, arena, arena_type), *data]
-    status = builder.insert(func.CallOp("main", arguments, [i32]))
-    builder.insert(func.ReturnOp(*status.results))
+    status = _with_threads(builder, threads, func.CallOp("main", arguments, [i32]))
+    builder.insert(func.ReturnOp(status))
     type_ = FunctionType.from_lists([_POINTER] * 5, [i32])
     return func.FuncOp("byoc_run", type_, Region(block))
 
@@ -291,6 +311,7 @@ def _declarations(threads: int, regions: Sequence[_Region]) -> list[Operation]:
     declared: list[Operation] = []
     if threads:
         declared.append(func.FuncOp.external(SET_THREADS, [i32], []))
+        declared.append(func.FuncOp.external(GET_THREADS, [], [i32]))
     parameters = {"load": 1, "open": 3, "close": 2, "unload": 1}
     for region in regions:
         for hook in region.call.hooks:

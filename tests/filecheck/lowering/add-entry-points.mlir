@@ -24,17 +24,23 @@ func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
 // CHECK:      func.call @b_main_1([[S]], [[C]], %v, %y)
 // CHECK:      arith.constant 131072 : i32
 
-// CHECK-LABEL: func.func @byoc_load(
+// CHECK-LABEL: func.func @byoc_load_regions(
 // CHECK:      func.call @a_main_0_load(
 // CHECK:      func.call @b_main_1_load(
+// CHECK-LABEL: func.func @byoc_load(
+// CHECK:      func.call @omp_set_num_threads(
+// CHECK:      func.call @byoc_load_regions(
 // CHECK-LABEL: func.func @byoc_open(
 // CHECK:      [[W:%.*]] = llvm.getelementptr inbounds {{.*}}[128]
 // CHECK:      func.call @a_main_0_open({{.*}}, {{.*}}, [[W]])
 // CHECK-NOT:  @b_main_1_open
 // CHECK-LABEL: func.func @byoc_run(
-// CHECK:      [[THREADS:%.*]] = arith.constant 2 : i32
+// CHECK:      [[BEFORE:%.*]] = func.call @omp_get_max_threads()
+// CHECK-NEXT: [[THREADS:%.*]] = arith.constant 2 : i32
 // CHECK-NEXT: func.call @omp_set_num_threads([[THREADS]])
-// CHECK:      func.call @main(
+// CHECK:      [[RESULT:%.*]] = func.call @main(
+// CHECK-NEXT: func.call @omp_set_num_threads([[BEFORE]])
+// CHECK-NEXT: func.return [[RESULT]]
 // CHECK-LABEL: func.func @byoc_close(
 // CHECK:      func.call @a_main_0_close(
 // CHECK-LABEL: func.func @byoc_unload(
