@@ -102,7 +102,7 @@ def _compile_module(
         run_verified(context, module, passes, stages.add_pass)
     with stages.stage("generate"):
         regions = generate_regions(context, module, backends, options)
-    report = build_report(imported, regions.codes, regions.warnings)
+    report = build_report(imported, regions.codes, regions.warnings, options.targets)
     check_fallback(report, options.fallback, options.targets)
     openmp = find_openmp()
     threads = options.threads if openmp is not None else 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.options import Fallback
+from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode
 from byoc_mlir.runtime.report import Report, ReportRow
@@ -21,7 +23,10 @@ HEAVY_ONNX_OPS = frozenset(
 
 
 def build_report(
-    imported: ImportedModel, codes: Sequence[RegionCode], problems: Sequence[str]
+    imported: ImportedModel,
+    codes: Sequence[RegionCode],
+    problems: Sequence[str],
+    targets: Sequence[str],
 ) -> Report:
     """A row for each node of the model; for IR that came without one, a row for each op."""
     found = placements(imported.module)
@@ -39,7 +44,7 @@ def build_report(
         detail = details.get(node.name)
         rows.append(
             ReportRow(
-                **_placed(node, by_node.get(node.name)),
+                **_placed(node, by_node.get(node.name), targets),
                 implementation=detail.implementation if detail else "",
                 milliseconds=detail.milliseconds if detail else None,
             )
@@ -50,7 +55,10 @@ def build_report(
         for detail in code.details
         if detail.is_warning
     ]
-    return Report(tuple(rows), (*problems, *notes))
+    composites = Counter(
+        op.composite_name.data for op in imported.module.walk() if isinstance(op, CompositeOp)
+    )
+    return Report(tuple(rows), (*problems, *notes), dict(sorted(composites.items())))
 
 
 def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -> None:
@@ -74,7 +82,7 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
         )
 
 
-def _placed(node: OnnxNode, placement: Placement | None) -> dict[str, str]:
+def _placed(node: OnnxNode, placement: Placement | None, targets: Sequence[str]) -> dict[str, str]:
     row = {"node": node.name, "op_type": node.op_type}
     if node.status != "imported":
         return {**row, "placement": node.status, "reason": node.note}
@@ -85,7 +93,7 @@ def _placed(node: OnnxNode, placement: Placement | None) -> dict[str, str]:
         "placement": placement.backend,
         "region": placement.region,
         "composite": placement.composite,
-        "reason": placement.reason,
+        "reason": placement.reason if targets else "no backend was asked",
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 
@@ -30,6 +30,8 @@ class Report:
 
     rows: tuple[ReportRow, ...] = ()
     warnings: tuple[str, ...] = ()
+    composites: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many composites of each name there are."""
     compile_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     """How long each stage of the compilation took."""
     pass_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
@@ -49,18 +51,13 @@ class Report:
         """The number of nodes at each placement, most first."""
         return dict(Counter(row.placement for row in self.rows).most_common())
 
-    def composites(self) -> dict[str, int]:
-        """The number of composites of each name."""
-        pairs = {
-            (row.region, row.composite, row.implementation, row.node)
-            for row in self.rows
-            if row.composite
-        }
-        return dict(sorted(Counter(composite for _, composite, _, _ in pairs).items()))
-
     def to_json(self) -> str:
         """All rows and warnings as a JSON document."""
-        document = {"nodes": [asdict(row) for row in self.rows], "warnings": list(self.warnings)}
+        document = {
+            "nodes": [asdict(row) for row in self.rows],
+            "composites": dict(self.composites),
+            "warnings": list(self.warnings),
+        }
         return json.dumps(document, indent=2)
 
     def __str__(self) -> str:
