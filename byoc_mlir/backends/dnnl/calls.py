@@ -118,10 +118,10 @@ Argument: TypeAlias = (
     | Size
     | tuple[int, ...]
     | MemoryDescriptor
-    | None
     | Descriptors
     | Attributes
     | Special
+    | None
 )
 
 

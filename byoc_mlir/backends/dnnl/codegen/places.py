@@ -89,7 +89,7 @@ class _Interval:
 
 
 def assign_places(func: FuncOp, scratchpads: dict[Operation, int]) -> Places:
-    """Plans the workspace: memory of values and scratchpads that are never needed at once is shared.
+    """Plans the workspace, where values and scratchpads that are never needed at once share memory.
 
     Args:
         scratchpads: the bytes of scratchpad that each primitive needs.

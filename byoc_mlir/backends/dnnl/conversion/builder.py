@@ -30,7 +30,7 @@ class Builder:
         self._parameters[parameter] = value
 
     def resolve(self, value: SSAValue) -> SSAValue:
-        """The `relay` value that a composite's parameter stands for; others stand for themselves."""
+        """The `relay` value that a composite's parameter stands for, or the value itself."""
         while value in self._parameters:
             value = self._parameters[value]
         return value

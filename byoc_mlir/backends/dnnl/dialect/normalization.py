@@ -36,7 +36,7 @@ class SoftmaxOp(PostOpsOp):
 
 @irdl_op_definition
 class LrnOp(DnnlOp):
-    """`source [N, C, ...] -> [N, C, ...]`: `x / (k + alpha / size * sum(x²)) ** beta` over channels.
+    """`source [N, C, ...] -> [N, C, ...]`: `x / (k + alpha / size * sum(x²)) ** beta`.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_lrn.html
     """
