@@ -43,7 +43,9 @@ class _Planner:
     def __init__(self, block: Block):
         self._ops = tuple(block.ops)
         self._last_use = _last_uses(self._ops)
-        self._storage = {arg: Storage(False, len(self._ops)) for arg in block.args}
+        self._storage: dict[SSAValue, Storage] = {}
+        for arg in block.args:
+            self._storage[arg] = Storage(False, len(self._ops))
         self._in_place: dict[SSAValue, SSAValue] = {}
         self._copied: set[Operation] = set()
         self._made: dict[SSAValue, int] = {}

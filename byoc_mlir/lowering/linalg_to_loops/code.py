@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -136,7 +136,7 @@ class Code:
     @contextmanager
     def unrolled(
         self, size: Index, *, start: Index = 0, step: int = 1, most: int
-    ) -> Iterator[Sequence[Index]]:
+    ) -> Generator[Sequence[Index]]:
         """The counters that what is inside must be written for: all of them when there are at most
         `most`, else the one of a loop.
         """
@@ -156,7 +156,7 @@ class Code:
         return self.emit(memref.CastOp.get(flat, type_))
 
     @contextmanager
-    def if_positive(self, value: Index) -> Iterator[None]:
+    def if_positive(self, value: Index) -> Generator[None]:
         """What is written inside happens when `value` is greater than zero."""
         if isinstance(value, int):
             assert value > 0
@@ -181,7 +181,7 @@ class Code:
     @contextmanager
     def loop(
         self, size: Index, init: Sequence[SSAValue] = (), *, start: Index = 0, step: int = 1
-    ) -> Iterator[Loop]:
+    ) -> Generator[Loop]:
         """A sequential loop from `start` to `size`; the body must call `carry` if it has `init`."""
         block = Block(arg_types=[INDEX, *(value.type for value in init)])
         loop = Loop(block.args[0], block.args[1:])
@@ -197,7 +197,7 @@ class Code:
     @contextmanager
     def parallel(
         self, sizes: Sequence[int], steps: Sequence[int] = ()
-    ) -> Iterator[Sequence[SSAValue]]:
+    ) -> Generator[Sequence[SSAValue]]:
         """A parallel loop nest; gives its counters."""
         block = Block(arg_types=[INDEX] * len(sizes))
         lower = [self.index(0)] * len(sizes)

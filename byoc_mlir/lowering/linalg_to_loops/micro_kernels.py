@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.dialects import arith, func, memref, vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AnyFloat,
     DenseIntOrFPElementsAttr,
     FunctionType,
     IndexType,
@@ -103,7 +105,8 @@ def _function(tile: Tile) -> func.FuncOp:
 
 def splat(value: float, type_: VectorType) -> arith.ConstantOp:
     """A vector constant of equal elements."""
-    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
+    float_type = cast(VectorType[AnyFloat], type_)
+    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(float_type, [value]), type_)
 
 
 class _TileCode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import arith, tensor
@@ -26,8 +26,16 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import Tensor, relay_name, tensor_type
 from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, signless
 
-Body = Callable[..., SSAValue]
-"""`body(scalars, *elements) -> element`; the last elements are the ones of the destination."""
+_V: TypeAlias = SSAValue
+Body: TypeAlias = (
+    Callable[[Scalars], _V]
+    | Callable[[Scalars, _V], _V]
+    | Callable[[Scalars, _V, _V], _V]
+    | Callable[[Scalars, _V, _V, _V], _V]
+    | Callable[[Scalars, _V, _V, _V, _V], _V]
+    | Callable[[Scalars, _V, _V, _V, _V, _V], _V]
+)
+"""`body(scalars, *elements) -> element`; of a reduction, the last element is the running value."""
 
 Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
 """`lowering(op, builder) -> the values that replace the op's results`."""

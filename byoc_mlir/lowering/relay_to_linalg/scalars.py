@@ -219,7 +219,7 @@ def _cast(s: Scalars, value: SSAValue, source: Attribute, target: Attribute) -> 
     unsigned = Kind.of(source) is Kind.UNSIGNED
     if to_float:
         convert = arith.UIToFPOp if unsigned else arith.SIToFPOp
-        return s.emit(convert(value, target))
+        return s.emit(convert(value, cast(AnyFloat, target)))
     return resize(s, value, cast(IntegerType, signless(target)), unsigned=unsigned)
 
 
