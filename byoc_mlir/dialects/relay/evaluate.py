@@ -57,7 +57,9 @@ def evaluate_op(op: RelayOp, operands: Sequence[Array]) -> tuple[Array, ...]:
         raise ByocError(f"the meaning of {op.name} is not known to the evaluator")
     with np.errstate(all="ignore"):
         found = SEMANTICS[type(op)](op, *operands)
-    return (found,) if isinstance(found, np.ndarray) else tuple(found)
+    if isinstance(found, np.ndarray | np.generic):  # numpy makes scalars of rank 0
+        return (np.asarray(found),)
+    return tuple(found)
 
 
 def _run_block(block: Block, inputs: Sequence[Array]) -> tuple[Array, ...]:

@@ -1,5 +1,25 @@
 """One small function per ONNX op, in families. Importing this package registers all of them."""
 
-from byoc_mlir.frontend.ops import elementwise, index, nn, reduce, transform, window
+from byoc_mlir.frontend.ops import (
+    control,
+    elementwise,
+    index,
+    nn,
+    norm,
+    quantize,
+    reduce,
+    transform,
+    window,
+)
 
-__all__ = ["elementwise", "index", "nn", "reduce", "transform", "window"]
+__all__ = [
+    "control",
+    "elementwise",
+    "index",
+    "nn",
+    "norm",
+    "quantize",
+    "reduce",
+    "transform",
+    "window",
+]

@@ -9,7 +9,9 @@ import numpy as np
 
 from byoc_mlir.dialects.relay import elementwise, nn, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
+from byoc_mlir.frontend.ops.norm import moments
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -143,35 +145,28 @@ def batch_normalization(
     is_test: int = 1,
     training_mode: int = 0,
     consumed_inputs: Sequence[int] = (),
-) -> Value:
-    if training_mode or any(context.wants(output) for output in range(1, 5)):
-        raise NodeRefused("batch normalisation in training mode is not supported")
+) -> Sequence[Value]:
     if not spatial and data.rank > 2:
         raise NodeRefused("statistics per element (spatial=0) are not supported")
-    parameters = [cast(context, value, data.dtype) for value in (scale, bias, mean, variance)]
-    return context.emit(nn.BatchNormOp, data, *parameters, epsilon=epsilon)
-
-
-@onnx_op("LayerNormalization")
-def layer_normalization(
-    context: NodeContext,
-    data: Value,
-    scale: Value,
-    bias: Value | None = None,
-    *,
-    axis: int = -1,
-    epsilon: float = 1e-5,
-    stash_type: int = 1,
-) -> Value:
-    if context.wants(1) or context.wants(2):
-        raise NodeRefused("the outputs Mean and InvStdDev are not supported")
-    shape = data.shape[axis % data.rank :]
-    parameters = (scale, bias or context.constant(np.zeros(shape), data.dtype))
-    full = [
-        value if value.shape == shape else context.emit(transform.BroadcastToOp, value, shape=shape)
-        for value in parameters
+    parameters = [cast(context, value, data.dtype) for value in (scale, bias)]
+    if not training_mode:
+        if any(context.wants(output) for output in range(1, 5)):
+            raise NodeRefused("before opset 14 only inference is supported, with one output")
+        statistics = [cast(context, value, data.dtype) for value in (mean, variance)]
+        return (context.emit(nn.BatchNormOp, data, *parameters, *statistics, epsilon=epsilon),)
+    axes = [axis for axis in range(data.rank) if axis != 1]
+    channels = (data.shape[1],)
+    found = [arith.reshape(context, each, channels) for each in moments(context, data, axes)]
+    output = context.emit(nn.BatchNormOp, data, *parameters, *found, epsilon=epsilon)
+    running = [
+        arith.add(
+            context,
+            arith.multiply(context, old, momentum),
+            arith.multiply(context, cast(context, new, old.dtype), 1 - momentum),
+        )
+        for old, new in zip((mean, variance), found, strict=True)
     ]
-    return context.emit(nn.LayerNormOp, data, *full, axis=axis, epsilon=epsilon)
+    return output, *running
 
 
 @onnx_op("MatMul")

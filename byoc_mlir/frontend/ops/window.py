@@ -129,11 +129,29 @@ def conv(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
+    result = convolve(
+        context, data, weight, auto_pad, dilations, group, kernel_shape, pads, strides
+    )
+    return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
+
+
+def convolve(
+    context: NodeContext,
+    data: Value,
+    weight: Value,
+    auto_pad: str,
+    dilations: Sequence[int] | None,
+    group: int,
+    kernel_shape: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> Value:
+    """A convolution with the attributes of ONNX Conv, without bias."""
     op = _by_rank(_CONV, data)
     kernel = kernel_shape or weight.shape[2:]
     place = resolve_window(data.shape[2:], kernel, auto_pad, pads, strides, dilations)
     data, place = _cropped(context, data, place)
-    result = context.emit(
+    return context.emit(
         op,
         data,
         weight,
@@ -142,7 +160,6 @@ def conv(
         dilation=place.dilation,
         groups=group,
     )
-    return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
 
 
 @onnx_op("ConvTranspose")

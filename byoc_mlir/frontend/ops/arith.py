@@ -1,0 +1,150 @@
+"""Arithmetic on values, for functions that build an op from several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import RelayOp, elementwise, index, reduce, transform
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.value import Value
+
+Number: TypeAlias = Value | float
+
+
+def _both(lhs: Number, rhs: Number) -> tuple[Value | np.generic, Value | np.generic]:
+    like = lhs if isinstance(lhs, Value) else rhs
+    assert isinstance(like, Value)
+    first, second = (
+        side if isinstance(side, Value) else like.dtype.type(side) for side in (lhs, rhs)
+    )
+    return first, second
+
+
+def _binary(context: NodeContext, op: type[RelayOp], lhs: Number, rhs: Number) -> Value:
+    first, second = _both(lhs, rhs)
+    return context.emit(op, first, second)
+
+
+def add(context: NodeContext, lhs: Number, rhs: Number) -> Value:
+    """`lhs + rhs`; a number takes the other side's type."""
+    return _binary(context, elementwise.AddOp, lhs, rhs)
+
+
+def subtract(context: NodeContext, lhs: Number, rhs: Number) -> Value:
+    """`lhs - rhs`."""
+    return _binary(context, elementwise.SubtractOp, lhs, rhs)
+
+
+def multiply(context: NodeContext, lhs: Number, rhs: Number) -> Value:
+    """`lhs * rhs`."""
+    return _binary(context, elementwise.MultiplyOp, lhs, rhs)
+
+
+def divide(context: NodeContext, lhs: Number, rhs: Number) -> Value:
+    """`lhs / rhs`."""
+    return _binary(context, elementwise.DivideOp, lhs, rhs)
+
+
+def power(context: NodeContext, lhs: Number, rhs: Number) -> Value:
+    """`lhs` to the power of `rhs`."""
+    return _binary(context, elementwise.PowerOp, lhs, rhs)
+
+
+def maximum(context: NodeContext, lhs: Number, rhs: Number) -> Value:
+    """The larger of both."""
+    return _binary(context, elementwise.MaximumOp, lhs, rhs)
+
+
+def minimum(context: NodeContext, lhs: Number, rhs: Number) -> Value:
+    """The smaller of both."""
+    return _binary(context, elementwise.MinimumOp, lhs, rhs)
+
+
+def less(context: NodeContext, lhs: Number, rhs: Number) -> Value:
+    """`lhs < rhs`."""
+    return _binary(context, elementwise.LessOp, lhs, rhs)
+
+
+def where(context: NodeContext, condition: Value, x: Number, y: Number) -> Value:
+    """`x` where `condition` holds, else `y`."""
+    first, second = _both(x, y)
+    return context.emit(elementwise.WhereOp, condition, first, second)
+
+
+def unary(context: NodeContext, op: type[RelayOp], data: Value) -> Value:
+    """An op of one operand."""
+    return context.emit(op, data)
+
+
+def reduced(
+    context: NodeContext,
+    op: type[reduce.ReduceOp],
+    data: Value,
+    axes: Sequence[int],
+    *,
+    keepdims: bool = True,
+) -> Value:
+    """A reduction over `axes`."""
+    return context.emit(op, data, axis=axes, keepdims=keepdims)
+
+
+def reshape(context: NodeContext, data: Value, shape: Sequence[int]) -> Value:
+    """The same elements in another shape, `data` itself when it has that shape."""
+    if data.shape == tuple(shape):
+        return data
+    if data.constant is not None:
+        return context.derived(data, data.constant.reshape(tuple(shape)))
+    return context.emit(transform.ReshapeOp, data, newshape=shape)
+
+
+def transpose(context: NodeContext, data: Value, axes: Sequence[int]) -> Value:
+    """The dimensions in another order."""
+    if tuple(axes) == tuple(range(data.rank)):
+        return data
+    if data.constant is not None:
+        return context.derived(data, np.ascontiguousarray(data.constant.transpose(tuple(axes))))
+    return context.emit(transform.TransposeOp, data, axes=axes)
+
+
+def broadcast(context: NodeContext, data: Value, shape: Sequence[int]) -> Value:
+    """`data` repeated to `shape`."""
+    if data.shape == tuple(shape):
+        return data
+    return context.emit(transform.BroadcastToOp, data, shape=shape)
+
+
+def concatenate(context: NodeContext, parts: Sequence[Value], axis: int) -> Value:
+    """The parts joined along `axis`."""
+    return parts[0] if len(parts) == 1 else context.emit(transform.ConcatenateOp, parts, axis=axis)
+
+
+def section(context: NodeContext, data: Value, axis: int, begin: int, end: int) -> Value:
+    """`data[begin:end]` along `axis`."""
+    if (begin, end) == (0, data.shape[axis]):
+        return data
+    begins, ends = [0] * data.rank, list(data.shape)
+    begins[axis], ends[axis] = begin, end
+    return context.emit(
+        transform.StridedSliceOp, data, begin=begins, end=ends, strides=[1] * data.rank
+    )
+
+
+def at(context: NodeContext, data: Value, axis: int, place: int) -> Value:
+    """`data[place]` along `axis`, which goes."""
+    kept = section(context, data, axis, place, place + 1)
+    return reshape(context, kept, [size for i, size in enumerate(data.shape) if i != axis])
+
+
+def take(context: NodeContext, data: Value, indices: Sequence[int], axis: int) -> Value:
+    """The slices at known places along `axis`."""
+    places = context.constant(np.asarray(indices, np.int64))
+    return context.emit(index.TakeOp, data, places, axis=axis)
+
+
+def along(context: NodeContext, vector: Value, axis: int, rank: int) -> Value:
+    """A vector shaped to broadcast along `axis` of a tensor of that rank."""
+    shape = [vector.shape[0] if i == axis % rank else 1 for i in range(rank)]
+    return reshape(context, vector, shape)

@@ -1,0 +1,117 @@
+"""Normalisations that are built of several ops, and power pools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise, nn, reduce
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.window import average_pool
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+def moments(context: NodeContext, data: Value, axes: Sequence[int]) -> tuple[Value, Value]:
+    """Mean and variance over `axes`, which stay as 1."""
+    mean = arith.reduced(context, reduce.MeanOp, data, axes)
+    centred = arith.subtract(context, data, mean)
+    square = arith.multiply(context, centred, centred)
+    return mean, arith.reduced(context, reduce.MeanOp, square, axes)
+
+
+def _inverse_deviation(context: NodeContext, variance: Value, epsilon: float) -> Value:
+    deviation = context.emit(elementwise.SqrtOp, arith.add(context, variance, epsilon))
+    return arith.divide(context, 1.0, deviation)
+
+
+@onnx_op("LayerNormalization")
+def layer_normalization(
+    context: NodeContext,
+    data: Value,
+    scale: Value,
+    bias: Value | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Sequence[Value]:
+    shape = data.shape[axis % data.rank :]
+    parameters = (scale, bias or context.constant(np.zeros(shape), data.dtype))
+    full = [arith.broadcast(context, value, shape) for value in parameters]
+    output = context.emit(nn.LayerNormOp, data, *full, axis=axis, epsilon=epsilon)
+    if not (context.wants(1) or context.wants(2)):
+        return (output,)
+    wide = cast(context, data, np.dtype(np.float32)) if stash_type == 1 else data
+    mean, variance = moments(context, wide, range(axis % data.rank, data.rank))
+    return output, mean, _inverse_deviation(context, variance, epsilon)
+
+
+@onnx_op("InstanceNormalization")
+def instance_normalization(
+    context: NodeContext,
+    data: Value,
+    scale: Value,
+    bias: Value,
+    *,
+    epsilon: float = 1e-5,
+    consumed_inputs: Sequence[int] = (),
+) -> Value:
+    mean, variance = moments(context, data, range(2, data.rank))
+    centred = arith.subtract(context, data, mean)
+    normal = arith.multiply(context, centred, _inverse_deviation(context, variance, epsilon))
+    scaled = arith.multiply(context, normal, arith.along(context, scale, 1, data.rank))
+    return arith.add(context, scaled, arith.along(context, bias, 1, data.rank))
+
+
+@onnx_op("LpNormalization")
+def lp_normalization(context: NodeContext, data: Value, *, axis: int = -1, p: int = 2) -> Value:
+    norm = _p_norm(context, data, p, [axis])
+    is_zero = context.emit(elementwise.EqualOp, norm, norm.dtype.type(0))
+    return arith.divide(context, data, arith.where(context, is_zero, 1.0, norm))
+
+
+def _p_norm(context: NodeContext, data: Value, p: int, axes: Sequence[int]) -> Value:
+    magnitude = context.emit(elementwise.AbsOp, data)
+    if p == 1:
+        return arith.reduced(context, reduce.SumOp, magnitude, axes)
+    total = arith.reduced(context, reduce.SumOp, arith.power(context, magnitude, p), axes)
+    return arith.power(context, total, 1.0 / p)
+
+
+@onnx_op("GlobalLpPool")
+def global_lp_pool(context: NodeContext, data: Value, *, p: int = 2) -> Value:
+    return _p_norm(context, data, p, range(2, data.rank))
+
+
+@onnx_op("LpPool")
+def lp_pool(
+    context: NodeContext,
+    data: Value,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    p: int = 2,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    if ceil_mode:
+        raise NodeRefused("ceil_mode is not supported")
+    powers = arith.power(context, context.emit(elementwise.AbsOp, data), p)
+    mean = average_pool(
+        context,
+        powers,
+        kernel_shape=kernel_shape,
+        auto_pad=auto_pad,
+        count_include_pad=1,
+        dilations=dilations,
+        pads=pads,
+        strides=strides,
+    )
+    total = arith.multiply(context, mean, float(np.prod(kernel_shape)))
+    return arith.power(context, total, 1.0 / p)
