@@ -43,10 +43,9 @@ class Measurement:
     """Largest error of the float outputs over the reference's largest value."""
     milliseconds: list[float] = field(default_factory=list[float])
 
-    @property
-    def median(self) -> float:
-        """Median latency in milliseconds."""
-        return median(self.milliseconds)
+    def quantile(self, fraction: float) -> float:
+        """The latency in milliseconds that `fraction` of the runs did not exceed."""
+        return float(np.quantile(self.milliseconds, fraction))
 
 
 @dataclass(frozen=True)

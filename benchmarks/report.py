@@ -17,12 +17,13 @@ class Row:
 
     model: str
     threads: int
+    quantile: float
     results: dict[str, Measurement | Failure]
 
     def latency(self, engine: str) -> float | None:
-        """Median in milliseconds, if it was measured."""
+        """The quantile of the latencies in milliseconds, if it was measured."""
         result = self.results.get(engine)
-        return result.median if isinstance(result, Measurement) else None
+        return result.quantile(self.quantile) if isinstance(result, Measurement) else None
 
     def ratio(self, engine: str, peers: Sequence[str]) -> float | None:
         """Latency over that of the fastest of `peers`."""
@@ -31,12 +32,12 @@ class Row:
         return own / min(others) if own is not None and others else None
 
 
-def rows_of(results: Iterable[Measurement | Failure]) -> list[Row]:
+def rows_of(results: Iterable[Measurement | Failure], quantile: float) -> list[Row]:
     """Groups results by model and threads, in the order of measuring."""
     rows: dict[tuple[str, int], Row] = {}
     for result in results:
         key = (result.model, result.threads)
-        rows.setdefault(key, Row(*key, {})).results[result.engine] = result
+        rows.setdefault(key, Row(*key, quantile, {})).results[result.engine] = result
     return list(rows.values())
 
 
@@ -58,7 +59,7 @@ def ratios(rows: Sequence[Row], engine: str, peers: Sequence[str]) -> list[float
 
 
 def latency_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
-    """Medians in milliseconds, ratios to the fastest peer, the largest error."""
+    """Latencies in milliseconds, ratios to the fastest peer, the largest error."""
     judged, peers = contenders(engines)
     head = ["model", "threads", *engines, *(f"{engine} / best peer" for engine in judged), "error"]
     lines = [_cells(head), _cells(["---", *["---:"] * (len(head) - 1)])]
@@ -122,7 +123,8 @@ def plot(rows: Sequence[Row], engines: Sequence[str], path: Path) -> None:
             offset = (index - (len(engines) - 1) / 2) * 0.8 / len(engines)
             positions = [position + offset for position in range(len(chosen))]
             widths = [row.ratio(engine, peers) or 0.0 for row in chosen]
-            axis.barh(positions, widths, 0.8 / len(engines), label=engine)
+            bars = axis.barh(positions, widths, 0.8 / len(engines), label=engine)
+            axis.bar_label(bars, fmt="%.2f", padding=2, fontsize="x-small")
         axis.axvline(1.0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(chosen)), [row.model for row in chosen])
         axis.invert_yaxis()

@@ -55,12 +55,12 @@ def result(engine, *milliseconds):
     started = Started(0.1, 2.0, 0.5, 300.0)
     return Measurement(engine, "m", 1, started, 1e-6, list(milliseconds))
 rows = rows_of([
-    result("byoc", 1.0, 2.0, 30.0), result("onnxruntime", 8.0), result("openvino", 4.0, 4.0)])
+    result("byoc", 1.0, 2.0, 30.0), result("onnxruntime", 8.0), result("openvino", 4.0, 4.0)], 0.5)
 assert ratios(rows, "byoc", ["onnxruntime", "openvino"]) == [0.5]
 assert abs(geometric_mean([0.5, 2.0]) - 1.0) < 1e-12
 print(latency_table(rows, ["byoc", "onnxruntime", "openvino"]))
 print(cost_table(rows, ["byoc"]))
-failed = rows_of([result("byoc", 1.0), Failure("iree", "m", 1, "no")])
+failed = rows_of([result("byoc", 1.0), Failure("iree", "m", 1, "no")], 0.5)
 print(latency_table(failed, ["byoc", "iree"]))
 """
     result = subprocess.run(
