@@ -1,0 +1,52 @@
+// RUN: byoc-opt %s --split-input-file -p 'convert-relay-to-linalg,fuse-elementwise,bufferize,outline-kernels,plan-buffers,convert-linalg-to-loops{threads=true vector-bits=256}' | filecheck %s
+
+// Dimensions that lie in memory as one are one loop.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  // CHECK: func.func private @relu_0
+  // CHECK: %[[N:.*]] = arith.constant 24 : index
+  // CHECK: scf.for %{{.*}} = %{{.*}} to %[[N]]
+  // CHECK-NOT: scf.for
+  %0 = relay.nn.relu %x : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  func.return %0 : tensor<2x3x4xf32>
+}
+
+// -----
+
+// Enough work is spread over threads.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  // CHECK: func.func private @exp_0
+  // CHECK: "scf.parallel"
+  %0 = relay.exp %x : (tensor<512x512xf32>) -> tensor<512x512xf32>
+  func.return %0 : tensor<512x512xf32>
+}
+
+// -----
+
+// A sum along rows is carried in registers.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<4x100xf32>) -> tensor<4xf32> {
+  // CHECK: func.func private @sum_1
+  // CHECK: %[[S:.*]] = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}) -> (f32)
+  // CHECK: memref.store %[[S]]
+  %0 = relay.sum %x {axis = [1]} : (tensor<4x100xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A matrix product packs, then runs micro-kernels; the rest of 33 columns takes a masked one.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<12x16xf32>, %y: tensor<16x33xf32>) -> tensor<12x33xf32> {
+  // CHECK: func.func private @matmul_0
+  // CHECK: memref.alloca
+  // CHECK: vector.store
+  // CHECK: func.call @tile_6x16_f32
+  // CHECK: func.call @tile_6x16_f32_masked
+  // CHECK: func.func private @tile_6x16_f32
+  // CHECK-SAME: no_inline
+  // CHECK: vector.broadcast %{{.*}} : f32 to vector<8xf32>
+  %0 = relay.nn.matmul %x, %y : (tensor<12x16xf32>, tensor<16x33xf32>) -> tensor<12x33xf32>
+  func.return %0 : tensor<12x33xf32>
+}

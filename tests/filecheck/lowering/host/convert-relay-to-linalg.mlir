@@ -1,0 +1,67 @@
+// RUN: byoc-opt %s --split-input-file -p convert-relay-to-linalg | filecheck %s
+
+// Unsigned integers are computed with as signless ones; the op knows the sign.
+// CHECK-LABEL: func.func @unsigned
+func.func @unsigned(%x: tensor<4xui8>, %y: tensor<4xui8>) -> tensor<4xui8> {
+  // CHECK: arith.bitcast %{{.*}} : ui8 to i8
+  // CHECK: arith.divui
+  // CHECK: arith.bitcast %{{.*}} : i8 to ui8
+  %0 = relay.divide %x, %y : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
+  func.return %0 : tensor<4xui8>
+}
+
+// -----
+
+// A dimension of one is read at its only place.
+// CHECK-LABEL: func.func @broadcast
+func.func @broadcast(%x: tensor<2x3xf32>, %y: tensor<2x1xf32>) -> tensor<2x3xf32> {
+  // CHECK: linalg.generic {{.*}}affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0)>
+  // CHECK: arith.addf {{.*}} fastmath<contract>
+  %0 = relay.add %x, %y : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
+  func.return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+// Padding is a filled tensor with the data inserted; without padding there is none.
+// CHECK-LABEL: func.func @conv
+func.func @conv(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x4x8x8xf32> {
+  // CHECK: tensor.insert_slice %{{.*}} into %{{.*}}[0, 0, 1, 1] [1, 3, 8, 8] [1, 1, 1, 1]
+  // CHECK: iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"], doc = "conv2d"
+  // CHECK: arith.mulf {{.*}} fastmath<reassoc,contract>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x8x8xf32>
+  func.return %0 : tensor<1x4x8x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @no_padding
+func.func @no_padding(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>) -> tensor<1x4x8x8xf32> {
+  // CHECK-NOT: tensor.insert_slice
+  // CHECK: doc = "conv2d"
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32>) -> tensor<1x4x8x8xf32>
+  func.return %0 : tensor<1x4x8x8xf32>
+}
+
+// -----
+
+// Moving elements is a view where it can be.
+// CHECK-LABEL: func.func @views
+func.func @views(%x: tensor<2x3x4xf32>) -> (tensor<6x4xf32>, tensor<2x3x2xf32>) {
+  // CHECK: tensor.reshape
+  // CHECK: tensor.extract_slice %{{.*}}[0, 0, 1] [2, 3, 2] [1, 1, 1]
+  // CHECK-NOT: linalg.generic
+  %0 = relay.reshape %x {newshape = [6, 4]} : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = relay.strided_slice %x {begin = [0, 0, 1], end = [2, 3, 3], strides = [1, 1, 1]} : (tensor<2x3x4xf32>) -> tensor<2x3x2xf32>
+  func.return %0, %1 : tensor<6x4xf32>, tensor<2x3x2xf32>
+}
+
+// -----
+
+// Regions of a backend stay as they are.
+// CHECK-LABEL: func.func private @npu_main_0
+func.func private @npu_main_0(%x: tensor<4xf32>) -> tensor<4xf32> attributes {byoc.compiler = "npu"} {
+  // CHECK: relay.nn.relu
+  %0 = relay.nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
