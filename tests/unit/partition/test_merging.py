@@ -1,0 +1,145 @@
+"""Merging: cases that random graphs seldom hold, and how time grows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pytest
+import random_graphs as graphs
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from byoc_mlir.backends import Backend, register_backend
+from byoc_mlir.dialects.relay.elementwise import AddOp, BroadcastOp, ExpOp, SigmoidOp, TanhOp
+from byoc_mlir.dialects.relay.nn import ReluOp
+from byoc_mlir.dialects.relay.transform import ConcatenateOp
+from byoc_mlir.transforms.partition_for import PartitionFor
+
+
+class NoCode(Backend):
+    def codegen(self, region, context):
+        raise NotImplementedError
+
+
+@register_backend
+class MergingA(NoCode):
+    name = "merging_a"
+
+    def op_rules(self):
+        return {name: lambda op: None for name in ("nn.relu", "tanh", "add", "concatenate")}
+
+
+@register_backend
+class MergingB(NoCode):
+    name = "merging_b"
+
+    def op_rules(self):
+        return {"sigmoid": lambda op: None}
+
+
+class Builder:
+    """A function on vectors of one element."""
+
+    def __init__(self, arguments: int = 1):
+        self.block = Block(arg_types=[graphs.ONE] * arguments)
+
+    def __call__(self, kind: type[Operation], *operands: SSAValue) -> SSAValue:
+        op = kind(*operands)  # pyright: ignore
+        self.block.add_op(op)
+        return op.results[0]
+
+    def module(self, *results: SSAValue) -> ModuleOp:
+        self.block.add_op(ReturnOp(*results))
+        types = [value.type for value in self.block.args], [value.type for value in results]
+        return ModuleOp([FuncOp("main", FunctionType.from_lists(*types), Region(self.block))])
+
+
+def regions_of(module: ModuleOp) -> list[str]:
+    PartitionFor(("merging_a", "merging_b")).apply(Context(), module)
+    module.verify()
+    assert graphs.mergeable_pairs(module) == []
+    return [compiler for compiler, _ in graphs.region_nodes(module)]
+
+
+def test_a_pair_takes_all_between_along():
+    b = Builder(2)
+    x, y = b.block.args
+    first = b(ReluOp, x)
+    side, values = y, first
+    for _ in range(3):
+        side = b(ExpOp, side)
+        values = b(AddOp, values, side)
+    joined = ConcatenateOp([values, b(ExpOp, side), first], axis=0)
+    b.block.add_op(joined)
+    assert regions_of(b.module(joined.output)) == ["merging_a"]
+
+
+def test_equal_choices_are_made_the_same_way():
+    # relu and tanh share x; either can be in one region with the add, and they with each other
+    b = Builder()
+    (x,) = b.block.args
+    one = b(ReluOp, x)
+    two = b(TanhOp, x)
+    out = b(AddOp, b(ExpOp, one), two)
+    assert regions_of(b.module(out)) == ["merging_a", "merging_a"]
+
+
+def chain(count: int, kinds: Sequence[type[Operation]]) -> ModuleOp:
+    b = Builder()
+    value = b.block.args[0]
+    for number in range(count):
+        kind = kinds[number % len(kinds)]
+        operands = [value, b.block.args[0]] if issubclass(kind, BroadcastOp) else [value]
+        value = b(kind, *operands)
+    return b.module(value)
+
+
+def densely_connected(layers: Sequence[int]) -> ModuleOp:
+    """The shape of DenseNet: each layer reads the results of all before it in its block."""
+    b = Builder()
+    value = b.block.args[0]
+    for count in layers:
+        features = [value]
+        for _ in range(count):
+            joined = ConcatenateOp(features, axis=0)
+            b.block.add_op(joined)
+            for kind in (ReluOp, TanhOp, ReluOp, TanhOp, ReluOp):
+                value = b(kind, joined.output if kind is ReluOp and value in features else value)
+            features.append(value)
+    return b.module(value)
+
+
+@pytest.mark.parametrize(
+    ("make", "regions"),
+    [
+        (lambda n: chain(n, [ReluOp, TanhOp]), lambda n: 1),
+        (lambda n: chain(n, [ReluOp, TanhOp, ExpOp]), lambda n: -(-n // 3)),
+        (lambda n: chain(n, [ReluOp, SigmoidOp]), lambda n: n),
+        # one input that every region shares, with the host between any two
+        (lambda n: chain(n, [AddOp, ReluOp, ExpOp]), lambda n: -(-n // 3)),
+    ],
+    ids=["one region", "host between", "two backends", "shared input"],
+)
+def test_time_grows_almost_linearly(make, regions):
+    def seconds(count: int) -> float:
+        module = make(count)
+        start = time.process_time()
+        PartitionFor(("merging_a", "merging_b")).apply(Context(), module)
+        taken = time.process_time() - start
+        assert len(graphs.region_nodes(module)) == regions(count)
+        return taken
+
+    seconds(100)
+    small = min(seconds(300), seconds(300))
+    assert seconds(1200) < 4 * 3 * small  # quadratic time would be 16 times as long
+
+
+def test_a_densenet_is_one_region_in_no_time():
+    module = densely_connected((6, 12, 24, 16))
+    start = time.process_time()
+    PartitionFor(("merging_a",)).apply(Context(), module)
+    assert time.process_time() - start < 10
+    assert len(graphs.region_nodes(module)) == 1
