@@ -13,6 +13,7 @@ from xdsl.ir import Dialect
 from byoc_mlir.dialects.relay import (
     constant,
     elementwise,
+    image,
     index,
     nn,
     reduce,
@@ -24,7 +25,16 @@ from byoc_mlir.dialects.relay.constant import ConstantOp, Weight, WeightAttr
 
 __all__ = ["FAMILIES", "RELAY", "ConstantOp", "RelayOp", "Weight", "WeightAttr"]
 
-FAMILIES: tuple[ModuleType, ...] = (constant, elementwise, index, nn, reduce, transform, window)
+FAMILIES: tuple[ModuleType, ...] = (
+    constant,
+    elementwise,
+    image,
+    index,
+    nn,
+    reduce,
+    transform,
+    window,
+)
 
 
 def _ops(family: ModuleType) -> list[type[RelayOp]]:

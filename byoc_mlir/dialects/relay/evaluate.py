@@ -16,6 +16,7 @@ from xdsl.traits import SymbolTable
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
+from byoc_mlir.dialects.relay.evaluate_image import IMAGE
 from byoc_mlir.dialects.relay.evaluate_index import INDEX
 from byoc_mlir.dialects.relay.evaluate_nn import NN
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
@@ -27,6 +28,7 @@ Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
 
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ELEMENTWISE,
+    **IMAGE,
     **INDEX,
     **NN,
     **TRANSFORM,

@@ -3,6 +3,7 @@
 from byoc_mlir.frontend.ops import (
     control,
     elementwise,
+    image,
     index,
     nn,
     norm,
@@ -15,6 +16,7 @@ from byoc_mlir.frontend.ops import (
 __all__ = [
     "control",
     "elementwise",
+    "image",
     "index",
     "nn",
     "norm",

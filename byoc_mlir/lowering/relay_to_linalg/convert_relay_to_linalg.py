@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.lowering.relay_to_linalg import (
     elementwise,
+    image,
     index,
     nn,
     reduce,
@@ -26,6 +27,7 @@ _LOWERINGS: Lowerings = {
     **dict.fromkeys(elementwise.BODIES, elementwise.lower_elementwise),
     **elementwise.FUNCTIONS,
     **index.FUNCTIONS,
+    **image.FUNCTIONS,
     **nn.FUNCTIONS,
     **reduce.FUNCTIONS,
     **topk.FUNCTIONS,

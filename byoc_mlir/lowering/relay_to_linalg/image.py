@@ -1,0 +1,122 @@
+"""Resizing: one kernel for each axis that changes, with constant tables of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import math
+from xdsl.dialects.builtin import Float64Type, IntegerType, TensorType, f32, f64
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.dialects.relay import image as relay
+from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.dialects.relay.resampling import Taps
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
+from byoc_mlir.lowering.relay_to_linalg.index import around
+from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
+from byoc_mlir.lowering.relay_to_linalg.scalars import bounds
+
+_MOST_UNROLLED = 8
+
+
+def _lower_resize(op: relay.ResizeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    element = tensor_type(op.data).element_type
+    if op.method.data == "nearest":
+        through = element
+    else:
+        through = f64 if isinstance(element, Float64Type | IntegerType) else f32
+    axes = op.resized_axes()
+    result = op.data
+    for number, (axis, taps) in enumerate(axes):
+        target = element if number == len(axes) - 1 else through
+        result = _resized(op, b, result, axis, taps, through, target)
+    return [result]
+
+
+def _resized(
+    op: relay.ResizeOp,
+    b: LinalgBuilder,
+    data: SSAValue,
+    axis: int,
+    taps: Taps,
+    through: Attribute,
+    target: Attribute,
+) -> SSAValue:
+    """`data` with one axis resized, computed in `through`."""
+    shape = list(tensor_type(data).get_shape())
+    shape[axis], count = taps.positions.shape
+    weights = taps.weights.astype(np.float64 if through == f64 else np.float32)
+    tables = [
+        b.constant(taps.positions, "positions"),
+        b.constant(weights, "weights"),
+        b.constant(taps.outside, "outside"),
+    ]
+    k = Kernel(op, [data, *tables], [TensorType(target, shape)])
+    outer, size, inner = around(k.inputs[0].shape, axis)
+    source = k.inputs[0].reshaped(outer, size, inner)
+    result = k.outputs[0].reshaped(outer, shape[axis], inner)
+    nearest = op.method.data == "nearest"
+    with k.loops([outer, shape[axis]], cost=2 * count * inner) as (o, i):
+        positions = _Row(k, k.inputs[1], i, count)
+        weight_row = _Row(k, k.inputs[2], i, count)
+        outside = k.inputs[3][i] if taps.outside.any() else None
+        with k.sequential([1, inner]) as (_, n):
+            if nearest:
+                value = source[o, positions[0].to(INDEX), n]
+            else:
+                value = _weighted(k, source, (o, n), positions, weight_row, count, through)
+            if outside is not None:
+                value = k.select(outside, op.extrapolation_value.value.data, value)
+            result[o, i, n] = value if nearest else rounded(value, target)
+    return k.finish(b)[0]
+
+
+class _Row:
+    """The entries of a row of a table, few of them loaded at once."""
+
+    def __init__(self, k: Kernel, table: Buffer, row: Index, count: int):
+        self._table = table
+        self._row = row
+        self._loaded = [table[row, t] for t in range(count)] if count <= _MOST_UNROLLED else []
+
+    def __getitem__(self, column: Index) -> Num:
+        if isinstance(column, int) and self._loaded:
+            return self._loaded[column]
+        return self._table[self._row, column]
+
+
+def _weighted(
+    k: Kernel,
+    source: Buffer,
+    at: tuple[Index, Index],
+    positions: _Row,
+    weights: _Row,
+    count: int,
+    through: Attribute,
+) -> Num:
+    o, n = at
+
+    def term(t: Index) -> Num:
+        return source[o, positions[t].to(INDEX), n].to(through) * weights[t]
+
+    if count <= _MOST_UNROLLED:
+        total = term(0)
+        for t in range(1, count):
+            total = total + term(t)
+        return total
+    variable = k.variable(k.constant(0, through))
+    with k.loop(count) as t:
+        variable.value = variable.value + term(t)
+    return variable.value
+
+
+def rounded(value: Num, target: Attribute) -> Num:
+    """A computed number as an element; integers are rounded to even and saturate."""
+    if not isinstance(target, IntegerType):
+        return value.to(target)
+    low, high = bounds(target)
+    return value.unary(math.RoundEvenOp).within(low, high).to(target)
+
+
+FUNCTIONS: Lowerings = {relay.ResizeOp: _lower_resize}
