@@ -53,7 +53,8 @@ def main() -> None:
     marks.append(time.perf_counter())
     outputs = engine.run(inputs)
     marks.append(time.perf_counter())
-    started = Started(*np.diff(marks).tolist(), peak_megabytes())
+    importing, compiling, running = np.diff(marks).tolist()
+    started = Started(importing, compiling, running, peak_megabytes())
     np.savez(outputs_path, allow_pickle=False, **outputs)
     print(json.dumps(asdict(started)), file=answers, flush=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnxruntime
@@ -24,4 +24,5 @@ class Engine:
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         """Outputs by name."""
-        return dict(zip(self.names, self.session.run(self.names, inputs), strict=True))
+        values = cast("list[np.ndarray[Any, Any]]", self.session.run(self.names, inputs))
+        return dict(zip(self.names, values, strict=True))
