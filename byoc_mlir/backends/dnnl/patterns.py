@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
-from byoc_mlir.backends.dnnl.conversion.chain import read_chain
+from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
 from byoc_mlir.backends.dnnl.rules import op_rules
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
 from byoc_mlir.dialects.relay.nn import BiasAddOp
@@ -141,11 +141,21 @@ class _Variant:
             reason = _refused_residual(match)
         if reason is not None:
             return reason
-        reader = Reader()
-        if reader.owner(read_chain(reader, match.results[0], match.ops).source) is not anchor:
+        if not self._is_one_chain(match):
             what = self.activation or "the expression"
             return f"the constants of {what} are not those of oneDNN's algorithm"
         return None
+
+    def _is_one_chain(self, match: Match) -> bool:
+        """Whether oneDNN computes all of it as the anchor, then bias, residual and activation."""
+        reader = Reader()
+        chain = read_chain(reader, match.results[0], match.ops)
+        if reader.owner(chain.source) is not match.op("anchor"):
+            return False
+        others = [step.other for step in chain.steps if isinstance(step, Combined)]
+        if any(reader.owner(other) in match.ops for other in others):
+            return False
+        return len(chain.steps) <= self.bias + self.residual + (self.activation is not None)
 
 
 def _variants() -> Iterator[_Variant]:
