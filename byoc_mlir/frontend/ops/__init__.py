@@ -2,12 +2,14 @@
 
 from byoc_mlir.frontend.ops import (
     control,
+    einsum,
     elementwise,
     image,
     index,
     nn,
     norm,
     quantize,
+    recurrent,
     reduce,
     transform,
     window,
@@ -15,12 +17,14 @@ from byoc_mlir.frontend.ops import (
 
 __all__ = [
     "control",
+    "einsum",
     "elementwise",
     "image",
     "index",
     "nn",
     "norm",
     "quantize",
+    "recurrent",
     "reduce",
     "transform",
     "window",

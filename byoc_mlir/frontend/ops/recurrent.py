@@ -1,0 +1,350 @@
+"""LSTM, GRU and RNN, unrolled over the time steps.
+
+The products with the inputs are one matrix product for all steps; a step has the product with the
+state and the gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise, nn, transform
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.activations import Activation, activations_of, clipped
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction's operands: `x [T, B, I], w [G*H, I], r [G*H, H], b [G*H]` twice."""
+
+    x: Value
+    w: Value
+    r: Value
+    input_bias: Value | None
+    state_bias: Value | None
+    hidden: int
+    lengths: Value | None
+    backward: bool
+
+    @property
+    def steps(self) -> int:
+        """The number of time steps."""
+        return self.x.shape[0]
+
+    @property
+    def batch(self) -> int:
+        """The batch size."""
+        return self.x.shape[1]
+
+
+def _dense(context: NodeContext, data: Value, weight: Value, bias: Value | None) -> Value:
+    product = context.emit(nn.DenseOp, data, weight)
+    return product if bias is None else context.emit(nn.BiasAddOp, product, bias, axis=-1)
+
+
+def _projected(context: NodeContext, of: Direction) -> list[Value]:
+    """`x · wᵀ + b` for every step."""
+    projected = _dense(context, of.x, of.w, of.input_bias)
+    return [arith.at(context, projected, 0, step) for step in range(of.steps)]
+
+
+def _gates(context: NodeContext, value: Value, count: int) -> tuple[Value, ...]:
+    sections = [value.shape[-1] // count] * count
+    return context.emit_all(transform.SplitOp, value, sections=sections, axis=-1)
+
+
+Step = Callable[[NodeContext, Direction, Value, tuple[Value, ...]], tuple[Value, ...]]
+
+
+def _run(
+    context: NodeContext, of: Direction, step: Step, states: tuple[Value, ...]
+) -> tuple[Value, tuple[Value, ...]]:
+    """All steps of one direction: `y [T, 1, B, H]` and the last states `[B, H]`."""
+    projected = _projected(context, of)
+    outputs: list[Value] = [states[0]] * of.steps
+    order = range(of.steps)
+    for time in reversed(order) if of.backward else order:
+        news = step(context, of, projected[time], states)
+        hidden = news[0]
+        if of.lengths is not None:
+            active = context.emit(elementwise.GreaterOp, of.lengths, of.lengths.dtype.type(time))
+            news = tuple(
+                arith.where(context, active, new, old)
+                for new, old in zip(news, states, strict=True)
+            )
+            hidden = arith.where(context, active, hidden, 0.0)
+        states = news
+        outputs[time] = arith.reshape(context, hidden, (1, 1, of.batch, of.hidden))
+    return arith.concatenate(context, outputs, 0), states
+
+
+def _recurrent(
+    context: NodeContext,
+    operands: tuple[Value, Value, Value],
+    options: tuple[Value | None, Value | None],
+    gates: int,
+    hidden_size: int | None,
+    direction: str,
+    layout: int,
+    steps: Sequence[Step],
+    initial: Sequence[Value | None],
+) -> list[Value]:
+    """Runs each direction and puts the results together, as ONNX wants them."""
+    x, w, r = operands
+    bias, lengths = options
+    if layout:
+        x = arith.transpose(context, x, [1, 0, 2])
+        initial = [
+            None if state is None else arith.transpose(context, state, [1, 0, 2])
+            for state in initial
+        ]
+    hidden = hidden_size or r.shape[-1]
+    steps_count, batch = x.shape[:2]
+    if lengths is not None:
+        known = lengths.constant
+        is_full = known is not None and bool((known == steps_count).all())
+        lengths = (
+            None
+            if is_full
+            else arith.reshape(context, cast(context, lengths, np.dtype(np.int64)), (batch, 1))
+        )
+    outputs: list[Value] = []
+    lasts: list[tuple[Value, ...]] = []
+    for index, step in enumerate(steps):
+        size = gates * hidden
+        biases: tuple[Value | None, Value | None] = (None, None)
+        if bias is not None:
+            row = arith.at(context, bias, 0, index)
+            first = arith.section(context, row, 0, 0, size)
+            biases = (first, arith.section(context, row, 0, size, 2 * size))
+        of = Direction(
+            x,
+            arith.at(context, w, 0, index),
+            arith.at(context, r, 0, index),
+            *biases,
+            hidden,
+            lengths,
+            backward=direction == "reverse" or index == 1,
+        )
+        zero = context.constant(np.zeros((batch, hidden)), x.dtype)
+        start = tuple(
+            zero if state is None else arith.at(context, state, 0, index) for state in initial
+        )
+        y, last = _run(context, of, step, start)
+        outputs.append(y)
+        lasts.append(last)
+    whole = arith.concatenate(context, outputs, 1)
+    states = [
+        arith.concatenate(
+            context,
+            [arith.reshape(context, last[at], (1, batch, hidden)) for last in lasts],
+            0,
+        )
+        for at in range(len(initial))
+    ]
+    if not layout:
+        return [whole, *states]
+    return [
+        arith.transpose(context, whole, [2, 0, 1, 3]),
+        *(arith.transpose(context, state, [1, 0, 2]) for state in states),
+    ]
+
+
+def _directions(direction: str) -> int:
+    if direction not in ("forward", "reverse", "bidirectional"):
+        raise NodeRefused(f"direction '{direction}' is not supported")
+    return 2 if direction == "bidirectional" else 1
+
+
+@onnx_op("RNN")
+def rnn(
+    context: NodeContext,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None = None,
+    sequence_lens: Value | None = None,
+    initial_h: Value | None = None,
+    *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    activations: Sequence[str] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+    output_sequence: int = 0,
+) -> Sequence[Value]:
+    count = _directions(direction)
+    functions = activations_of(activations, ("Tanh",), activation_alpha, activation_beta, count)
+
+    def make(f: Activation) -> Step:
+        def step(
+            context: NodeContext, of: Direction, projected: Value, states: tuple[Value, ...]
+        ) -> tuple[Value, ...]:
+            recurrent = _dense(context, states[0], of.r, of.state_bias)
+            return (f(context, arith.add(context, projected, recurrent)),)
+
+        return step
+
+    steps = [make(clipped(clip, f)) for (f,) in functions]
+    return _recurrent(
+        context,
+        (x, w, r),
+        (b, sequence_lens),
+        1,
+        hidden_size,
+        direction,
+        layout,
+        steps,
+        [initial_h],
+    )
+
+
+@onnx_op("GRU")
+def gru(
+    context: NodeContext,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None = None,
+    sequence_lens: Value | None = None,
+    initial_h: Value | None = None,
+    *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    activations: Sequence[str] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+    output_sequence: int = 0,
+) -> Sequence[Value]:
+    count = _directions(direction)
+    functions = activations_of(
+        activations, ("Sigmoid", "Tanh"), activation_alpha, activation_beta, count
+    )
+
+    def make(f: Activation, g: Activation) -> Step:
+        def step(
+            context: NodeContext, of: Direction, projected: Value, states: tuple[Value, ...]
+        ) -> tuple[Value, ...]:
+            (h,) = states
+            zx, rx, hx = _gates(context, projected, 3)
+            size = of.hidden
+            if linear_before_reset:
+                zh, rh, hh = _gates(context, _dense(context, h, of.r, of.state_bias), 3)
+                update, reset = (
+                    f(context, arith.add(context, a, c)) for a, c in ((zx, zh), (rx, rh))
+                )
+                candidate = arith.multiply(context, reset, hh)
+            else:
+                both, last = (
+                    arith.section(context, of.r, 0, begin, end)
+                    for begin, end in ((0, 2 * size), (2 * size, 3 * size))
+                )
+                biases: tuple[Value | None, Value | None] = (None, None)
+                if of.state_bias is not None:
+                    biases = (
+                        arith.section(context, of.state_bias, 0, 0, 2 * size),
+                        arith.section(context, of.state_bias, 0, 2 * size, 3 * size),
+                    )
+                zh, rh = _gates(context, _dense(context, h, both, biases[0]), 2)
+                update, reset = (
+                    f(context, arith.add(context, a, c)) for a, c in ((zx, zh), (rx, rh))
+                )
+                gated = arith.multiply(context, reset, h)
+                candidate = _dense(context, gated, last, biases[1])
+            new = g(context, arith.add(context, hx, candidate))
+            kept = arith.multiply(context, update, h)
+            fresh = arith.multiply(context, arith.subtract(context, 1.0, update), new)
+            return (arith.add(context, fresh, kept),)
+
+        return step
+
+    steps = [make(clipped(clip, f), clipped(clip, g)) for f, g in functions]
+    return _recurrent(
+        context,
+        (x, w, r),
+        (b, sequence_lens),
+        3,
+        hidden_size,
+        direction,
+        layout,
+        steps,
+        [initial_h],
+    )
+
+
+@onnx_op("LSTM")
+def lstm(
+    context: NodeContext,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None = None,
+    sequence_lens: Value | None = None,
+    initial_h: Value | None = None,
+    initial_c: Value | None = None,
+    p: Value | None = None,
+    *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    activations: Sequence[str] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    input_forget: int = 0,
+    layout: int = 0,
+    output_sequence: int = 0,
+) -> Sequence[Value]:
+    count = _directions(direction)
+    defaults = ("Sigmoid", "Tanh", "Tanh")
+    functions = activations_of(activations, defaults, activation_alpha, activation_beta, count)
+
+    def make(index: int, f: Activation, g: Activation, h: Activation) -> Step:
+        peepholes: tuple[Value, ...] = ()
+        if p is not None:
+            peepholes = _gates(context, arith.at(context, p, 0, index), 3)
+
+        def peek(gate: Value, cell: Value, which: int) -> Value:
+            if not peepholes:
+                return gate
+            return arith.add(context, gate, arith.multiply(context, peepholes[which], cell))
+
+        def step(
+            context: NodeContext, of: Direction, projected: Value, states: tuple[Value, ...]
+        ) -> tuple[Value, ...]:
+            hidden, cell = states
+            recurrent = _dense(context, hidden, of.r, of.state_bias)
+            gates = arith.add(context, projected, recurrent)
+            i, o, forget, c = _gates(context, gates, 4)
+            i = f(context, peek(i, cell, 0))
+            keep = (
+                arith.subtract(context, 1.0, i)
+                if input_forget
+                else f(context, peek(forget, cell, 2))
+            )
+            kept = arith.multiply(context, keep, cell)
+            cell = arith.add(context, kept, arith.multiply(context, i, g(context, c)))
+            o = f(context, peek(o, cell, 1))
+            return arith.multiply(context, o, h(context, cell)), cell
+
+        return step
+
+    steps = [
+        make(index, clipped(clip, f), clipped(clip, g), h)
+        for index, (f, g, h) in enumerate(functions)
+    ]
+    initial = [initial_h, initial_c]
+    return _recurrent(
+        context, (x, w, r), (b, sequence_lens), 4, hidden_size, direction, layout, steps, initial
+    )
