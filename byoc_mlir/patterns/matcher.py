@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
@@ -20,6 +21,8 @@ from byoc_mlir.patterns.language import (
     LeafPattern,
     NamedPattern,
     Pattern,
+    VarPattern,
+    WildcardPattern,
 )
 from byoc_mlir.patterns.scope import Scope, outside_use
 from byoc_mlir.patterns.subjects import Subject, as_constant, describe
@@ -84,9 +87,13 @@ class Matcher:
         self.between: dict[DominatorPattern, tuple[Operation, ...]] = {}
         self._on_refusal = on_refusal
 
-    def _refuse(self, reason: str, progress: int = 0) -> None:
+    def _refuse(self, reason: str, *parts: object, progress: int = 0) -> None:
+        """Notes why something did not fit; `{}` stand for parts, values and ops by description."""
         if self._on_refusal is not None:
-            self._on_refusal(len(self.bound) + progress, reason)
+            words = [
+                describe(part) if isinstance(part, SSAValue | Operation) else part for part in parts
+            ]
+            self._on_refusal(len(self.bound) + progress, reason.format(*words))
 
     def match(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
         """All ways in which `pattern` matches `subject`, given the state."""
@@ -94,9 +101,7 @@ class Matcher:
             if self.bound[pattern] is subject:
                 yield
             else:
-                self._refuse(
-                    f"expected {describe(self.bound[pattern])} again, found {describe(subject)}"
-                )
+                self._refuse("expected {} again, found {}", self.bound[pattern], subject)
             return
         for _ in self._ways(pattern, subject):
             self.bound[pattern] = subject
@@ -104,66 +109,53 @@ class Matcher:
             del self.bound[pattern]
 
     def _ways(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
-        match pattern:
-            case CallPattern():
-                return self._call(pattern, subject)
-            case LeafPattern():
-                return self._leaf(pattern, subject)
-            case AltPattern():
-                return self._alternatives(pattern, subject)
-            case NamedPattern():
-                return self._name(pattern, subject)
-            case ConstrainedPattern():
-                return self._constrained(pattern, subject)
-            case ItemPattern():
-                return self._item(pattern, subject)
-            case DominatorPattern():
-                return self._dominator(pattern, subject)
-            case _:
-                raise TypeError(f"{type(pattern).__name__} can only be the operands of a call")
+        ways = _WAYS.get(type(pattern))
+        if ways is None:
+            raise TypeError(f"{type(pattern).__name__} can only be the operands of a call")
+        return ways(self, pattern, subject)
 
-    def _leaf(self, pattern: LeafPattern, subject: Subject) -> Iterator[None]:
+    def leaf(self, pattern: LeafPattern, subject: Subject) -> Iterator[None]:
         value = subject.results[0] if isinstance(subject, Operation) else subject
         reason = pattern.refuse(value)
         if reason is None:
             yield
         else:
-            self._refuse(reason)
+            self._refuse("{}", reason)
 
-    def _alternatives(self, pattern: AltPattern, subject: Subject) -> Iterator[None]:
+    def alternatives(self, pattern: AltPattern, subject: Subject) -> Iterator[None]:
         yield from self.match(pattern.first, subject)
         yield from self.match(pattern.second, subject)
 
-    def _name(self, pattern: NamedPattern, subject: Subject) -> Iterator[None]:
+    def name(self, pattern: NamedPattern, subject: Subject) -> Iterator[None]:
         name = pattern.name
         for _ in self.match(pattern.inner, subject):
             before = self.names.get(name)
             if before not in (None, subject):
-                self._refuse(f"'{name}' is {describe(before)} already, not {describe(subject)}")
+                self._refuse("'{}' is {} already, not {}", name, before, subject)
                 continue
             self.names[name] = subject
             yield
             if before is None:
                 del self.names[name]
 
-    def _constrained(self, pattern: ConstrainedPattern, subject: Subject) -> Iterator[None]:
+    def constrained(self, pattern: ConstrainedPattern, subject: Subject) -> Iterator[None]:
         for _ in self.match(pattern.inner, subject):
             reason = pattern.refuse(subject)
             if reason is None:
                 yield
             else:
-                self._refuse(reason)
+                self._refuse("{}", reason)
 
-    def _item(self, pattern: ItemPattern, subject: Subject) -> Iterator[None]:
+    def item(self, pattern: ItemPattern, subject: Subject) -> Iterator[None]:
         if not isinstance(subject, OpResult):
-            self._refuse(f"expected {pattern}, found {describe(subject)}")
+            self._refuse("expected {}, found {}", pattern, subject)
         elif pattern.index not in (None, subject.index):
-            self._refuse(f"expected result #{pattern.index}, found {describe(subject)}")
+            self._refuse("expected result #{}, found {}", pattern.index, subject)
         else:
             whole = subject.op if len(subject.op.results) > 1 else subject
             yield from self.match(pattern.inner, whole)
 
-    def _call(self, pattern: CallPattern, subject: Subject) -> Iterator[None]:
+    def call(self, pattern: CallPattern, subject: Subject) -> Iterator[None]:
         op = self._called_op(pattern, subject)
         if op is None:
             return
@@ -173,21 +165,21 @@ class Matcher:
     def _called_op(self, pattern: CallPattern, subject: Subject) -> Operation | None:
         op = subject if isinstance(subject, Operation) else subject.owner
         if not isinstance(op, Operation) or not pattern.accepts(op):
-            self._refuse(f"expected {pattern}, found {describe(subject)}")
+            self._refuse("expected {}, found {}", pattern, subject)
             return None
         if isinstance(subject, OpResult) and len(op.results) > 1:
             self._refuse(
-                f"found {describe(subject)}, one of {len(op.results)} results;"
-                " say which with is_tuple_get_item"
+                "found {}, one of {} results; say which with is_tuple_get_item",
+                subject,
+                len(op.results),
             )
             return None
         if (reason := self.scope.refuse(op)) is not None:
-            self._refuse(f"{describe(op)} {reason}")
+            self._refuse("{} {}", op, reason)
             return None
         if pattern.args is not None and not _arity_fits(pattern, op):
             self._refuse(
-                f"expected {describe(op)} with {len(pattern.args)} operands,"
-                f" found {len(op.operands)}"
+                "expected {} with {} operands, found {}", op, len(pattern.args), len(op.operands)
             )
             return None
         return op
@@ -201,14 +193,14 @@ class Matcher:
         for _ in self.match(args[position], operands[position]):
             yield from self._operands(op, args, operands, position + 1)
 
-    def _dominator(self, pattern: DominatorPattern, subject: Subject) -> Iterator[None]:
+    def dominator(self, pattern: DominatorPattern, subject: Subject) -> Iterator[None]:
         before = set(self.bound)
         for _ in self.match(pattern.child, subject):
-            ops = {
+            ops = dict.fromkeys(
                 _op(found)
                 for part, found in self.bound.items()
                 if part not in before and isinstance(part, CallPattern)
-            }
+            )
             pending = [value for op in ops for value in op.operands if value.owner not in ops]
             yield from self._climb(pattern, pending, ())
 
@@ -230,7 +222,7 @@ class Matcher:
                     yield from self._climb(pattern, pending, tuple(found))
             if not self._on_path(pattern, value):
                 # Says more than that the value is no parent, which was noted just before.
-                self._refuse(f"{describe(value)} lies between {pattern}", progress=1)
+                self._refuse("{} lies between {}", value, pattern, progress=1)
                 return
             found[op] = None
             pending.extend(op.operands)
@@ -256,7 +248,7 @@ class Matcher:
             return None
         reason = self._leaf_inside(ops) or _leaving(ops, root, subject)
         if reason is not None:
-            self._refuse(reason)
+            self._refuse("{}", reason)
             return None
         constants = self._embedded()
         return Match(
@@ -365,3 +357,18 @@ def _in_order(root: Operation, ops: dict[Operation, None]) -> tuple[Operation, .
             if isinstance(value.owner, Operation) and value.owner in ops
         )
     return tuple(order)
+
+
+_WAYS: dict[type[Pattern], Callable[[Matcher, Any, Subject], Iterator[None]]] = {
+    AltPattern: Matcher.alternatives,
+    CallPattern: Matcher.call,
+    ConstantPattern: Matcher.leaf,
+    ConstrainedPattern: Matcher.constrained,
+    DominatorPattern: Matcher.dominator,
+    ExprPattern: Matcher.leaf,
+    ItemPattern: Matcher.item,
+    NamedPattern: Matcher.name,
+    VarPattern: Matcher.leaf,
+    WildcardPattern: Matcher.leaf,
+}
+"""How each kind of pattern matches; a chain of `isinstance` would take most of the time."""
