@@ -16,8 +16,9 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.placement import build_report, check_fallback
 from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.regions import declare_regions, generate_regions
-from byoc_mlir.compiler.source import ModelSource, Shapes, Source, read_source
+from byoc_mlir.compiler.source import ModelSource, Shapes, Source, Values, read_source
 from byoc_mlir.dialects import make_context
+from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.lowering.add_entry_points import CONTEXT_SLOTS, STATE_SLOTS
 from byoc_mlir.lowering.host_pipeline import lower_host, run_verified
@@ -25,7 +26,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.libraries import find_openmp
-from byoc_mlir.runtime.program import TensorSpec
+from byoc_mlir.runtime.program import Array, TensorSpec
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
@@ -75,17 +76,40 @@ def compile(
     """
     options = CompileOptions.of(targets, threads, precision, fallback, backend_options)
     source = read_source(model)
-    return Executable(
-        source.inputs, source.outputs, lambda shapes: build_program(source, shapes, options)
-    )
+    return Executable(source.inputs, source.outputs, ModelSpecialiser(source, options))
 
 
-def build_program(source: Source, shapes: Shapes, options: CompileOptions) -> Program:
-    """Compiles a model for one set of input shapes; raises what `compile` raises."""
+class ModelSpecialiser:
+    """Compiles a model for given inputs; remembers which values shapes depend on."""
+
+    def __init__(self, source: Source, options: CompileOptions):
+        self._source = source
+        self._options = options
+        self.value_inputs: tuple[str, ...] = ()
+
+    def specialise(self, arrays: Mapping[str, Array]) -> Program:
+        """The program for inputs of these shapes, with the values that shapes depend on."""
+        shapes = {name: array.shape for name, array in arrays.items()}
+        while True:
+            values = {name: arrays[name] for name in self.value_inputs}
+            try:
+                return build_program(self._source, shapes, values, self._options)
+            except InputValuesNeededError as error:
+                self.value_inputs = tuple(sorted({*self.value_inputs, *error.inputs}))
+
+    def specialise_shapes(self, shapes: Shapes) -> Program:
+        """The program for inputs of these shapes, whatever their values."""
+        return build_program(self._source, shapes, {}, self._options)
+
+
+def build_program(
+    source: Source, shapes: Shapes, values: Values, options: CompileOptions
+) -> Program:
+    """Compiles a model for one set of input shapes and values; raises what `compile` raises."""
     stages = Stages()
     with stages.shown():
         with stages.stage("import"):
-            imported = source.bind(shapes)
+            imported = source.bind(shapes, values)
         context = make_context()
         with stages.stage("canonicalise"):
             run_verified(context, imported.module, CANONICALISATION, stages.add_pass)

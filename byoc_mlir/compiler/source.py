@@ -13,6 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.importer import import_loaded
@@ -24,6 +25,7 @@ from byoc_mlir.tensors import TensorInfo
 
 ModelSource: TypeAlias = "str | Path | bytes | ModelProto | ModuleOp"
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+Values: TypeAlias = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,14 @@ class Source:
     folder: Path | None = None
     """Where the model's external data lies; `None` when it did not come from a file."""
 
-    def bind(self, shapes: Shapes) -> ImportedModel:
-        """The model as relay IR, for these input shapes; the caller may change the module."""
+    def bind(self, shapes: Shapes, values: Values) -> ImportedModel:
+        """The model as relay IR for these input shapes, and values that shapes depend on.
+
+        The caller may change the module.
+        """
         if isinstance(self.model, ModuleOp):
             return ImportedModel(self.model.clone(), self.inputs, _results(self.model), ())
-        return import_loaded(self.model, self.folder, shapes)
+        return import_loaded(self.model, self.folder, shapes, values)
 
 
 def read_source(model: ModelSource) -> Source:

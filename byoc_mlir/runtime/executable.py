@@ -6,21 +6,43 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from byoc_mlir.errors import ExecutionError, InvalidInputError
+from byoc_mlir.errors import ExecutionError, InputValuesNeededError, InvalidInputError
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
 
 Shape: TypeAlias = tuple[int, ...]
+_Key: TypeAlias = tuple[tuple[Shape, ...], tuple[bytes, ...]]
 Inputs: TypeAlias = Mapping[str, Any] | Sequence[Any]
 
 CACHED_SHAPES = 16
 """How many sets of input shapes of a model with symbolic dimensions stay compiled."""
+
+
+class Specialiser(Protocol):
+    """Compiles a model for given input shapes, and for the values that shapes depend on."""
+
+    @property
+    def value_inputs(self) -> Sequence[str]:
+        """Inputs whose values are compiled in, as far as is known yet."""
+        ...
+
+    def specialise(self, arrays: Mapping[str, Array]) -> Program:
+        """The program for inputs like these."""
+        ...
+
+    def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
+        """The program for inputs of these shapes.
+
+        Raises:
+            InputValuesNeededError: shapes inside the model depend on the values of an input.
+        """
+        ...
 
 
 class Executable:
@@ -29,27 +51,26 @@ class Executable:
     Args:
         inputs: what the model takes, in order.
         outputs: the names of what it gives, in order.
-        specialise: compiles the model for one set of input shapes. A model without symbolic
-            dimensions is compiled at once, another one when the first inputs of a shape come.
+        specialiser: compiles the model. Without symbolic dimensions, and when no shape depends on
+            values, that happens at once; else when the first inputs come.
     """
 
     def __init__(
         self,
         inputs: Sequence[TensorInfo],
         outputs: Sequence[str],
-        specialise: Callable[[Mapping[str, Shape]], Program],
+        specialiser: Specialiser,
     ):
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
-        self._specialise = specialise
+        self._specialiser = specialiser
         self._lock = threading.Lock()
-        self._instances: OrderedDict[tuple[Shape, ...], Instance] = OrderedDict()
+        self._instances: OrderedDict[_Key, Instance] = OrderedDict()
         self._closed = False
         self._static: Instance | None = None
         self._names = {info.name: index for index, info in enumerate(self.inputs)}
         if all(info.is_static for info in self.inputs):
-            shapes = tuple(tuple(map(int, info.shape)) for info in self.inputs)
-            self._static = self._instance(shapes)
+            self._static = self._compiled_ahead()
 
     def run(self, inputs: Inputs) -> dict[str, Array]:
         """Runs the model.
@@ -67,7 +88,7 @@ class Executable:
         arrays = self._checked(inputs)
         instance = self._static
         if instance is None:
-            instance = self._instance(tuple(array.shape for array in arrays))
+            instance = self._instance_for(arrays)
         results = instance.run(arrays)
         return dict(zip(self.outputs, results, strict=True))
 
@@ -80,10 +101,11 @@ class Executable:
         missing = [info.name for info in self.inputs if info.name not in shapes]
         if missing:
             raise InvalidInputError(f"no shape is given for input(s) {', '.join(missing)}")
-        ordered = tuple(tuple(shapes[info.name]) for info in self.inputs)
-        for info, shape in zip(self.inputs, ordered, strict=True):
-            _check_shape(info, shape)
-        self._instance(ordered)
+        ordered = {info.name: tuple(shapes[info.name]) for info in self.inputs}
+        for info in self.inputs:
+            _check_shape(info, ordered[info.name])
+        key = (tuple(ordered.values()), ())
+        self._instance(key, lambda: self._specialiser.specialise_shapes(ordered))
 
     def report(self) -> Report:
         """Where every ONNX node went and why, for the shapes used last.
@@ -129,16 +151,38 @@ class Executable:
     def __repr__(self) -> str:
         return f"<Executable ({', '.join(map(str, self.inputs))}) -> ({', '.join(self.outputs)})>"
 
-    def _instance(self, shapes: tuple[Shape, ...]) -> Instance:
+    def _compiled_ahead(self) -> Instance | None:
+        shapes = {info.name: tuple(map(int, info.shape)) for info in self.inputs}
+        key = (tuple(shapes.values()), ())
+        try:
+            return self._instance(key, lambda: self._specialiser.specialise_shapes(shapes))
+        except InputValuesNeededError:
+            return None  # it is compiled when the values come
+
+    def _instance_for(self, arrays: Sequence[Array]) -> Instance:
+        named = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        return self._instance(self._key(named), lambda: self._specialiser.specialise(named), named)
+
+    def _key(self, arrays: Mapping[str, Array]) -> _Key:
+        values = tuple(arrays[name].tobytes() for name in self._specialiser.value_inputs)
+        return tuple(array.shape for array in arrays.values()), values
+
+    def _instance(
+        self,
+        key: _Key,
+        specialise: Callable[[], Program],
+        arrays: Mapping[str, Array] | None = None,
+    ) -> Instance:
         with self._lock:
             if self._closed:
                 raise ExecutionError("the executable is closed; compile the model again")
-            if shapes in self._instances:
-                self._instances.move_to_end(shapes)
-                return self._instances[shapes]
-            names = [info.name for info in self.inputs]
-            instance = Instance(self._specialise(dict(zip(names, shapes, strict=True))))
-            self._instances[shapes] = instance
+            if key in self._instances:
+                self._instances.move_to_end(key)
+                return self._instances[key]
+            instance = Instance(specialise())
+            if arrays is not None:
+                key = self._key(arrays)  # compiling may have found that more values matter
+            self._instances[key] = instance
             if len(self._instances) > CACHED_SHAPES:
                 # A call may still be using it: it is freed when the last reference goes.
                 self._instances.popitem(last=False)
