@@ -11,6 +11,7 @@ from types import ModuleType
 from xdsl.ir import Dialect
 
 from byoc_mlir.dialects.relay import (
+    bits,
     constant,
     elementwise,
     image,
@@ -27,6 +28,7 @@ __all__ = ["FAMILIES", "RELAY", "ConstantOp", "RelayOp", "Weight", "WeightAttr"]
 
 FAMILIES: tuple[ModuleType, ...] = (
     constant,
+    bits,
     elementwise,
     image,
     index,

@@ -15,6 +15,7 @@ from xdsl.traits import SymbolTable
 
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.dialects.relay.evaluate_bits import BITS
 from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
 from byoc_mlir.dialects.relay.evaluate_image import IMAGE
 from byoc_mlir.dialects.relay.evaluate_index import INDEX
@@ -28,6 +29,7 @@ Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
 
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ELEMENTWISE,
+    **BITS,
     **IMAGE,
     **INDEX,
     **NN,

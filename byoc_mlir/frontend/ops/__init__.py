@@ -9,8 +9,11 @@ from byoc_mlir.frontend.ops import (
     nn,
     norm,
     quantize,
+    rearrange,
     recurrent,
     reduce,
+    signal,
+    training,
     transform,
     window,
 )
@@ -24,8 +27,11 @@ __all__ = [
     "nn",
     "norm",
     "quantize",
+    "rearrange",
     "recurrent",
     "reduce",
+    "signal",
+    "training",
     "transform",
     "window",
 ]

@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.lowering.relay_to_linalg import (
+    bits,
     elementwise,
     image,
     index,
@@ -28,6 +29,7 @@ _LOWERINGS: Lowerings = {
     **elementwise.FUNCTIONS,
     **index.FUNCTIONS,
     **image.FUNCTIONS,
+    **bits.FUNCTIONS,
     **nn.FUNCTIONS,
     **reduce.FUNCTIONS,
     **topk.FUNCTIONS,

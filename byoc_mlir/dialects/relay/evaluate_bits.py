@@ -1,0 +1,23 @@
+"""Numpy semantics of the ops on bits; see `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import bits as relay
+from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def _reinterpret(op: relay.ReinterpretOp, data: Array) -> Array:
+    return np.ascontiguousarray(data).reshape(data.shape).view(numpy_dtype(op.dtype))
+
+
+BITS: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+    relay.ReinterpretOp: _reinterpret
+}

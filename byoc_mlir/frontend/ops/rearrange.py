@@ -1,0 +1,172 @@
+"""Ops that repeat, scatter or select at places known at import."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+
+from byoc_mlir.dialects.relay import bits, elementwise, index, transform
+from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@onnx_op("Tile", since=6)
+def tile(context: NodeContext, data: Value, repeats: Value) -> Value:
+    counts = context.ints(repeats, "repeats")
+    if len(counts) != data.rank:
+        raise NodeRefused(f"repeats must have {data.rank} entries, found {list(counts)}")
+    pairs = [(count, size) for count, size in zip(counts, data.shape, strict=True)]
+    spread = arith.reshape(context, data, [n for _, size in pairs for n in (1, size)])
+    repeated = arith.broadcast(context, spread, [n for pair in pairs for n in pair])
+    return arith.reshape(context, repeated, [count * size for count, size in pairs])
+
+
+@onnx_op("EyeLike")
+def eye_like(context: NodeContext, data: Value, *, dtype: int | None = None, k: int = 0) -> Value:
+    rows, columns = data.shape
+    kind = data.dtype if dtype is None else onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    return context.constant(np.eye(rows, columns, k).astype(kind))
+
+
+@onnx_op("BitCast")
+def bit_cast(context: NodeContext, data: Value, *, to: int) -> Value:
+    target = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(to))
+    if target == data.dtype:
+        return data
+    if np.bool_ in (target, data.dtype):  # a byte that is 0 or 1
+        return cast(context, data, target)
+    return context.emit(bits.ReinterpretOp, data, dtype=relay_type(target))
+
+
+@onnx_op("Compress")
+def compress(
+    context: NodeContext, data: Value, condition: Value, *, axis: int | None = None
+) -> Value:
+    (chosen,) = np.nonzero(context.known(condition, "the condition"))
+    if axis is None:
+        data, axis = arith.reshape(context, data, [math.prod(data.shape)]), 0
+    return context.emit(index.TakeOp, data, context.constant(chosen), axis=axis)
+
+
+@onnx_op("NonZero")
+@onnx_op("Unique")
+def known_at_import(
+    context: NodeContext, data: Value, *, axis: int | None = None, sorted: int = 1
+) -> Value:
+    context.known(data, "data, which decides the output's shape,")
+    raise NodeRefused("the result could not be computed at import")
+
+
+@onnx_op("TensorScatter")
+def tensor_scatter(
+    context: NodeContext,
+    cache: Value,
+    update: Value,
+    starts: Value | None = None,
+    *,
+    axis: int = -2,
+    mode: str = "linear",
+) -> Value:
+    along = axis % cache.rank
+    steps = [update.shape[along] if at == along else 1 for at in range(cache.rank)]
+    places = context.constant(np.arange(update.shape[along]).reshape(steps))
+    if starts is not None:
+        first = cast(context, starts, np.dtype(np.int64))
+        first = arith.reshape(context, first, [cache.shape[0], *[1] * (cache.rank - 1)])
+        places = arith.add(context, places, first)
+    if mode == "circular":
+        size = np.int64(cache.shape[along])
+        places = context.emit(elementwise.FloorModOp, places, size)
+    places = arith.broadcast(context, places, update.shape)
+    return context.emit(index.ScatterElementsOp, cache, places, update, axis=along)
+
+
+@onnx_op("Col2Im")
+def col2im(
+    context: NodeContext,
+    data: Value,
+    image_shape: Value,
+    block_shape: Value,
+    *,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    image, block = context.ints(image_shape, "image_shape"), context.ints(block_shape, "the block")
+    rank = len(image)
+    steps, spread = strides or [1] * rank, dilations or [1] * rank
+    around = pads or [0] * 2 * rank
+    padded = [image[i] + around[i] + around[rank + i] for i in range(rank)]
+    counts = [(padded[i] - (block[i] - 1) * spread[i] - 1) // steps[i] + 1 for i in range(rank)]
+    place = np.zeros((), np.int64)
+    for i in range(rank):
+        line = np.arange(block[i])[:, None] * spread[i] + np.arange(counts[i]) * steps[i]
+        place = place[..., None, None] * padded[i] + line
+    order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
+    places = place.transpose(order).reshape(-1, 1)
+    batch, channels = data.shape[0], data.shape[1] // math.prod(block)
+    planes = batch * channels
+    columns = arith.reshape(context, data, [planes, places.size])
+    updates = arith.transpose(context, columns, [1, 0])
+    empty = context.constant(np.zeros((math.prod(padded), planes), data.dtype))
+    summed = context.emit(
+        index.ScatterNdOp, empty, context.constant(places), updates, reduction="add"
+    )
+    result = arith.reshape(
+        context, arith.transpose(context, summed, [1, 0]), [batch, channels, *padded]
+    )
+    cropped = [0, 0, 0, 0]
+    for i in range(rank):
+        cropped += [-around[i], -around[rank + i]]
+    return context.emit(transform.PadOp, result, pad_width=cropped) if any(around) else result
+
+
+@onnx_op("MaxUnpool")
+def max_unpool(
+    context: NodeContext,
+    data: Value,
+    indices: Value,
+    output_shape: Value | None = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    rank = len(kernel_shape)
+    steps, around = strides or [1] * rank, pads or [0] * 2 * rank
+    spatial = [
+        (data.shape[i + 2] - 1) * steps[i] - around[i] - around[rank + i] + kernel_shape[i]
+        for i in range(rank)
+    ]
+    shape = [*data.shape[:2], *spatial]
+    count = math.prod(data.shape)
+    empty = context.constant(np.zeros(math.prod(shape), data.dtype))
+    places, values = (arith.reshape(context, value, [count]) for value in (indices, data))
+    flat = context.emit(index.ScatterElementsOp, empty, places, values, axis=0)
+    result = arith.reshape(context, flat, shape)
+    if output_shape is None:
+        return result
+    wanted = context.ints(output_shape, "output_shape")
+    widths = [n for new, old in zip(wanted, shape, strict=True) for n in (0, new - old)]
+    return context.emit(transform.PadOp, result, pad_width=widths) if any(widths) else result
+
+
+@onnx_op("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def array_feature_extractor(context: NodeContext, data: Value, indices: Value) -> Value:
+    places = arith.reshape(context, indices, [math.prod(indices.shape)])
+    if data.rank == 1:
+        data = arith.reshape(context, data, [1, *data.shape])
+    return context.emit(index.TakeOp, data, places, axis=-1)
+
+
+@onnx_op("Binarizer", domain="ai.onnx.ml")
+def binarizer(context: NodeContext, data: Value, *, threshold: float = 0.0) -> Value:
+    above = context.emit(elementwise.GreaterOp, data, data.dtype.type(threshold))
+    return cast(context, above, data.dtype)

@@ -1,0 +1,143 @@
+"""Fourier transforms as products with constant matrices, and frames of signals."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import index, nn
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_LARGEST_MATRIX = 1 << 27
+"""Elements of the matrix of a transform; longer ones are refused."""
+
+
+def _matrix(count: int, parts: int, length: int, *, inverse: bool, onesided: bool) -> Array:
+    """`[outputs * parts', count * parts]`: what a transform multiplies `[count * parts]` with.
+
+    An inverse transform of one half of the frequencies gives real numbers.
+    """
+    used = min(count, length // 2 + 1 if inverse and onesided else length)
+    outputs = length // 2 + 1 if onesided and not inverse else length
+    if outputs * count * parts * 2 > _LARGEST_MATRIX:
+        raise NodeRefused(f"a Fourier transform of length {length} is too long for the host")
+    turns = np.outer(np.arange(outputs), np.arange(used)) % length / length
+    angles = 2 * np.pi * turns * (1 if inverse else -1)
+    factors = np.exp(1j * angles) / (length if inverse else 1)
+    if inverse and onesided:
+        both = np.full(used, 2.0)
+        both[0] = 1.0
+        if length % 2 == 0 and used == length // 2 + 1:
+            both[-1] = 1.0
+        factors = factors * both
+    real, imaginary = factors.real, factors.imag
+    rows = [(real, -imaginary), (imaginary, real)][: 1 if inverse and onesided else 2]
+    matrix = np.zeros((outputs, len(rows), count, parts))
+    for number, columns in enumerate(rows):
+        for part in range(parts):
+            matrix[:, number, :used, part] = columns[part]
+    return matrix.reshape(outputs * len(rows), count * parts)
+
+
+def _dft(
+    context: NodeContext, data: Value, length: int, axis: int, *, inverse: bool, onesided: bool
+) -> Value:
+    *_, parts = data.shape
+    count = data.shape[axis]
+    matrix = _matrix(count, parts, length, inverse=inverse, onesided=onesided)
+    order = [at for at in range(data.rank) if at != axis]
+    order.insert(data.rank - 2, axis)
+    moved = arith.transpose(context, data, order)
+    leading = moved.shape[:-2]
+    rows = arith.reshape(context, moved, [*leading, count * parts])
+    product = context.emit(nn.DenseOp, rows, context.constant(matrix, data.dtype))
+    parts = 1 if inverse and onesided else 2
+    result = arith.reshape(context, product, [*leading, matrix.shape[0] // parts, parts])
+    return arith.transpose(context, result, [order.index(at) for at in range(data.rank)])
+
+
+def _transform(
+    context: NodeContext, data: Value, length: Value | None, axis: int, inverse: int, onesided: int
+) -> Value:
+    axis = axis % data.rank
+    if length is not None:
+        (size,) = context.ints(length, "dft_length")
+    elif inverse and onesided:
+        size = 2 * (data.shape[axis] - 1)
+    else:
+        size = data.shape[axis]
+    return _dft(context, data, size, axis, inverse=bool(inverse), onesided=bool(onesided))
+
+
+@onnx_op("DFT")
+def dft_by_attribute(
+    context: NodeContext,
+    data: Value,
+    length: Value | None = None,
+    *,
+    axis: int = 1,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Value:
+    return _transform(context, data, length, axis, inverse, onesided)
+
+
+@onnx_op("DFT", since=20)
+def dft(
+    context: NodeContext,
+    data: Value,
+    length: Value | None = None,
+    axis: Value | None = None,
+    *,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Value:
+    along = -2 if axis is None else context.ints(axis, "axis")[0]
+    return _transform(context, data, length, along, inverse, onesided)
+
+
+@onnx_op("STFT")
+def stft(
+    context: NodeContext,
+    signal: Value,
+    frame_step: Value,
+    window: Value | None = None,
+    frame_length: Value | None = None,
+    *,
+    onesided: int = 1,
+) -> Value:
+    (step,) = context.ints(frame_step, "frame_step")
+    samples = signal.shape[1]
+    if frame_length is not None:
+        (size,) = context.ints(frame_length, "frame_length")
+    else:
+        size = samples if window is None else window.shape[0]
+    frames = 1 + (samples - size) // step
+    places = np.arange(frames)[:, None] * step + np.arange(size)
+    data = signal if signal.rank == 3 else arith.reshape(context, signal, [*signal.shape, 1])
+    framed = context.emit(index.TakeOp, data, context.constant(places), axis=1)
+    if window is not None:
+        framed = arith.multiply(context, framed, arith.reshape(context, window, [size, 1]))
+    return _dft(context, framed, size, 2, inverse=False, onesided=bool(onesided))
+
+
+@onnx_op("MelWeightMatrix")
+def mel_weight_matrix(
+    context: NodeContext,
+    num_mel_bins: Value,
+    dft_length: Value,
+    sample_rate: Value,
+    lower_edge_hertz: Value,
+    upper_edge_hertz: Value,
+    *,
+    output_datatype: int = 1,
+) -> Value:
+    for value in (num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz):
+        context.known(value, "every input")
+    raise NodeRefused("the matrix could not be computed at import")
