@@ -61,7 +61,9 @@ class Weight:
 
 def content_digest(array: Array) -> str:
     """The key of an array in a store: SHA-256 over dtype, shape and bytes, 32 hex digits."""
-    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    # types that numpy does not know itself are all alike to `str`
+    kind = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
+    digest = hashlib.sha256(f"{kind}{array.shape}".encode())
     digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()[:32]
 

@@ -1,6 +1,7 @@
 """The element types of `relay` tensors and the numpy dtypes that hold them.
 
-Signed integers are signless in the IR, as everywhere in MLIR; unsigned ones say so (`ui8`).
+Signed integers are signless in the IR, as everywhere in MLIR; unsigned ones say so (`ui8`). Types of
+less than eight bits take a byte for each element, in numpy as in memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,12 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    Float4E2M1FNType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -31,11 +38,21 @@ _DTYPES: dict[Attribute, np.dtype[Any]] = {
     Float64Type(): np.dtype(np.float64),
     Float16Type(): np.dtype(np.float16),
     BFloat16Type(): np.dtype(ml_dtypes.bfloat16),
+    Float8E4M3FNType(): np.dtype(ml_dtypes.float8_e4m3fn),
+    Float8E4M3FNUZType(): np.dtype(ml_dtypes.float8_e4m3fnuz),
+    Float8E5M2Type(): np.dtype(ml_dtypes.float8_e5m2),
+    Float8E5M2FNUZType(): np.dtype(ml_dtypes.float8_e5m2fnuz),
+    Float8E8M0FNUType(): np.dtype(ml_dtypes.float8_e8m0fnu),
+    Float4E2M1FNType(): np.dtype(ml_dtypes.float4_e2m1fn),
     IntegerType(1): np.dtype(np.bool_),
+    IntegerType(2): np.dtype(ml_dtypes.int2),
+    IntegerType(4): np.dtype(ml_dtypes.int4),
     IntegerType(8): np.dtype(np.int8),
     IntegerType(16): np.dtype(np.int16),
     IntegerType(32): np.dtype(np.int32),
     IntegerType(64): np.dtype(np.int64),
+    _unsigned(2): np.dtype(ml_dtypes.uint2),
+    _unsigned(4): np.dtype(ml_dtypes.uint4),
     _unsigned(8): np.dtype(np.uint8),
     _unsigned(16): np.dtype(np.uint16),
     _unsigned(32): np.dtype(np.uint32),

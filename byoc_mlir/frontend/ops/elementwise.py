@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
@@ -200,12 +201,12 @@ def reciprocal(context: NodeContext, data: Value, *, consumed_inputs: Sequence[i
 def cast_node(
     context: NodeContext, data: Value, *, to: int, saturate: int = 1, round_mode: str = "up"
 ) -> Value:
-    return _cast_to(context, data, to)
+    return _cast_to(context, data, _dtype(to), saturate, round_mode)
 
 
 @onnx_op("Cast")
 def cast_by_name(context: NodeContext, data: Value, *, to: str) -> Value:
-    return _cast_to(context, data, onnx.TensorProto.DataType.Value(to.upper()))
+    return cast(context, data, _dtype(onnx.TensorProto.DataType.Value(to.upper())))
 
 
 @onnx_op("CastLike")
@@ -217,13 +218,58 @@ def cast_like(
     saturate: int = 1,
     round_mode: str = "up",
 ) -> Value:
-    return cast(context, data, target.dtype)
+    return _cast_to(context, data, target.dtype, saturate, round_mode)
 
 
-def _cast_to(context: NodeContext, data: Value, element_type: int) -> Value:
+_SATURATING = frozenset(
+    np.dtype(kind)
+    for kind in (
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e4m3fnuz,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.float8_e5m2fnuz,
+    )
+)
+_EXPONENT = np.dtype(ml_dtypes.float8_e8m0fnu)
+
+
+def _dtype(element_type: int) -> np.dtype[Any]:
     if element_type == onnx.TensorProto.STRING:
         raise NodeRefused("casts to strings are not supported")
-    return cast(context, data, np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_type)))
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_type))
+
+
+def _cast_to(
+    context: NodeContext, data: Value, dtype: np.dtype[Any], saturate: int, round_mode: str
+) -> Value:
+    if data.dtype == dtype:
+        return data
+    if dtype == _EXPONENT:
+        return _cast_to_exponent(context, data, saturate, round_mode)
+    if dtype in _SATURATING and saturate and data.dtype.kind not in "iub":
+        most = float(ml_dtypes.finfo(dtype).max)
+        wide = cast(context, data, np.dtype(np.float32)) if data.dtype.itemsize == 1 else data
+        data = context.emit(relay.ClipOp, wide, a_min=-most, a_max=most)
+    return cast(context, data, dtype)
+
+
+def _cast_to_exponent(context: NodeContext, data: Value, saturate: int, round_mode: str) -> Value:
+    """To powers of two: the nearest one, corrected where it is on the wrong side."""
+    wide = cast(context, data, np.dtype(np.float32))
+    if saturate:
+        info = ml_dtypes.finfo(_EXPONENT)
+        low, high = float(info.smallest_normal), float(info.max)
+        wide = context.emit(relay.ClipOp, wide, a_min=low, a_max=high)
+    nearest = cast(context, wide, _EXPONENT)
+    if round_mode == "nearest":
+        return nearest
+    power = cast(context, nearest, np.dtype(np.float32))
+    if round_mode == "up":
+        is_wrong, factor = context.emit(relay.LessOp, power, wide), np.float32(2)
+    else:
+        is_wrong, factor = context.emit(relay.GreaterOp, power, wide), np.float32(0.5)
+    other = context.emit(relay.MultiplyOp, power, factor)
+    return cast(context, context.emit(relay.WhereOp, is_wrong, other, power), _EXPONENT)
 
 
 @onnx_op("Clip", since=11)
