@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -39,6 +40,11 @@ class Pattern(ABC):
     def heads(self) -> frozenset[str] | None:
         """The Relay names that the root op of a match can have; `None`: any; empty: no op."""
         return frozenset()
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """Relay names of ops that every match has; without them there is nothing to search."""
+        return frozenset[str]().union(*(child.needs for child in self.children))
 
     @abstractmethod
     def __str__(self) -> str:
@@ -206,6 +212,10 @@ class AltPattern(Pattern):
     def children(self) -> tuple[Pattern, ...]:
         return (self.first, self.second)
 
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        return self.first.needs & self.second.needs
+
     @property
     def heads(self) -> frozenset[str] | None:
         first, second = self.first.heads, self.second.heads
@@ -232,6 +242,11 @@ class CallPattern(Pattern):
     @property
     def heads(self) -> frozenset[str] | None:
         return None if self.names is None else frozenset(self.names)
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        own = frozenset(self.names if self.names and len(self.names) == 1 else ())
+        return own | super().needs
 
     def accepts(self, op: Operation) -> bool:
         """Whether the op's name fits."""
@@ -272,6 +287,10 @@ class DominatorPattern(Pattern):
     @property
     def children(self) -> tuple[Pattern, ...]:
         return (self.child, self.path, self.parent)
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        return self.child.needs | self.parent.needs
 
     @property
     def heads(self) -> frozenset[str] | None:

@@ -111,6 +111,8 @@ class _Candidates:
 
     def roots(self, row: CompositePattern) -> Iterator[Operation]:
         """The ops that can be the root of a match."""
+        if not row.pattern.needs <= self._by_name.keys():
+            return iter(())
         heads = row.pattern.heads
         if heads is None:
             return reversed(self._all)
