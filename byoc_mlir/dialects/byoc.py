@@ -44,11 +44,16 @@ def region_compiler(func: Operation) -> str | None:
 
 
 def refusals(op: Operation) -> list[str]:
-    """The composites that refused an op, each with its reason: `dnnl.conv2d_bias: …`."""
+    """The composites that refused an op, by reason: `dnnl.conv2d_bias, dnnl.conv2d_sum: …`."""
     refused = op.attributes.get(REFUSED)
     if not isinstance(refused, ArrayAttr):
         return []
-    return [item.data for item in refused if isinstance(item, StringAttr)]
+    names: dict[str, list[str]] = {}
+    for item in refused:
+        if isinstance(item, StringAttr):
+            name, _, reason = item.data.partition(": ")
+            names.setdefault(reason, []).append(name)
+    return [f"{', '.join(listed)}: {reason}" for reason, listed in names.items()]
 
 
 @irdl_op_definition

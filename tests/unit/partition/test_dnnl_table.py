@@ -289,8 +289,7 @@ def test_broken_side_conditions(case: str):
     module = g.module(make(g))
     said = reasons(module)
     assert name not in composites(module)
-    assert f"{name}: " in said
-    assert reason in said
+    assert re.search(rf"{name}\b[^;]*: [^;]*{re.escape(reason)}", said)
 
 
 def test_other_element_types():
@@ -298,4 +297,4 @@ def test_other_element_types():
     module = g.module(g.op(nn.ReluOp, anchor(g, "dense")))
     said = reasons(module)
     assert composites(module) == []
-    assert "dnnl.dense_relu: element type f16" in said
+    assert re.search(r"dnnl.dense_relu: element type f16", said)

@@ -95,6 +95,23 @@ func.func @nested(%c: i1, %x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %r : tensor<4xf32>
 }
 
+// CHECK-LABEL: func.func @loop
+func.func @loop(%c: i1, %x: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK: scf.while
+  %r = scf.while (%a = %x) : (tensor<4xf32>) -> tensor<4xf32> {
+    scf.condition(%c) %a : tensor<4xf32>
+  } do {
+  ^bb0(%b: tensor<4xf32>):
+    // CHECK: byoc.compiler_begin %b for "alpha"
+    // CHECK-NEXT: relay.nn.relu
+    // CHECK-NEXT: byoc.compiler_end
+    // CHECK-NEXT: scf.yield
+    %0 = relay.nn.relu %b : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %0 : tensor<4xf32>
+  }
+  func.return %r : tensor<4xf32>
+}
+
 // PG-14: dead ops are not offloaded.
 // CHECK-LABEL: func.func @dead
 func.func @dead(%x: tensor<4xf32>) -> tensor<4xf32> {
