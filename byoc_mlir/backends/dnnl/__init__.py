@@ -21,6 +21,11 @@ class DnnlBackend(Backend):
     name: ClassVar[str] = "dnnl"
     used_by_default: ClassVar[bool] = True
 
+    def __init__(self) -> None:
+        from byoc_mlir.backends.dnnl.costs import Budget
+
+        self._budget = Budget()
+
     def unavailable(self) -> str | None:
         return unavailable_reason()
 
@@ -49,7 +54,7 @@ class DnnlBackend(Backend):
         module = ModuleOp([func])
         convert_region(func)
         module.verify()
-        times = plan_region(func, context.threads)
+        times = plan_region(func, context.threads, self._budget)
         with openmp_threads(context.threads):
             program = make_program(func, times)
             return emit(

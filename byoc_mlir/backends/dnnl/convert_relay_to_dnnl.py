@@ -35,6 +35,7 @@ _WITH_POST_OPS: tuple[
 """Ops that become a primitive with a chain of post-ops."""
 
 _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
+    (reduce.MeanOp, window.spatial_mean),
     (nn.LrnOp, others.lrn),
     (nn.BatchNormOp, others.batch_norm),
     (nn.LayerNormOp, others.layer_norm),

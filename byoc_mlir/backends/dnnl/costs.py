@@ -1,9 +1,15 @@
-"""What running a primitive costs, measured with the library itself."""
+"""What running a primitive costs: measured with the library itself, estimated where that is enough.
+
+Measuring stops after a few seconds. From then on, and for reorders that resemble measured ones,
+a primitive is taken to do its work as fast as others of the same implementation.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
@@ -11,7 +17,7 @@ from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import Api, PrimitiveDescriptor
 from byoc_mlir.backends.dnnl.calls import MemoryDescriptor, PrimitiveCall
 from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.backends.dnnl.primitives import primitive, reorder
+from byoc_mlir.backends.dnnl.primitives import Primitive, primitive, reorder
 from byoc_mlir.dialects.relay.base import shape_of
 
 IMPOSSIBLE = math.inf
@@ -19,19 +25,69 @@ IMPOSSIBLE = math.inf
 _REFERENCE_PENALTY = 50.0
 """A reference implementation is not worth measuring: it counts as this many milliseconds."""
 
-_measured: dict[tuple[PrimitiveCall, int], float] = {}
+_OVERHEAD = 0.004
+"""Milliseconds that any execution takes."""
+
+_DEFAULT_RATE = 5e6
+"""Operations or bytes per millisecond of an implementation that was never measured."""
+
+_REORDER_SAMPLES = 2
+"""Reorders between two kinds of layout that are measured before the others are estimated."""
+
+
+@dataclass
+class _Rate:
+    """What an implementation got done in the time it was measured."""
+
+    work: float = 0.0
+    milliseconds: float = 0.0
+    samples: int = 0
+
+    def add(self, work: float, milliseconds: float) -> None:
+        self.work += work
+        self.milliseconds += max(milliseconds - _OVERHEAD, 1e-4)
+        self.samples += 1
+
+    def estimate(self, work: float) -> float:
+        rate = self.work / self.milliseconds if self.samples else _DEFAULT_RATE
+        return _OVERHEAD + work / rate
+
+
+@dataclass
+class _Known:
+    """What has been measured in this process."""
+
+    times: dict[tuple[PrimitiveCall, int], float] = field(
+        default_factory=dict[tuple[PrimitiveCall, int], float]
+    )
+    rates: dict[tuple[str, str, int], _Rate] = field(
+        default_factory=dict[tuple[str, str, int], _Rate]
+    )
+
+
+_known = _Known()
+
+
+@dataclass
+class Budget:
+    """How many seconds measuring may still take, for all regions of a model together."""
+
+    seconds: float = 2.0
 
 
 class Costs:
     """Milliseconds of ops and of reorders; measurements are kept for the life of the process.
 
     Args:
+        api: the library.
         threads: the OpenMP threads that are set while measuring.
+        budget: what is left of the time for measuring.
     """
 
-    def __init__(self, api: Api, threads: int):
+    def __init__(self, api: Api, threads: int, budget: Budget):
         self._api = api
         self._threads = threads
+        self._budget = budget
 
     def op(self, op: Operation, layout: Callable[[SSAValue], str]) -> float:
         """The time of an op with its operands and results in the given layouts."""
@@ -42,23 +98,51 @@ class Costs:
             return IMPOSSIBLE
         if descriptor.implementation.startswith("ref"):
             return _REFERENCE_PENALTY
-        return self._time(described.call, descriptor, described.arguments)
+        return self._time(described, descriptor, descriptor.implementation, math.inf)
+
+    def is_measured(self, op: Operation, layout: Callable[[SSAValue], str]) -> bool:
+        """Whether the time of an op comes from a measurement."""
+        described = primitive(op, layout)
+        return described is not None and (described.call, self._threads) in _known.times
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:
         """The time of bringing a value from one layout to another; 0 where nothing moves."""
         shape = shape_of(value)
         if layouts.same_bytes(shape, old, new):
             return 0.0
-        call = reorder(MemoryDescriptor(shape, old), MemoryDescriptor(shape, new))
-        descriptor = self._api.find(call)
+        described = reorder(MemoryDescriptor(shape, old), MemoryDescriptor(shape, new), value)
+        descriptor = self._api.find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
-        return self._time(call, descriptor, (Arg.SRC, Arg.DST))
+        return self._time(described, descriptor, f"{old} to {new}", _REORDER_SAMPLES)
 
     def _time(
-        self, call: PrimitiveCall, descriptor: PrimitiveDescriptor, arguments: tuple[int, ...]
+        self,
+        described: Primitive,
+        descriptor: PrimitiveDescriptor,
+        family: str,
+        most_samples: float,
     ) -> float:
-        key = (call, self._threads)
-        if key not in _measured:
-            _measured[key] = self._api.measure(descriptor, arguments)
-        return _measured[key]
+        key = (described.call, self._threads)
+        if key in _known.times:
+            return _known.times[key]
+        rate_key = (described.call.kind, family, self._threads)
+        rate = _known.rates.setdefault(rate_key, _Rate())
+        work = _work(described)
+        if rate.samples >= most_samples or self._budget.seconds <= 0:
+            return rate.estimate(work)
+        start = time.monotonic()
+        _known.times[key] = self._api.measure(descriptor, described.arguments)
+        self._budget.seconds -= time.monotonic() - start
+        rate.add(work, _known.times[key])
+        return _known.times[key]
+
+
+def _work(described: Primitive) -> float:
+    """Multiplications of a primitive with weights, bytes moved by the others."""
+    result = described.operands[-1].descriptor.dims
+    for operand in described.operands:
+        if operand.argument == Arg.WEIGHTS:
+            outputs = math.prod(result) / result[1 if len(result) > 2 else -1]
+            return outputs * math.prod(operand.descriptor.dims)
+    return float(sum(operand.descriptor.byte_size for operand in described.operands))

@@ -15,7 +15,7 @@ from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import api, openmp_threads
-from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Costs
+from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Budget, Costs
 from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     BinaryOp,
@@ -86,18 +86,18 @@ class PlanDnnlLayouts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.ops:
             if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
-                plan_region(func, self.threads)
+                plan_region(func, self.threads, Budget())
 
 
-def plan_region(func: FuncOp, threads: int) -> dict[Operation, float]:
-    """Plans one region in place.
+def plan_region(func: FuncOp, threads: int, budget: Budget) -> dict[Operation, float]:
+    """Plans one region in place, measuring for as long as the budget lasts.
 
     Returns:
         The measured milliseconds of each op.
     """
     fuse_sums(func)
     with openmp_threads(threads):
-        planner = _Planner(func, Costs(api(), threads))
+        planner = _Planner(func, Costs(api(), threads, budget))
         choice = planner.best()
         times = planner.write(choice)
     return times

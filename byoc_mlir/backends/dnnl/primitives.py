@@ -434,17 +434,18 @@ def _concat(op: ConcatOp, types: _Types) -> Primitive:
     return Primitive(call, (*sources, types.operand(Arg.DST, op.output)))
 
 
-def reorder(source: MemoryDescriptor, destination: MemoryDescriptor) -> PrimitiveCall:
-    """The call that describes a copy between two layouts."""
-    return PrimitiveCall(
+def reorder(source: MemoryDescriptor, destination: MemoryDescriptor, value: SSAValue) -> Primitive:
+    """A copy of `value` from one layout to another."""
+    call = PrimitiveCall(
         "dnnl_reorder_primitive_desc_create",
         (source, ENGINE, destination, ENGINE, Attributes()),
     )
+    return Primitive(call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, value, destination)))
 
 
 def _reorder(op: ReorderOp, types: _Types) -> Primitive:
-    call = reorder(types.of(op.source), types.of(op.output))
-    return _unary(call, types, op.source, op.output)
+    described = reorder(types.of(op.source), types.of(op.output), op.source)
+    return _unary(described.call, types, op.source, op.output)
 
 
 _DESCRIBERS: dict[type[Operation], Callable[[Any, _Types], Primitive]] = {

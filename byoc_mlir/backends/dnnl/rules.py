@@ -12,12 +12,13 @@ from typing import TypeVar
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
+from xdsl.traits import Commutative
 
 from byoc_mlir.backends.base import Rule
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform, window
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
 
-LARGE_ACTIVATION = 1 << 14
+LARGE_ACTIVATION = 1 << 12
 """Elements from which on an element-wise op on its own goes to oneDNN."""
 
 MAX_RANK = 6
@@ -47,6 +48,7 @@ def op_rules() -> Mapping[str, Rule]:
             _guarded(anything),
         ),
         ((reduce.SoftmaxOp, reduce.LogSoftmaxOp), _guarded(anything)),
+        ((reduce.MeanOp,), _guarded(spatial_mean)),
         ((nn.LrnOp,), _guarded(lrn)),
         ((nn.BatchNormOp,), _guarded(batch_norm)),
         ((nn.LayerNormOp,), _guarded(layer_norm)),
@@ -165,6 +167,14 @@ def _reaches_beyond_padding(op: window.PoolOp) -> bool:
     )
 
 
+def spatial_mean(op: reduce.MeanOp) -> str | None:
+    """A mean over all spatial dimensions, which is a pool of one window."""
+    rank = len(shape_of(op.data))
+    if not 3 <= rank <= 5 or op.axes != tuple(range(2, rank)):
+        return f"axes {list(op.axes)} of {op.data.type} (oneDNN's pool takes all spatial ones)"
+    return None
+
+
 def lrn(op: nn.LrnOp) -> str | None:
     """Windows over channels that reach equally far to both sides."""
     rank = len(shape_of(op.data))
@@ -204,6 +214,7 @@ def large_elementwise(op: RelayOp) -> str | None:
     result = shape_of(op.results[0])
     if not 3 <= len(result) <= 5 or math.prod(result) < LARGE_ACTIVATION:
         return f"{relay_name(op)} alone on {list(result)} (cheaper in the host's fused loop)"
-    if all(shape_of(value) != result for value in op.operands):
-        return "no operand has the shape of the result"
+    carriers = op.operands if op.has_trait(Commutative) else op.operands[:1]
+    if all(shape_of(value) != result for value in carriers):
+        return f"{relay_name(op)} broadcasts its first operand to {list(result)}"
     return None

@@ -161,7 +161,7 @@ class _Maker:
     def __init__(self, program: Program, places: Places):
         self.program = program
         self._places = places
-        self._packers: list[PrimitiveDescriptor] = []
+        self._packers: dict[tuple[str, int], dict[int, PrimitiveDescriptor]] = {}
 
     def add(self, found: _Found, milliseconds: float | None) -> None:
         call = _pinned(found)
@@ -205,15 +205,14 @@ class _Maker:
         self, weight: Weight, stored: int, number: int, descriptor: PrimitiveDescriptor
     ) -> int:
         """The packed memory; uses of one weight in one layout share it."""
-        for index, (known, packer) in enumerate(
-            zip(self.program.packed, self._packers, strict=True)
-        ):
-            same_weight = known.weight.digest == weight.digest and known.stored == stored
-            if same_weight and descriptor.same(Query.WEIGHTS_MD, 0, packer):
+        packers = self._packers.setdefault((weight.digest, stored), {})
+        for index, packer in packers.items():
+            if descriptor.same(Query.WEIGHTS_MD, 0, packer):
                 return index
         self.program.packed.append(PackedMemory(weight, stored, number))
-        self._packers.append(descriptor)
-        return len(self._packers) - 1
+        index = len(self.program.packed) - 1
+        packers[index] = descriptor
+        return index
 
     def _context_memory(self, descriptor: MemoryDescriptor, place: Place) -> MemoryRef:
         number = self.program.descriptors.number(descriptor)
@@ -247,7 +246,6 @@ def _pinned(found: _Found) -> PrimitiveCall:
 
 def _detail(found: _Found, milliseconds: float | None) -> OpDetail:
     implementation = found.descriptor.implementation
-    notes = [layout_of(found.op.results[0])]
-    if implementation.startswith(("ref", "simple")):
-        notes.append("warning: a reference implementation, slow")
-    return OpDetail(node_names(found.op), implementation, milliseconds, ", ".join(notes))
+    layout, is_slow = layout_of(found.op.results[0]), implementation.startswith(("ref", "simple"))
+    note = f"{layout}, a reference implementation, slow" if is_slow else layout
+    return OpDetail(node_names(found.op), implementation, milliseconds, note, is_slow)

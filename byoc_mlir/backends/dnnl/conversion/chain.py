@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Activation, Reader
 from byoc_mlir.dialects.relay.elementwise import (
@@ -81,15 +81,20 @@ def _step(
     if op is None or type(op) not in BINARY_ALGORITHMS:
         return None
     lhs, rhs = (reader.resolve(operand) for operand in op.operands)
-    if isinstance(op, _COMMUTATIVE) and not _carries(reader, lhs, value, group):
+    type_ = reader.resolve(value).type
+    if isinstance(op, _COMMUTATIVE) and _goes_on(reader, rhs, type_, group) > _goes_on(
+        reader, lhs, type_, group
+    ):
         lhs, rhs = rhs, lhs
-    if lhs.type != reader.resolve(value).type:
+    if lhs.type != type_:
         return None
     return lhs, Combined(BINARY_ALGORITHMS[type(op)], rhs)
 
 
-def _carries(
-    reader: Reader, operand: SSAValue, value: SSAValue, group: Collection[Operation]
-) -> bool:
-    """Whether the chain goes on through this operand."""
-    return operand.type == reader.resolve(value).type and reader.owner(operand) in group
+def _goes_on(
+    reader: Reader, operand: SSAValue, type_: Attribute, group: Collection[Operation]
+) -> int:
+    """How well an operand continues the chain: 0 when it has to be broadcast."""
+    if operand.type != type_:
+        return 0
+    return 2 if reader.owner(operand) in group else 1

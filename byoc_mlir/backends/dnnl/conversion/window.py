@@ -12,6 +12,7 @@ from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, DeconvolutionOp, PoolingOp
 from byoc_mlir.dialects.relay import window
 from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.dialects.relay.reduce import MeanOp
 
 
 def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAValue:
@@ -106,6 +107,23 @@ def global_pooling(builder: Builder, op: window.GlobalPoolOp, steps: Sequence[St
             post_ops=post.attributes,
         )
     )
+
+
+def spatial_mean(builder: Builder, op: MeanOp) -> SSAValue:
+    """`dnnl.pooling` with one window for a mean over all spatial dimensions."""
+    source = shape_of(op.data)
+    spatial = len(source) - 2
+    pooled = builder.add(
+        PoolingOp(
+            [builder.value(op.data)],
+            algorithm="avg_exclude_padding",
+            kernel=list(source[2:]),
+            strides=[1] * spatial,
+            padding=[0] * (2 * spatial),
+            dilation=[1] * spatial,
+        )
+    )
+    return builder.view(pooled, shape_of(op.output))
 
 
 def _given(bias: SSAValue | None) -> list[SSAValue]:
