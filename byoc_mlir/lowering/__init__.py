@@ -39,6 +39,12 @@ def _fuse_elementwise() -> type[ModulePass]:
     return FuseElementwise
 
 
+def _lower_small_types() -> type[ModulePass]:
+    from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
+
+    return LowerSmallTypes
+
+
 def _outline_kernels() -> type[ModulePass]:
     from byoc_mlir.lowering.outline_kernels import OutlineKernels
 
@@ -57,6 +63,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "convert-linalg-to-loops": _convert_linalg_to_loops,
     "convert-relay-to-linalg": _convert_relay_to_linalg,
     "fuse-elementwise": _fuse_elementwise,
+    "lower-small-types": _lower_small_types,
     "outline-kernels": _outline_kernels,
     "plan-buffers": _plan_buffers,
     **to_llvm.PASSES,

@@ -17,6 +17,7 @@ from byoc_mlir.lowering.check_legal import CheckLegal
 from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
 from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
 from byoc_mlir.lowering.plan_buffers import PlanBuffers
 from byoc_mlir.lowering.region_calls import COMPILER
@@ -34,6 +35,7 @@ Timing = Callable[[str, float], None]
 def loop_passes(*, threads: bool) -> tuple[ModulePass, ...]:
     """From `relay` on tensors to loops on one arena; @main has its final arguments."""
     return (
+        LowerSmallTypes(),
         ConvertRelayToLinalg(),
         CheckLegal("linalg"),
         FuseElementwise(),

@@ -1,0 +1,245 @@
+"""The pass `lower-small-types`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FunctionType,
+    IntegerType,
+    ModuleOp,
+    Signedness,
+    TensorType,
+    f32,
+    i32,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, index, transform
+from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
+from byoc_mlir.lowering.small_types import (
+    Array,
+    decoding_table,
+    encoding,
+    is_small,
+    is_small_float,
+)
+
+CODE = IntegerType(8, Signedness.UNSIGNED)
+
+_MOVES = (
+    *(transform.BroadcastToOp, transform.ConcatenateOp, transform.ExpandDimsOp),
+    *(transform.ReshapeOp, transform.SplitOp, transform.SqueezeOp),
+    *(transform.StridedSliceOp, transform.TransposeOp, elementwise.WhereOp),
+    *(index.TakeOp, index.GatherOp, index.GatherNdOp),
+)
+
+
+@dataclass(frozen=True)
+class LowerSmallTypes(ModulePass):
+    """Floats of eight bits and less, and integers of two and four, become codes in `ui8`.
+
+    Ops that move elements move the codes. What computes does so in `f32` or `i32`, between a
+    look-up in a table of all codes and a search for the new one.
+
+    ```mlir
+    %0 = relay.cast %x {dtype = f32} : (tensor<8xf8E5M2>) -> tensor<8xf32>
+    // becomes
+    %i = relay.cast %x {dtype = i32} : (tensor<8xui8>) -> tensor<8xi32>
+    %0 = relay.take %table, %i : (tensor<256xf32>, tensor<8xi32>) -> tensor<8xf32>
+    ```
+    """
+
+    name = "lower-small-types"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and "byoc.compiler" not in function.attributes:
+                for block in function.body.blocks:
+                    _lower_function(function, block)
+
+
+def _lower_function(function: func.FuncOp, block: Block) -> None:
+    codes = _Codes()
+    for argument in tuple(block.args):
+        codes.retype(argument)
+    for op in tuple(block.ops):
+        if isinstance(op, RelayOp) and codes.concern(op):
+            _lower_op(op, codes)
+    last = block.last_op
+    if codes.types and isinstance(last, func.ReturnOp):
+        types = [argument.type for argument in block.args]
+        results = [value.type for value in last.operands]
+        function.properties["function_type"] = FunctionType.from_lists(types, results)
+
+
+class _Codes:
+    """Which values are codes by now, and of which type."""
+
+    def __init__(self) -> None:
+        self.types: dict[SSAValue, Attribute] = {}
+
+    def concern(self, op: RelayOp) -> bool:
+        """Whether an operand or a result is of a small type."""
+        return any(operand in self.types for operand in op.operands) or any(
+            is_small(tensor_type(result).element_type) for result in op.results
+        )
+
+    def retype(self, value: SSAValue) -> None:
+        """Makes a value of a small type one of codes."""
+        if not isinstance(value.type, TensorType):
+            return
+        type_ = tensor_type(value)
+        if is_small(type_.element_type):
+            coded = TensorType(CODE, type_.get_shape())
+            new = Rewriter.replace_value_with_new_type(value, coded)
+            self.types[new] = type_.element_type
+
+    def record(self, value: SSAValue, element_type: Attribute) -> SSAValue:
+        """Notes that a new value holds the codes of `element_type`."""
+        self.types[value] = element_type
+        return value
+
+
+def _lower_op(op: RelayOp, codes: _Codes) -> None:
+    if isinstance(op, _MOVES) or (
+        isinstance(op, transform.PadOp) and op.pad_mode.data != "constant"
+    ):
+        for result in tuple(op.results):
+            codes.retype(result)
+        return
+    before = _Before(op)
+    match op:
+        case ConstantOp():
+            element_type = op.type.element_type
+            coded = ConstantOp.of(op.weight.name, op.array.view(np.uint8))
+            results = [codes.record(before.add(coded), element_type)]
+        case elementwise.CastOp():
+            results = [_cast(op, codes, before)]
+        case bits.ReinterpretOp():
+            results = [_reinterpret(op, codes, before)]
+        case _:
+            results = _compute(op, codes, before)
+    assert op.parent is not None
+    for old, new in zip(op.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    op.parent.erase_op(op)
+
+
+class _Before:
+    """Adds ops before an op, located where it is."""
+
+    def __init__(self, op: Operation):
+        self._op = op
+
+    def add(self, op: RelayOp) -> SSAValue:
+        """Adds an op and returns its first result."""
+        block = self._op.parent
+        assert block is not None
+        op.location = self._op.location
+        block.insert_op_before(op, self._op)
+        return op.results[0]
+
+    def constant(self, array: Array) -> SSAValue:
+        """Adds a constant."""
+        return self.add(ConstantOp.of("table", array))
+
+
+def _decoded(value: SSAValue, codes: _Codes, before: _Before) -> SSAValue:
+    """The numbers that codes stand for; other values as they are."""
+    if value not in codes.types:
+        return value
+    table = before.constant(decoding_table(codes.types[value]))
+    places = before.add(elementwise.CastOp(value, dtype=i32))
+    return before.add(index.TakeOp(table, places))
+
+
+def _encoded(value: SSAValue, element_type: Attribute, codes: _Codes, before: _Before) -> SSAValue:
+    """The codes of numbers of any type."""
+    if is_small_float(element_type):
+        wide = value
+        if tensor_type(value).element_type != f32:
+            wide = before.add(elementwise.CastOp(value, dtype=f32))
+        return codes.record(_encoded_floats(wide, element_type, before), element_type)
+    if isinstance(tensor_type(value).element_type, AnyFloat):
+        value = before.add(elementwise.CastOp(value, dtype=i32))
+    cut = before.add(elementwise.CastOp(value, dtype=CODE))
+    assert isinstance(element_type, IntegerType)
+    mask = before.constant(np.asarray((1 << element_type.width.data) - 1, np.uint8))
+    return codes.record(before.add(elementwise.BitwiseAndOp(cut, mask)), element_type)
+
+
+def _encoded_floats(value: SSAValue, element_type: Attribute, before: _Before) -> SSAValue:
+    """A binary search among the thresholds of the type."""
+    found = encoding(element_type)
+    thresholds = before.constant(found.thresholds)
+    magnitude = before.add(elementwise.AbsOp(value))
+    place = before.constant(np.zeros((), np.int32))
+    step = len(found.thresholds) // 2
+    while step:
+        offset = before.constant(np.asarray(step, np.int32))
+        further = before.add(elementwise.AddOp(place, offset))
+        threshold = before.add(index.TakeOp(thresholds, further))
+        is_beyond = before.add(elementwise.GreaterEqualOp(magnitude, threshold))
+        place = before.add(elementwise.WhereOp(is_beyond, further, place))
+        step //= 2
+    positive = before.add(index.TakeOp(before.constant(found.positive), place))
+    negative = before.add(index.TakeOp(before.constant(found.negative), place))
+    sign = before.add(bits.ReinterpretOp(value, dtype=i32))
+    zero = before.constant(np.zeros((), np.int32))
+    is_below = before.add(elementwise.LessOp(sign, zero))
+    signed = before.add(elementwise.WhereOp(is_below, negative, positive))
+    nan = before.constant(np.asarray(found.nan, np.uint8))
+    is_nan = before.add(elementwise.IsnanOp(value))
+    return before.add(elementwise.WhereOp(is_nan, nan, signed))
+
+
+def _cast(op: elementwise.CastOp, codes: _Codes, before: _Before) -> SSAValue:
+    value = _decoded(op.data, codes, before)
+    if is_small(op.dtype):
+        return _encoded(value, op.dtype, codes, before)
+    if tensor_type(value).element_type == op.dtype:
+        return value
+    return before.add(elementwise.CastOp(value, dtype=op.dtype))
+
+
+def _reinterpret(op: bits.ReinterpretOp, codes: _Codes, before: _Before) -> SSAValue:
+    if not is_small(op.dtype):
+        return before.add(bits.ReinterpretOp(op.data, dtype=op.dtype))
+    value = op.data
+    if tensor_type(value).element_type != CODE:
+        value = before.add(bits.ReinterpretOp(value, dtype=CODE))
+    elif value in codes.types:  # one value cannot be the codes of two types
+        value = before.add(transform.ReshapeOp(value, newshape=shape_of(value)))
+    return codes.record(value, op.dtype)
+
+
+def _compute(op: RelayOp, codes: _Codes, before: _Before) -> list[SSAValue]:
+    """The op on decoded operands, its results encoded."""
+    operands = [_decoded(operand, codes, before) for operand in op.operands]
+    types = [tensor_type(result) for result in op.results]
+    wide = type(op).create(
+        operands=operands,
+        result_types=[_widened(type_) for type_ in types],
+        properties=dict(op.properties),
+    )
+    before.add(wide)
+    return [
+        _encoded(result, type_.element_type, codes, before)
+        if is_small(type_.element_type)
+        else result
+        for result, type_ in zip(wide.results, types, strict=True)
+    ]
+
+
+def _widened(type_: Tensor) -> Tensor:
+    if not is_small(type_.element_type):
+        return type_
+    wide = f32 if is_small_float(type_.element_type) else i32
+    return TensorType(wide, type_.get_shape())
