@@ -19,6 +19,7 @@ from byoc_mlir.dialects.relay import (
     nn,
     reduce,
     transform,
+    vision,
     window,
 )
 from byoc_mlir.dialects.relay.base import RelayOp
@@ -35,6 +36,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     nn,
     reduce,
     transform,
+    vision,
     window,
 )
 

@@ -15,6 +15,7 @@ from byoc_mlir.frontend.ops import (
     signal,
     training,
     transform,
+    vision,
     window,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "signal",
     "training",
     "transform",
+    "vision",
     "window",
 ]

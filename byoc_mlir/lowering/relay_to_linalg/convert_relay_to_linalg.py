@@ -18,8 +18,10 @@ from byoc_mlir.lowering.relay_to_linalg import (
     index,
     nn,
     reduce,
+    sampling,
     topk,
     transform,
+    vision,
     window,
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
@@ -30,6 +32,8 @@ _LOWERINGS: Lowerings = {
     **index.FUNCTIONS,
     **image.FUNCTIONS,
     **bits.FUNCTIONS,
+    **vision.FUNCTIONS,
+    **sampling.FUNCTIONS,
     **nn.FUNCTIONS,
     **reduce.FUNCTIONS,
     **topk.FUNCTIONS,

@@ -1,0 +1,195 @@
+"""Ops of detectors and of networks that sample images where they compute to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import (
+    RelayOp,
+    bool_prop,
+    float_prop,
+    int_prop,
+    ints,
+    ints_prop,
+    shape_of,
+    str_prop,
+    tensor_type,
+)
+
+_PADDINGS = ("zeros", "border", "reflection")
+_METHODS = ("nearest", "linear", "cubic")
+
+
+@irdl_op_definition
+class GridSampleOp(RelayOp):
+    """`data [N, C, d...], grid [N, o..., r] -> output [N, C, o...]`.
+
+    `grid` holds coordinates in [-1, 1], the last dimension of `data` first.
+    https://onnx.ai/onnx/operators/onnx__GridSample.html
+    """
+
+    name = "relay.image.grid_sample"
+    data = operand_def(TensorType)
+    grid = operand_def(TensorType)
+    method = str_prop("linear")
+    padding_mode = str_prop("zeros")
+    align_corners = bool_prop(False)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, grid = tensor_type(self.data), tensor_type(self.grid)
+        shape, places = data.get_shape(), grid.get_shape()
+        if len(shape) != len(places) or places[-1] != len(shape) - 2 or places[0] != shape[0]:
+            raise VerifyException(f"{self.name}: grid {grid} does not address data {data}")
+        if self.method.data not in _METHODS or self.padding_mode.data not in _PADDINGS:
+            raise VerifyException(
+                f"{self.name}: method is '{self.method.data}' and padding_mode"
+                f" '{self.padding_mode.data}', accepted are {', '.join(_METHODS)} and"
+                f" {', '.join(_PADDINGS)}"
+            )
+        return (TensorType(data.element_type, [*shape[:2], *places[1:-1]]),)
+
+
+@irdl_op_definition
+class RoiAlignOp(RelayOp):
+    """`data [N, C, H, W], rois [R, 4], batch [R] -> output [R, C, h, w]`, `pooled_size` = `[h, w]`.
+
+    A region is `x1, y1, x2, y2`; each of its bins is the mean (`avg`) or the largest weighted
+    neighbour (`max`) of samples taken by bilinear interpolation.
+    https://onnx.ai/onnx/operators/onnx__RoiAlign.html
+    """
+
+    name = "relay.vision.roi_align"
+    data = operand_def(TensorType)
+    rois = operand_def(TensorType)
+    batch = operand_def(TensorType)
+    pooled_size = ints_prop()
+    spatial_scale = float_prop(1.0)
+    sample_ratio = int_prop(0)
+    mode = str_prop("avg")
+    aligned = bool_prop(True)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, rois = tensor_type(self.data), shape_of(self.rois)
+        size, shape = ints(self.pooled_size), data.get_shape()
+        if (
+            len(shape) != 4
+            or len(size) != 2
+            or rois[1:] != (4,)
+            or shape_of(self.batch) != rois[:1]
+        ):
+            raise VerifyException(
+                f"{self.name}: regions {self.rois.type} and {self.batch.type} do not fit {data}"
+            )
+        return (TensorType(data.element_type, [rois[0], shape[1], *size]),)
+
+
+@irdl_op_definition
+class RoiPoolOp(RelayOp):
+    """`data [N, C, H, W], rois [R, 5] -> output [R, C, h, w]`: the maximum of each bin.
+
+    A region is the index in the batch, then `x1, y1, x2, y2`.
+    https://onnx.ai/onnx/operators/onnx__MaxRoiPool.html
+    """
+
+    name = "relay.vision.roi_pool"
+    data = operand_def(TensorType)
+    rois = operand_def(TensorType)
+    pooled_size = ints_prop()
+    spatial_scale = float_prop(1.0)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, rois, size = tensor_type(self.data), shape_of(self.rois), ints(self.pooled_size)
+        shape = data.get_shape()
+        if len(shape) != 4 or len(size) != 2 or rois[1:] != (5,):
+            raise VerifyException(f"{self.name}: regions {self.rois.type} do not fit {data}")
+        return (TensorType(data.element_type, [rois[0], shape[1], *size]),)
+
+
+@irdl_op_definition
+class NonMaxSuppressionOp(RelayOp):
+    """`boxes [N, B, 4], scores [N, C, B] -> indices [N * C * min(B, max), 3], count []`.
+
+    The first `count` rows of `indices` are the (batch, class, box) that are kept; the other rows
+    are zero. `score_threshold`, where given, is exclusive.
+    https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html
+    """
+
+    name = "relay.vision.non_max_suppression"
+    boxes = operand_def(TensorType)
+    scores = operand_def(TensorType)
+    iou_threshold = operand_def(TensorType)
+    score_threshold = opt_operand_def(TensorType)
+    max_output_size = int_prop()
+    center_point_box = bool_prop(False)
+    indices = result_def(TensorType)
+    count = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        boxes, scores = shape_of(self.boxes), shape_of(self.scores)
+        if len(boxes) != 3 or len(scores) != 3 or boxes[2] != 4 or boxes[1] != scores[2]:
+            raise VerifyException(
+                f"{self.name}: scores {self.scores.type} do not fit boxes {self.boxes.type}"
+            )
+        kept = max(0, min(self.max_output_size.value.data, boxes[1]))
+        return (TensorType(i64, [math.prod(scores[:2]) * kept, 3]), TensorType(i64, []))
+
+
+@irdl_op_definition
+class DeformableConv2DOp(RelayOp):
+    """A convolution that reads each tap at its place plus a computed offset, bilinearly.
+
+    `data [N, C, H, W], offset [N, G * kh * kw * 2, h, w], weight [O, C / groups, kh, kw],
+    mask [N, G * kh * kw, h, w] -> output [N, O, h, w]`, G = `deformable_groups`.
+    https://onnx.ai/onnx/operators/onnx__DeformConv.html
+    """
+
+    name = "relay.nn.deformable_conv2d"
+    data = operand_def(TensorType)
+    offset = operand_def(TensorType)
+    weight = operand_def(TensorType)
+    mask = opt_operand_def(TensorType)
+    strides = ints_prop()
+    padding = ints_prop()
+    dilation = ints_prop()
+    groups = int_prop(1)
+    deformable_groups = int_prop(1)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, offset, weight = (
+            tensor_type(value) for value in (self.data, self.offset, self.weight)
+        )
+        shape, kernel, places = data.get_shape(), weight.get_shape(), offset.get_shape()
+        taps = self.deformable_groups.value.data * math.prod(kernel[2:])
+        if len(shape) != 4 or len(kernel) != 4 or places[:2] != (shape[0], 2 * taps):
+            raise VerifyException(f"{self.name}: {offset} and {weight} do not fit {data}")
+        if shape[1] != kernel[1] * self.groups.value.data:
+            raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
+        if self.mask is not None and shape_of(self.mask) != (shape[0], taps, *places[2:]):
+            raise VerifyException(f"{self.name}: mask {self.mask.type} does not fit {offset}")
+        return (TensorType(data.element_type, [shape[0], kernel[0], *places[2:]]),)
+
+
+@irdl_op_definition
+class DetOp(RelayOp):
+    """`data [..., M, M] -> output [...]`: determinants."""
+
+    name = "relay.det"
+    data = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = tensor_type(self.data)
+        shape = data.get_shape()
+        if len(shape) < 2 or shape[-1] != shape[-2]:
+            raise VerifyException(f"{self.name}: {data} is no square matrix")
+        return (TensorType(data.element_type, shape[:-2]),)

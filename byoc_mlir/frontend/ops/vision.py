@@ -1,0 +1,182 @@
+"""Sampling, regions of interest, detection, determinants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import nn, vision
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+_METHODS = {"bilinear": "linear", "bicubic": "cubic"}
+
+
+@onnx_op("GridSample")
+def grid_sample(
+    context: NodeContext,
+    data: Value,
+    grid: Value,
+    *,
+    align_corners: int = 0,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+) -> Value:
+    return context.emit(
+        vision.GridSampleOp,
+        data,
+        grid,
+        method=_METHODS.get(mode, mode),
+        padding_mode=padding_mode,
+        align_corners=bool(align_corners),
+    )
+
+
+@onnx_op("RoiAlign", since=16)
+def roi_align(
+    context: NodeContext,
+    data: Value,
+    rois: Value,
+    batch: Value,
+    *,
+    coordinate_transformation_mode: str = "half_pixel",
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Value:
+    return context.emit(
+        vision.RoiAlignOp,
+        data,
+        rois,
+        batch,
+        pooled_size=[output_height, output_width],
+        spatial_scale=spatial_scale,
+        sample_ratio=sampling_ratio,
+        mode=mode,
+        aligned=coordinate_transformation_mode == "half_pixel",
+    )
+
+
+@onnx_op("RoiAlign")
+def roi_align_without_shift(
+    context: NodeContext,
+    data: Value,
+    rois: Value,
+    batch: Value,
+    *,
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Value:
+    return roi_align(
+        context,
+        data,
+        rois,
+        batch,
+        coordinate_transformation_mode="output_half_pixel",
+        mode=mode,
+        output_height=output_height,
+        output_width=output_width,
+        sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+    )
+
+
+@onnx_op("MaxRoiPool")
+def max_roi_pool(
+    context: NodeContext,
+    data: Value,
+    rois: Value,
+    *,
+    pooled_shape: Sequence[int],
+    spatial_scale: float = 1.0,
+) -> Value:
+    return context.emit(
+        vision.RoiPoolOp, data, rois, pooled_size=pooled_shape, spatial_scale=spatial_scale
+    )
+
+
+def kept_boxes(
+    context: NodeContext,
+    boxes: Value,
+    scores: Value,
+    most: Value | None = None,
+    iou_threshold: Value | None = None,
+    score_threshold: Value | None = None,
+    *,
+    center_point_box: int = 0,
+) -> tuple[Value, Value]:
+    """The rows that NonMaxSuppression may give, `[most, 3]`, and how many of them it does."""
+    limit = 0 if most is None else max(0, *context.ints(most, "max_output_boxes_per_class"))
+    overlap = context.constant(np.zeros(1, np.float32)) if iou_threshold is None else iou_threshold
+    indices, count = context.emit_all(
+        vision.NonMaxSuppressionOp,
+        boxes,
+        scores,
+        overlap,
+        [] if score_threshold is None else [score_threshold],
+        max_output_size=limit,
+        center_point_box=bool(center_point_box),
+    )
+    return indices, count
+
+
+@onnx_op("NonMaxSuppression")
+def non_max_suppression(
+    context: NodeContext,
+    boxes: Value,
+    scores: Value,
+    most: Value | None = None,
+    iou_threshold: Value | None = None,
+    score_threshold: Value | None = None,
+    *,
+    center_point_box: int = 0,
+) -> Value:
+    for value in (boxes, scores, most, iou_threshold, score_threshold):
+        if value is not None:
+            context.known(value, "every input, which decides the output's shape,")
+    raise NodeRefused("the result could not be computed at import")
+
+
+@onnx_op("DeformConv")
+def deform_conv(
+    context: NodeContext,
+    data: Value,
+    weight: Value,
+    offset: Value,
+    bias: Value | None = None,
+    mask: Value | None = None,
+    *,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    offset_group: int = 1,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    if data.rank != 4:
+        raise NodeRefused(f"{data.rank - 2} spatial dimensions are not supported, only 2")
+    result = context.emit(
+        vision.DeformableConv2DOp,
+        data,
+        offset,
+        weight,
+        [] if mask is None else [mask],
+        strides=strides or [1, 1],
+        padding=pads or [0] * 4,
+        dilation=dilations or [1, 1],
+        groups=group,
+        deformable_groups=offset_group,
+    )
+    return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
+
+
+@onnx_op("Det")
+def det(context: NodeContext, data: Value) -> Value:
+    return context.emit(vision.DetOp, data)

@@ -1,0 +1,243 @@
+"""Ops that read images where they compute to: grids, deformable convolutions."""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import math
+from xdsl.dialects.builtin import Float64Type, TensorType, f32, f64, i64
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.dialects.relay import vision as relay
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings, Read, dims
+from byoc_mlir.lowering.relay_to_linalg.image import rounded
+from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
+
+_BEYOND = 8
+"""How far beyond the data a coordinate is kept apart: more than the longest kernel."""
+_CUBIC_ALPHA = -0.75
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """An element along one axis: where it is, its weight, whether it is in the data."""
+
+    place: Index
+    weight: Num | None
+    inside: Num | None
+
+
+def float_type(element: Attribute) -> Attribute:
+    """The type to interpolate in."""
+    return f64 if isinstance(element, Float64Type) else f32
+
+
+def to_place(k: Kernel, value: Num, low: int, high: int) -> Num:
+    """A float without fraction as an index in [low, high]; NaN as `low`."""
+    above = k.select(value >= low, value, low)
+    return k.select(above <= high, above, high).to(i64).to(INDEX)
+
+
+def _reflected(k: Kernel, x: Num, low: float, high: float) -> Num:
+    """x mirrored at the borders until it lies between."""
+    length = high - low
+    if length == 0:
+        return k.like(low, x)
+    outside = k.select(x < low, low - x, x - high)
+    turns = (outside / length).unary(math.TruncOp)
+    rest = outside - turns * length
+    is_even = (turns - (turns / 2).unary(math.FloorOp) * 2).equals(0)
+    at_low, at_high = rest + low, high - rest
+    mirrored = k.select(
+        x < low, k.select(is_even, at_low, at_high), k.select(is_even, at_high, at_low)
+    )
+    return k.select((x < low) | (x > high), mirrored, x)
+
+
+def _weights(x: Num, method: str) -> list[Num | None]:
+    """The weights of the elements around, x the distance from the one before."""
+    if method == "nearest":
+        return [None]
+    if method == "linear":
+        return [1 - x, x]
+    a = _CUBIC_ALPHA
+
+    def near(x: Num) -> Num:
+        return (x * (a + 2) - (a + 3)) * x * x + 1
+
+    def far(x: Num) -> Num:
+        return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(x + 1), near(x), near(1 - x), far(2 - x)]
+
+
+class _Grid:
+    """The taps of a `grid_sample` along each axis."""
+
+    def __init__(self, k: Kernel, op: relay.GridSampleOp, sizes: Sequence[int]):
+        self._k = k
+        self._sizes = sizes
+        self._method = op.method.data
+        self._padding = op.padding_mode.data
+        self._aligned = bool(op.align_corners.value.data)
+
+    def taps(self, coordinate: Num, axis: int) -> list[_Tap]:
+        """What to read along `axis` for a coordinate in [-1, 1]."""
+        k, size = self._k, self._sizes[axis]
+        low, high = (0.0, size - 1.0) if self._aligned else (-0.5, size - 0.5)
+        if self._aligned:
+            x = (coordinate + 1) / 2 * (size - 1)
+        else:
+            x = ((coordinate + 1) * size - 1) / 2
+        if self._method == "nearest":
+            x = x.unary(math.RoundEvenOp)
+        if self._padding == "border":
+            x = k.select((x < low) | (x > high), x.within(0, size - 1), x)
+        elif self._padding == "reflection":
+            x = _reflected(k, x, low, high)
+        base = x.unary(math.TruncOp if self._method == "nearest" else math.FloorOp)
+        first = -1 if self._method == "cubic" else 0
+        place = to_place(k, base, -_BEYOND, size + _BEYOND)
+        return [
+            self._tap(place + (first + number), weight, size, low, high)
+            for number, weight in enumerate(_weights(x - base, self._method))
+        ]
+
+    def _tap(self, place: Num, weight: Num | None, size: int, low: float, high: float) -> _Tap:
+        inside = None
+        if self._padding == "zeros":
+            inside = (place >= 0) & (place < size)
+        elif self._padding == "reflection":
+            mirrored = _reflected(self._k, place.to(f32), low, high)
+            place = to_place(self._k, mirrored.unary(math.TruncOp), 0, size - 1)
+        return _Tap(place.within(0, size - 1), weight, inside)
+
+
+def _interpolated(
+    k: Kernel,
+    data: Buffer,
+    leading: Sequence[Index],
+    axes: Sequence[Sequence[_Tap]],
+    type_: Attribute,
+    inside: Num | None = None,
+) -> Num:
+    """The weighted sum over the taps of all axes; what is outside counts as zero."""
+    if not axes:
+        element = data[leading].to(type_)
+        return element if inside is None else k.select(inside, element, 0)
+    total: Num | None = None
+    for tap in axes[0]:
+        both = inside
+        if tap.inside is not None:
+            both = tap.inside if inside is None else inside & tap.inside
+        part = _interpolated(k, data, [*leading, tap.place], axes[1:], type_, both)
+        part = part if tap.weight is None else part * tap.weight
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _lower_grid_sample(op: relay.GridSampleOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    k = Kernel(op)
+    data, grid = k.inputs
+    element = data.type
+    type_ = element if op.method.data == "nearest" else float_type(element)
+    batches, channels, *sizes = data.shape
+    rank, coordinates = len(sizes), float_type(grid.type)
+    makers = _Grid(k, op, sizes)
+    taps_of_axis = {"nearest": 1, "linear": 2, "cubic": 4}[op.method.data]
+    cost = 20 * rank + channels * taps_of_axis**rank
+    with k.loops([batches, *grid.shape[1:-1]], cost=cost) as (n, *at):
+        axes = [
+            makers.taps(grid[(n, *at, rank - 1 - axis)].to(coordinates), axis)
+            for axis in range(rank)
+        ]
+        if type_ != coordinates and op.method.data != "nearest":
+            axes = [
+                [_Tap(t.place, t.weight and t.weight.to(type_), t.inside) for t in taps]
+                for taps in axes
+            ]
+        with k.sequential([1, channels]) as (_, c):
+            value = _interpolated(k, data, [n, c], axes, type_)
+            k.outputs[0][(n, c, *at)] = rounded(value, element) if type_ != element else value
+    return k.finish(b)
+
+
+def _bilinear(k: Kernel, y: Num, x: Num, sizes: Sequence[int]) -> list[list[_Tap]]:
+    """The taps of a bilinear interpolation; zero outside of the data."""
+    axes: list[list[_Tap]] = []
+    for value, size in zip((y, x), sizes, strict=True):
+        base = value.unary(math.FloorOp)
+        place = to_place(k, base, -_BEYOND, size + _BEYOND)
+        rest = value - base
+        taps: list[_Tap] = []
+        for number, weight in enumerate((1 - rest, rest)):
+            at = place + number
+            taps.append(_Tap(at.within(0, size - 1), weight, (at >= 0) & (at < size)))
+        axes.append(taps)
+    return axes
+
+
+def _columns(op: relay.DeformableConv2DOp, b: LinalgBuilder) -> SSAValue:
+    """`[N, C, kh * kw, h, w]`: what each tap reads, times its mask."""
+    shape, kernel, result = shape_of(op.data), shape_of(op.weight), shape_of(op.output)
+    element = tensor_type(op.data).element_type
+    type_ = TensorType(element, [shape[0], shape[1], kernel[2] * kernel[3], *result[2:]])
+    inputs = [op.data, op.offset, *([op.mask] if op.mask is not None else [])]
+    k = Kernel(op, inputs, [type_])
+    groups = op.deformable_groups.value.data
+    data = k.inputs[0].reshaped(shape[0], groups, shape[1] // groups, *shape[2:])
+    offset = k.inputs[1].reshaped(shape[0], groups, kernel[2], kernel[3], 2, *result[2:])
+    columns = k.outputs[0].reshaped(
+        shape[0], groups, shape[1] // groups, kernel[2], kernel[3], *result[2:]
+    )
+    steps, around, spread = ints(op.strides), ints(op.padding), ints(op.dilation)
+    number = float_type(element)
+    bounds = [shape[0], groups, kernel[2], kernel[3], *result[2:]]
+    with k.loops(bounds, cost=20 + 8 * shape[1] // groups) as at:
+        n, g, *rest = at
+        taps_at, places = rest[:2], rest[2:]
+        sampled = [
+            (k.index(place) * step + k.index(tap) * dilation - pad).to(number)
+            + offset[(n, g, *taps_at, axis, *places)].to(number)
+            for axis, (place, step, tap, dilation, pad) in enumerate(
+                zip(places, steps, taps_at, spread, around, strict=False)
+            )
+        ]
+        axes = _bilinear(k, sampled[0], sampled[1], shape[2:])
+        mask = None
+        if op.mask is not None:
+            masks = k.inputs[2].reshaped(shape[0], groups, *kernel[2:], *result[2:])
+            mask = masks[at].to(number)
+        with k.sequential([1, shape[1] // groups]) as (_, c):
+            value = _interpolated(k, data, [n, g, c], axes, number)
+            columns[(n, g, c, *taps_at, *places)] = value if mask is None else value * mask
+    return k.finish(b)[0]
+
+
+def _lower_deformable_conv2d(op: relay.DeformableConv2DOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    n, out, *places = shape_of(op.output)
+    groups, weight = op.groups.value.data, shape_of(op.weight)
+    depth, count = pymath.prod(weight[1:]), pymath.prod(places)
+    columns = b.reshape(_columns(op, b), [n, groups, depth, count])
+    kernel = b.reshape(op.weight, [groups, out // groups, depth])
+    element = tensor_type(op.data).element_type
+    start = b.filled(0, TensorType(element, [n, groups, out // groups, count]))
+    product = b.reduce(
+        [Read(columns, dims([0, 1, 4, 3])), Read(kernel, dims([1, 2, 4]))],
+        start,
+        dims([0, 1, 2, 3]),
+        [4],
+        5,
+        lambda s, x, w, total: s.add(total, s.mul(x, w)),
+    )
+    return [b.reshape(product, [n, out, *places])]
+
+
+FUNCTIONS: Lowerings = {
+    relay.DeformableConv2DOp: _lower_deformable_conv2d,
+    relay.GridSampleOp: _lower_grid_sample,
+}
