@@ -1,9 +1,7 @@
 """The pattern language, with the names of TVM's, and its matcher. See `docs/patterns.md`."""
 
 from byoc_mlir.patterns.composite import Check, CompositePattern, Match
-from byoc_mlir.patterns.explain import explain_match
-from byoc_mlir.patterns.language import (
-    Pattern,
+from byoc_mlir.patterns.constructors import (
     dominates,
     has_attr,
     has_dtype,
@@ -17,6 +15,8 @@ from byoc_mlir.patterns.language import (
     is_var,
     wildcard,
 )
+from byoc_mlir.patterns.explain import explain_match
+from byoc_mlir.patterns.language import Pattern
 from byoc_mlir.patterns.matcher import all_matches, match_pattern
 from byoc_mlir.patterns.scope import Scope
 

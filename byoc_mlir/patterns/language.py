@@ -54,16 +54,16 @@ class Pattern(ABC):
         return AltPattern(self, other)
 
     def __add__(self, other: Pattern) -> Pattern:
-        return is_op("add")(self, other)
+        return OpPattern(("add",))(self, other)
 
     def __sub__(self, other: Pattern) -> Pattern:
-        return is_op("subtract")(self, other)
+        return OpPattern(("subtract",))(self, other)
 
     def __mul__(self, other: Pattern) -> Pattern:
-        return is_op("multiply")(self, other)
+        return OpPattern(("multiply",))(self, other)
 
     def __truediv__(self, other: Pattern) -> Pattern:
-        return is_op("divide")(self, other)
+        return OpPattern(("divide",))(self, other)
 
     def named(self, name: str) -> Pattern:
         """The same pattern; a check reads the value that it matched as `match[name]`."""
@@ -96,7 +96,7 @@ class Pattern(ABC):
 
     def dominates(self, parent: Pattern, path: Pattern | None = None) -> Pattern:
         """This pattern as the end of the graph that `dominates(parent, path, self)` describes."""
-        return DominatorPattern(parent, path or wildcard(), self)
+        return DominatorPattern(parent, path or WildcardPattern(), self)
 
 
 class LeafPattern(Pattern, ABC):
@@ -340,74 +340,3 @@ def _operand_patterns(args: Sequence[Pattern | None]) -> tuple[Pattern, ...] | N
             f" None or is_tuple(...) only alone; found {args}"
         )
     return tuple(arg for arg in args if arg is not None)
-
-
-def wildcard() -> WildcardPattern:
-    """Any value; see `WildcardPattern` for calling it."""
-    return WildcardPattern()
-
-
-def is_op(name: str) -> OpPattern:
-    """The op with that Relay name (`nn.conv2d`), or full name outside of `relay`."""
-    return OpPattern((name,))
-
-
-def is_constant() -> Pattern:
-    """A constant, which becomes part of the composite's body."""
-    return ConstantPattern()
-
-
-def is_var(name: str = "") -> Pattern:
-    """An argument of the function, by name when one is given."""
-    return VarPattern(name)
-
-
-def is_expr(expression: SSAValue | Operation | ConstantValue) -> Pattern:
-    """A given expression.
-
-    Args:
-        expression: a value or the op that makes it (matched structurally), a number (a constant
-            whose elements all equal it) or an array (a constant with that content).
-    """
-    if isinstance(expression, Operation):
-        return ExprPattern(expression.results[0])
-    return ExprPattern(expression)
-
-
-def is_tuple(fields: Sequence[Pattern] | None = None) -> Pattern:
-    """The operands of a variadic op, `is_op("concatenate")(is_tuple([a, b]))`."""
-    return OperandsPattern(fields)
-
-
-def is_tuple_get_item(pattern: Pattern, index: int | None = None) -> Pattern:
-    """Result `index` of an op with several results; any of them when `index` is `None`."""
-    return ItemPattern(pattern, index)
-
-
-def has_attr(pattern: Pattern, attributes: Mapping[str, Any]) -> Pattern:
-    """`pattern.has_attr(attributes)`."""
-    return pattern.has_attr(attributes)
-
-
-def has_dtype(dtype: str, pattern: Pattern | None = None) -> Pattern:
-    """`pattern.has_dtype(dtype)`; any value without a pattern."""
-    return (pattern or wildcard()).has_dtype(dtype)
-
-
-def has_shape(shape: Sequence[int | None], pattern: Pattern | None = None) -> Pattern:
-    """`pattern.has_shape(shape)`; any value without a pattern."""
-    return (pattern or wildcard()).has_shape(shape)
-
-
-def has_type(type_: Attribute, pattern: Pattern | None = None) -> Pattern:
-    """`pattern.has_type(type_)`; any value without a pattern."""
-    return (pattern or wildcard()).has_type(type_)
-
-
-def dominates(parent: Pattern, path: Pattern, child: Pattern) -> Pattern:
-    """`child` whose operands all lead, over `path` ops, to the same `parent`.
-
-    Arguments and constants on the way are inputs; nothing between parent and child may be used
-    outside.
-    """
-    return DominatorPattern(parent, path, child)
