@@ -20,6 +20,7 @@ from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
 from byoc_mlir.dialects.relay.evaluate_image import IMAGE
 from byoc_mlir.dialects.relay.evaluate_index import INDEX
 from byoc_mlir.dialects.relay.evaluate_nn import NN
+from byoc_mlir.dialects.relay.evaluate_pool import POOL
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
 from byoc_mlir.errors import ByocError
@@ -29,6 +30,7 @@ Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
 
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ELEMENTWISE,
+    **POOL,
     **BITS,
     **IMAGE,
     **INDEX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform, window
+from byoc_mlir.dialects.relay import RelayOp, nn, pool, reduce, transform, window
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
@@ -15,6 +15,11 @@ _CONV_TRANSPOSE = {
     1: window.Conv1DTransposeOp,
     2: window.Conv2DTransposeOp,
     3: window.Conv3DTransposeOp,
+}
+_MAX_POOL_WITH_ARGMAX: Mapping[int, type[RelayOp]] = {
+    1: pool.MaxPoolWithArgmax1DOp,
+    2: pool.MaxPoolWithArgmax2DOp,
+    3: pool.MaxPoolWithArgmax3DOp,
 }
 _MAX_POOL = {1: window.MaxPool1DOp, 2: window.MaxPool2DOp, 3: window.MaxPool3DOp}
 _AVG_POOL = {1: window.AvgPool1DOp, 2: window.AvgPool2DOp, 3: window.AvgPool3DOp}
@@ -234,12 +239,10 @@ def max_pool(
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
-) -> Value:
-    if context.wants(1):
-        raise NodeRefused("the output Indices is not supported")
-    op = _by_rank(_MAX_POOL, data)
+) -> Sequence[Value]:
+    op = _by_rank(_MAX_POOL_WITH_ARGMAX if context.wants(1) else _MAX_POOL, data)
     place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    return context.emit(
+    return context.emit_all(
         op,
         data,
         pool_size=place.kernel,
@@ -247,6 +250,7 @@ def max_pool(
         padding=place.padding,
         dilation=place.dilation,
         ceil_mode=bool(ceil_mode),
+        column_major=True if storage_order and context.wants(1) else None,
     )
 
 
