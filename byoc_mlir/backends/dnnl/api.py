@@ -38,6 +38,7 @@ from byoc_mlir.backends.dnnl.library import load_library
 from byoc_mlir.errors import CompilationError
 
 _ALIGNMENT = 64
+_ENOUGH_SECONDS, _MOST_RUNS = 0.004, 5
 
 
 class _ExecArg(ctypes.Structure):
@@ -324,13 +325,11 @@ def descriptor_strides(descriptor: MemoryDescriptor) -> tuple[int, ...]:
 def _shortest(execute: Callable[[], None]) -> float:
     execute()
     best, spent = float("inf"), 0.0
-    for _ in range(5):
+    while spent < _ENOUGH_SECONDS:
         start = time.perf_counter()
         execute()
         took = time.perf_counter() - start
-        best, spent = min(best, took), spent + took
-        if spent > 0.01:
-            break
+        best, spent = min(best, took), spent + max(took, _ENOUGH_SECONDS / _MOST_RUNS)
     return best * 1e3
 
 

@@ -22,14 +22,12 @@ from byoc_mlir.dialects.relay.base import shape_of
 
 IMPOSSIBLE = math.inf
 
-_REFERENCE_PENALTY = 50.0
-"""A reference implementation is not worth measuring: it counts as this many milliseconds."""
-
 _OVERHEAD = 0.004
 """Milliseconds that any execution takes."""
 
-_DEFAULT_RATE = 5e6
-"""Operations or bytes per millisecond of an implementation that was never measured."""
+_RATES = (("ref", 1e4), ("simple", 2e6), ("x64:gemm", 1e7), ("", 2e7))
+"""What implementations get done before they are measured, by the start of their names:
+multiplications or bytes per millisecond and thread."""
 
 _REORDER_SAMPLES = 2
 """Reorders between two kinds of layout that are measured before the others are estimated."""
@@ -39,6 +37,7 @@ _REORDER_SAMPLES = 2
 class _Rate:
     """What an implementation got done in the time it was measured."""
 
+    default: float
     work: float = 0.0
     milliseconds: float = 0.0
     samples: int = 0
@@ -49,7 +48,7 @@ class _Rate:
         self.samples += 1
 
     def estimate(self, work: float) -> float:
-        rate = self.work / self.milliseconds if self.samples else _DEFAULT_RATE
+        rate = self.work / self.milliseconds if self.samples else self.default
         return _OVERHEAD + work / rate
 
 
@@ -96,9 +95,8 @@ class Costs:
         descriptor = self._api.find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
-        if descriptor.implementation.startswith("ref"):
-            return _REFERENCE_PENALTY
-        return self._time(described, descriptor, descriptor.implementation, math.inf)
+        samples = 0 if _is_hopeless(described, descriptor) else math.inf
+        return self._time(described, descriptor, descriptor.implementation, samples)
 
     def is_measured(self, op: Operation, layout: Callable[[SSAValue], str]) -> bool:
         """Whether the time of an op comes from a measurement."""
@@ -127,7 +125,8 @@ class Costs:
         if key in _known.times:
             return _known.times[key]
         rate_key = (described.call.kind, family, self._threads)
-        rate = _known.rates.setdefault(rate_key, _Rate())
+        default = _default_rate(descriptor.implementation) * self._threads
+        rate = _known.rates.setdefault(rate_key, _Rate(default))
         work = _work(described)
         if rate.samples >= most_samples or self._budget.seconds <= 0:
             return rate.estimate(work)
@@ -136,6 +135,19 @@ class Costs:
         self._budget.seconds -= time.monotonic() - start
         rate.add(work, _known.times[key])
         return _known.times[key]
+
+
+def _default_rate(implementation: str) -> float:
+    return next(rate for start, rate in _RATES if implementation.startswith(start))
+
+
+def _is_hopeless(described: Primitive, descriptor: PrimitiveDescriptor) -> bool:
+    """Whether a glance is enough: reference code, and products of unfolded windows."""
+    if descriptor.implementation.startswith("ref"):
+        return True
+    windows = [one for one in described.operands if one.argument == Arg.WEIGHTS]
+    unfolds = "conv" in described.call.kind and "gemm" in descriptor.implementation
+    return unfolds and any(math.prod(one.descriptor.dims[2:]) > 1 for one in windows)
 
 
 def _work(described: Primitive) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -93,7 +93,7 @@ def plan_region(func: FuncOp, threads: int, budget: Budget) -> dict[Operation, f
     """Plans one region in place, measuring for as long as the budget lasts.
 
     Returns:
-        The measured milliseconds of each op.
+        The milliseconds of each op that was measured.
     """
     fuse_sums(func)
     with openmp_threads(threads):
@@ -192,9 +192,7 @@ class _Planner:
     def _op_time(self, op: Operation, source: str, wanted: str) -> float:
         key = (op, source, wanted)
         if key not in self._op_times:
-            laid_out = {operand: _read_as(op, operand, source, wanted) for operand in _laid_out(op)}
-            laid_out[op.results[0]] = wanted
-            self._op_times[key] = self._costs.op(op, lambda value: _or_own(laid_out, value))
+            self._op_times[key] = self._costs.op(op, _layouts_of(op, source, wanted))
         return self._op_times[key]
 
     def _written(self, choice: Choice, value: SSAValue) -> str:
@@ -208,7 +206,7 @@ class _Planner:
         for op in self._ops:
             free = isinstance(op, _ANY_LAYOUT) and _is_spatial(op)
             wanted = choice[op.results[0]] if free else ""
-            if free:
+            if free and self._costs.is_measured(op, _layouts_of(op, reads[op], wanted)):
                 times[op] = self._op_time(op, reads[op], wanted)
             laid_out = set(_laid_out(op))
             wishes = [
@@ -295,8 +293,11 @@ def _read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
     return source
 
 
-def _or_own(laid_out: dict[SSAValue, str], value: SSAValue) -> str:
-    return laid_out.get(value) or layout_of(value)
+def _layouts_of(op: Operation, source: str, wanted: str) -> Callable[[SSAValue], str]:
+    """The layouts of an op's operands and result when it reads one layout and writes another."""
+    laid_out = {operand: _read_as(op, operand, source, wanted) for operand in _laid_out(op)}
+    laid_out[op.results[0]] = wanted
+    return lambda value: laid_out.get(value) or layout_of(value)
 
 
 def _touched(value: SSAValue) -> list[Operation]:

@@ -97,20 +97,26 @@ def _number_runs(program: Program) -> dict[Descriptors, int]:
 
 
 def _layout(program: Program) -> _Layout:
-    ends: list[int] = [FIRST_FREE_SLOT]
-    for items in (
-        program.descriptors.items,
-        program.attributes.items,
-        program.primitives.items,
-        program.constants.items,
-        program.packed,
-        program.packed,
-    ):
-        ends.append(ends[-1] + len(items))
+    attributes = FIRST_FREE_SLOT + len(program.descriptors.items)
+    primitives = attributes + len(program.attributes.items)
+    constants = primitives + len(program.primitives.items)
+    packed = constants + len(program.constants.items)
+    buffers = packed + len(program.packed)
     memories = _STREAM + 1
     arguments = memories + len(program.memories.items)
     pairs = sum(len(execution.arguments) for execution in program.executions)
-    return _Layout(*ends, memories, arguments, arguments + 2 * pairs)
+    return _Layout(
+        descriptors=FIRST_FREE_SLOT,
+        attributes=attributes,
+        primitives=primitives,
+        constants=constants,
+        packed=packed,
+        buffers=buffers,
+        state_slots=buffers + len(program.packed),
+        memories=memories,
+        arguments=arguments,
+        context_slots=arguments + 2 * pairs,
+    )
 
 
 class _Emitter:

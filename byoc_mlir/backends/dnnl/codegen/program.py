@@ -246,6 +246,6 @@ def _pinned(found: _Found) -> PrimitiveCall:
 
 def _detail(found: _Found, milliseconds: float | None) -> OpDetail:
     implementation = found.descriptor.implementation
-    layout, is_slow = layout_of(found.op.results[0]), implementation.startswith(("ref", "simple"))
+    layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
     return OpDetail(node_names(found.op), implementation, milliseconds, note, is_slow)
