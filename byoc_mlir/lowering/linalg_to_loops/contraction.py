@@ -20,7 +20,9 @@ from byoc_mlir.lowering.linalg_to_loops.nest import (
     without_unit_loops,
 )
 
-_FEWEST_ROWS = 3
+FEWEST_ROWS = 3
+"""With fewer rows a product is a few scalar products, and nothing is worth packing."""
+
 _FEWEST_STEPS = 4
 
 
@@ -162,7 +164,7 @@ def _is_worthwhile(contraction: Contraction) -> bool:
     steps = 1
     for loop in contraction.steps:
         steps *= nest.sizes[loop]
-    return contraction.rows >= _FEWEST_ROWS and steps >= _FEWEST_STEPS
+    return contraction.rows >= FEWEST_ROWS and steps >= _FEWEST_STEPS
 
 
 def _walks_evenly(contraction: Contraction) -> bool:

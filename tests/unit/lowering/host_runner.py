@@ -25,6 +25,7 @@ from byoc_mlir.lowering.host_pipeline import (
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
 from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -56,23 +57,27 @@ class Network:
         return module
 
 
-def run_on_host(module: ModuleOp, inputs: Sequence[Array]) -> list[Array]:
-    """What @main, compiled for the host on one thread, gives for the inputs."""
+def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = False) -> list[Array]:
+    """What @main, compiled for the host, gives for the inputs."""
     main = next(op for op in module.ops if isinstance(op, func.FuncOp))
     results = [
         (numpy_dtype(type_.element_type), type_.get_shape())
         for type_ in main.function_type.outputs
         if isinstance(type_, TensorType)
     ]
-    run_verified(Context(), module, loop_passes(threads=False))
+    run_verified(Context(), module, loop_passes(threads=threads))
     constants = host_constants(module)
     arena = int_attribute(main, ARENA_BYTES)
-    run_verified(Context(), module, llvm_passes(threads=False))
+    run_verified(Context(), module, llvm_passes(threads=threads))
     symbols = {
         weight_symbol(weight.digest): weight.array.ctypes.data
         for weight in constants
         if weight.array is not None
     }
+    if threads:
+        symbols["GOMP_parallel"] = _openmp_entry("GOMP_parallel")
+        symbols["omp_get_thread_num"] = _openmp_entry("omp_get_thread_num")
+        symbols["omp_get_num_threads"] = _openmp_entry("omp_get_num_threads")
     buffers = [_aligned((arena,), np.dtype(np.uint8))]
     for array in inputs:
         buffers.append(_aligned(array.shape, array.dtype))
@@ -85,6 +90,12 @@ def run_on_host(module: ModuleOp, inputs: Sequence[Array]) -> list[Array]:
         run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(buffers))(native.address("main"))
         run(*(buffer.ctypes.data for buffer in buffers))
     return outputs
+
+
+def _openmp_entry(name: str) -> int:
+    path = find_openmp()
+    assert path is not None
+    return resolve_symbol(name, [load_library(path)])
 
 
 def _aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:

@@ -13,11 +13,6 @@ def _numbers(*shape: int) -> Array:
     return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
 
 
-def _add_all(network: Network, op: relay.SplitOp) -> list[object]:
-    network.add(op)
-    return list(op.outputs)
-
-
 def test_views() -> None:
     network = Network(_numbers(2, 3, 4), _numbers(2, 1, 3, 1))
     x, thin = network.args
