@@ -27,6 +27,7 @@ class OnnxOp:
     op_type: str
     since: int
     function: OpFunction
+    signature: inspect.Signature
 
     def __call__(
         self,
@@ -41,7 +42,7 @@ class OnnxOp:
             VerifyException: its operands and attributes do not fit together.
         """
         try:
-            bound = inspect.signature(self.function).bind(context, *inputs, **attributes)
+            bound = self.signature.bind(context, *inputs, **attributes)
         except TypeError as error:
             raise NodeRefused(f"this form of the op is not supported: {error}") from error
         outputs = self.function(*bound.args, **bound.kwargs)
@@ -57,7 +58,8 @@ def onnx_op(op_type: str, since: int = 1, domain: str = "") -> Callable[[F], F]:
     def register(function: F) -> F:
         versions = _REGISTRY.setdefault((domain, op_type), [])
         assert all(op.since != since for op in versions), f"{op_type} {since} is registered twice"
-        versions.append(OnnxOp(domain, op_type, since, function))
+        signature = inspect.signature(function)
+        versions.append(OnnxOp(domain, op_type, since, function, signature))
         versions.sort(key=lambda op: op.since)
         return function
 

@@ -96,15 +96,14 @@ def encoding(element_type: Attribute) -> Encoding:
 
 
 def _last_alike(start: int, codes: Any) -> int:
-    """The largest bit pattern up to infinity's with the code of `start`, by bisection."""
-    low, high = start, _INFINITY_BITS
+    """The last bit pattern from `start` on with its code: in doubling steps, then by halving."""
     wanted = codes(np.asarray([start]))[0]
-    if codes(np.asarray([high]))[0] == wanted:
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if codes(np.asarray([middle]))[0] == wanted:
-            low = middle
-        else:
-            high = middle
+    low, step = start, 1
+    while low + step <= _INFINITY_BITS and codes(np.asarray([low + step]))[0] == wanted:
+        low += step
+        step *= 2
+    while step:
+        if low + step <= _INFINITY_BITS and codes(np.asarray([low + step]))[0] == wanted:
+            low += step
+        step //= 2
     return low
