@@ -1,0 +1,122 @@
+"""Transforms of signals and ops that scatter at known places, against independent numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+import byoc_mlir
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(2)
+
+
+def _normal(*shape: int) -> Array:
+    return _rng().normal(size=shape).astype(np.float32)
+
+
+def _model(
+    op_type: str, data: Sequence[Array], known: Sequence[Array | None], opset: int, **how: Any
+) -> Any:
+    """A node whose inputs are `data`, then the constants `known`."""
+    names = [f"i{number}" for number in range(len(data))]
+    constants = {f"c{n}": array for n, array in enumerate(known) if array is not None}
+    others = [f"c{n}" if array is not None else "" for n, array in enumerate(known)]
+    node = helper.make_node(op_type, [*names, *others], ["out"], **how)
+    graph = helper.make_graph(
+        [node],
+        "node",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            )
+            for name, array in zip(names, data, strict=True)
+        ],
+        [helper.make_empty_tensor_value_info("out")],
+        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    return onnx.shape_inference.infer_shapes(
+        helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    )
+
+
+def _run(
+    op_type: str, data: Sequence[Array], known: Sequence[Array | None], opset: int, **how: Any
+) -> Array:
+    model = _model(op_type, data, known, opset, **how)
+    return next(
+        iter(byoc_mlir.compile(model, targets=(), fallback="allow").run(list(data)).values())
+    )
+
+
+def _check(
+    op_type: str, data: Sequence[Array], known: Sequence[Array | None], opset: int, **how: Any
+) -> None:
+    session = onnxruntime.InferenceSession(
+        _model(op_type, data, known, opset, **how).SerializeToString()
+    )
+    feeds = {f"i{number}": array for number, array in enumerate(data)}
+    expected = np.asarray(session.run(None, feeds)[0])
+    found = _run(op_type, data, known, opset, **how)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def _complex(parts: Array) -> Array:
+    return parts[..., 0] if parts.shape[-1] == 1 else parts[..., 0] + 1j * parts[..., 1]
+
+
+@pytest.mark.parametrize("length", [None, 9, 16])
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_dft_is_that_of_numpy(length: int | None, parts: int, onesided: int) -> None:
+    data = _normal(2, 12, 3, parts)
+    known = [None if length is None else np.array(length), np.array(1)]
+    found = _complex(_run("DFT", [data], known, 20, onesided=onesided))
+    expected = np.fft.fft(_complex(data), length, axis=1)
+    if onesided:
+        expected = expected[:, : expected.shape[1] // 2 + 1]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [10, 11, 12])
+def test_inverse_of_one_half_is_real(length: int) -> None:
+    data = _normal(3, 6, 2)
+    known = [np.array(length), np.array(1)]
+    found = _run("DFT", [data], known, 20, inverse=1, onesided=1)
+    expected = np.fft.irfft(_complex(data), length, axis=1)
+    np.testing.assert_allclose(found[..., 0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_stft() -> None:
+    window = np.hanning(16).astype(np.float32)
+    _check("STFT", [_normal(2, 100, 1)], [np.array(5), window, np.array(16)], 17)
+
+
+def test_col2im() -> None:
+    shapes = [np.array([7, 8]), np.array([3, 2])]
+    how = {"strides": [2, 1], "pads": [1, 0, 2, 1], "dilations": [1, 2]}
+    _check("Col2Im", [_normal(2, 3 * 6, 4 * 7)], shapes, 18, **how)
+
+
+def test_max_unpool_takes_what_max_pool_gave() -> None:
+    data = _rng().permutation(2 * 3 * 8 * 8).reshape(2, 3, 8, 8).astype(np.float32)
+    tiles = data.reshape(2, 3, 4, 2, 4, 2).transpose(0, 1, 2, 4, 3, 5).reshape(2, 3, 4, 4, 4)
+    pooled = tiles.max(-1)
+    places = np.argsort(data.reshape(-1))[pooled.astype(np.int64)]
+    _check("MaxUnpool", [pooled, places], [], 11, kernel_shape=[2, 2], strides=[2, 2])
+
+
+def test_tile_and_compress() -> None:
+    _check("Tile", [_normal(2, 1, 3)], [np.array([2, 3, 1])], 13)
+    _check("Compress", [_normal(3, 4)], [np.array([False, True, True])], 11, axis=0)
+    _check("Compress", [_normal(3, 4)], [np.array([False, True, True])], 11)
