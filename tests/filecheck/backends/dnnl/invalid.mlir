@@ -1,0 +1,55 @@
+// RUN: byoc-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+// CHECK: 'abc8b' is no layout of a tensor of rank 3
+func.func @layout(%x: tensor<1x8x4xf32, #dnnl.layout<"abc8b">>) {
+  %0 = dnnl.eltwise %x {algorithm = "relu"} : (tensor<1x8x4xf32, #dnnl.layout<"abc8b">>) -> tensor<1x8x4xf32, #dnnl.layout<"abc8b">>
+  func.return
+}
+
+// -----
+
+// CHECK: eltwise algorithm is 'relu7', accepted are relu, tanh
+func.func @algorithm(%x: tensor<1x8x4xf32>) {
+  %0 = dnnl.eltwise %x {algorithm = "relu", post_ops = [#dnnl.eltwise<relu7>]} : (tensor<1x8x4xf32>) -> tensor<1x8x4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: a sum takes over tensor<1x8x4x4xf32>, which is not tensor<1x8x4x4xf32, #dnnl.layout<"acdb">>
+func.func @sum(%x: tensor<1x8x4x4xf32>, %w: tensor<8x8x1x1xf32>, %y: tensor<1x8x4x4xf32>) {
+  %0 = dnnl.convolution %x, %w, %y {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], post_ops = [#dnnl.sum]} : (tensor<1x8x4x4xf32>, tensor<8x8x1x1xf32>, tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32, #dnnl.layout<"acdb">>
+  func.return
+}
+
+// -----
+
+// CHECK: shapes [1, 3, 1, 1], [1, 8, 4, 4] do not broadcast
+func.func @binary(%x: tensor<1x8x4x4xf32>, %y: tensor<1x3x1x1xf32>) {
+  %0 = dnnl.eltwise %x, %y {algorithm = "relu", post_ops = [#dnnl.binary<add>]} : (tensor<1x8x4x4xf32>, tensor<1x3x1x1xf32>) -> tensor<1x8x4x4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: weights tensor<8x4x1x1xf32> do not fit source tensor<1x8x4x4xf32>
+func.func @weights(%x: tensor<1x8x4x4xf32>, %w: tensor<8x4x1x1xf32>) {
+  %0 = dnnl.convolution %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x8x4x4xf32>, tensor<8x4x1x1xf32>) -> tensor<1x8x4x4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: bias must have the shape [8], found tensor<4xf32>
+func.func @bias(%x: tensor<1x8x4x4xf32>, %w: tensor<8x8x1x1xf32>, %b: tensor<4xf32>) {
+  %0 = dnnl.convolution %x, %w, %b {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x8x4x4xf32>, tensor<8x8x1x1xf32>, tensor<4xf32>) -> tensor<1x8x4x4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: tensor<1x8x4x4xf32, #dnnl.layout<"acdb">> lies otherwise than tensor<1x128xf32>
+func.func @view(%x: tensor<1x8x4x4xf32, #dnnl.layout<"acdb">>) {
+  %0 = dnnl.view %x : (tensor<1x8x4x4xf32, #dnnl.layout<"acdb">>) -> tensor<1x128xf32>
+  func.return
+}
