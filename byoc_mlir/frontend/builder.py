@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import PyValue
-from byoc_mlir.frontend.value import Array, Value, ValueNeeded
+from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
 Argument: TypeAlias = Value | Sequence[Value]
 
@@ -53,7 +53,8 @@ class BlockBuilder:
 
     def _constant_op(self, value: Value) -> ConstantOp:
         array = value.constant
-        assert array is not None
+        if array is None:
+            raise NodeRefused(f"'{value.name}' is not a tensor")
         if id(array) in self._weights:  # hashed before, under another name
             weight = replace(self._weights[id(array)][1], name=value.name)
             return ConstantOp(value=WeightAttr(weight), result_types=[value.type])

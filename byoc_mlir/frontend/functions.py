@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import AttributeProto
 from onnx.defs import OpSchema
 
-from byoc_mlir.frontend.value import Value
+from byoc_mlir.frontend.value import SequenceValue, Value
 
 
 def standard_function(
@@ -46,6 +47,9 @@ def _best(versions: Sequence[int], opset: int) -> int:
 def _type_proto(value: Value | None) -> onnx.TypeProto:
     if value is None:
         return onnx.TypeProto()
+    if isinstance(value, SequenceValue):
+        item = value.items[0] if value.items else Value("item", np.zeros(0, np.float32))
+        return onnx.helper.make_sequence_type_proto(_type_proto(item))
     element_type = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
     return onnx.helper.make_tensor_type_proto(element_type, value.shape)
 

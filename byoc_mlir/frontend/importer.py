@@ -21,7 +21,7 @@ from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
 from byoc_mlir.frontend.order import ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.tensors import TensorReader, model_tensors
-from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
+from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, ValueNeeded
 
 __all__ = ["import_loaded", "import_model"]
 
@@ -71,6 +71,7 @@ def import_loaded(
     graph = _MainGraph(Scope(session, opset_versions(model), names))
     graph.import_nodes(ordered_nodes(model.graph.node, {*names}))
     outputs = [names[output.name] for output in model.graph.output]
+    _check_outputs(outputs)
     block.add_op(func.ReturnOp(*map(session.builder.operand, outputs)))
     return ImportedModel(
         _main_module(block, [info.name for info in inputs], outputs),
@@ -78,6 +79,17 @@ def import_loaded(
         tuple(TensorInfo(value.name, value.dtype, value.shape) for value in outputs),
         tuple(graph.nodes),
     )
+
+
+def _check_outputs(outputs: Sequence[Value]) -> None:
+    reason = "outputs that are sequences or optionals are not supported"
+    problems = [
+        NodeProblem(value.name, "output", "", reason)
+        for value in outputs
+        if isinstance(value, SequenceValue)
+    ]
+    if problems:
+        raise UnsupportedModelError(problems)
 
 
 def _main_module(block: Block, inputs: Sequence[str], outputs: Sequence[Value]) -> ModuleOp:

@@ -12,7 +12,12 @@ from xdsl.dialects.builtin import TensorType
 
 from byoc_mlir.dialects.relay.base import Tensor
 from byoc_mlir.dialects.relay.element_types import relay_type
-from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.errors import (
+    InvalidInputError,
+    InvalidModelError,
+    NodeProblem,
+    UnsupportedModelError,
+)
 from byoc_mlir.frontend.model import TensorInfo
 
 
@@ -36,7 +41,8 @@ def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
     A dimension without size or name is called `input[axis]`.
 
     Raises:
-        InvalidModelError: an input has no tensor type or no shape.
+        InvalidModelError: an input has no shape.
+        UnsupportedModelError: an input is not a tensor.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     return tuple(
@@ -106,7 +112,8 @@ def _bind(info: TensorInfo, shape: tuple[int, ...], symbols: dict[str, int]) -> 
 def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
     if value.type.WhichOneof("value") != "tensor_type":
         kind = value.type.WhichOneof("value") or "no type"
-        raise InvalidModelError(f"input '{value.name}': expected a tensor, found {kind}")
+        reason = f"inputs of {kind} are not supported, only tensors"
+        raise UnsupportedModelError([NodeProblem(value.name, "input", "", reason)])
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         raise InvalidModelError(f"input '{value.name}' has no shape, not even a rank")

@@ -26,9 +26,9 @@ from byoc_mlir.frontend.order import ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, op_schema
 from byoc_mlir.frontend.tensors import TensorReader, model_tensors
-from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
+from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
 
-MAX_BODY_NODES = 100_000
+MAX_BODY_NODES = 20_000
 """How many nodes the bodies of functions, branches and loops may come to, all together."""
 
 
@@ -189,16 +189,6 @@ class Scope:
         inputs = frozenset[str]().union(*read)
         for name, value in zip(node.output, outputs, strict=False):
             if name and value is not None:
-                self.values[name] = _renamed(value, name, inputs)
-
-
-def _renamed(value: Value, name: str, inputs: frozenset[str]) -> Value:
-    if value.ssa is None:
-        return Value(name, _known(value), value.location)
-    value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
-    return Value(name, value.ssa, inputs=inputs)
-
-
-def _known(value: Value) -> Array:
-    assert value.constant is not None
-    return value.constant
+                if value.ssa is not None:
+                    value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
+                self.values[name] = value.renamed(name, inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,8 +45,8 @@ class Value:
         self.name = name
         self.location = location
         self.inputs = inputs
-        self.constant = None if isinstance(content, SSAValue) else content
-        self.ssa = content if isinstance(content, SSAValue) else None
+        self.constant: Array | None = None if isinstance(content, SSAValue) else content
+        self.ssa: SSAValue | None = content if isinstance(content, SSAValue) else None
 
     @property
     def type(self) -> Tensor:
@@ -74,3 +75,42 @@ class Value:
     def dtype(self) -> np.dtype[Any]:
         """The numpy dtype of the elements."""
         return numpy_dtype(self.element_type) if self.constant is None else self.constant.dtype
+
+    def renamed(self, name: str, inputs: frozenset[str]) -> Value:
+        """The same content as another ONNX value, computed from `inputs`."""
+        content = self.constant if self.ssa is None else self.ssa
+        assert content is not None
+        return Value(name, content, self.location, inputs if self.constant is None else frozenset())
+
+
+class SequenceValue(Value):
+    """An ONNX sequence: its items are known, be they constants or computed."""
+
+    def __init__(self, name: str, items: Iterable[Value], inputs: frozenset[str] = frozenset()):
+        self.name = name
+        self.items = tuple(items)
+        self.constant = None
+        self.ssa = None
+        self.location = UNKNOWN_LOC
+        self.inputs = inputs
+
+    @property
+    def type(self) -> Tensor:
+        raise NodeRefused(f"'{self.name}' is a sequence of {len(self.items)}, not a tensor")
+
+    def renamed(self, name: str, inputs: frozenset[str]) -> Value:
+        return SequenceValue(name, self.items, inputs)
+
+
+class AbsentValue(SequenceValue):
+    """An ONNX optional without an element."""
+
+    def __init__(self, name: str):
+        super().__init__(name, ())
+
+    @property
+    def type(self) -> Tensor:
+        raise NodeRefused(f"'{self.name}' is an optional without an element")
+
+    def renamed(self, name: str, inputs: frozenset[str]) -> Value:
+        return AbsentValue(name)

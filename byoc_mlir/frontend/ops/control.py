@@ -11,7 +11,7 @@ from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
+from byoc_mlir.frontend.value import NodeRefused, SequenceValue, Value, ValueNeeded
 
 MAX_GUARDED_ITERATIONS = 64
 """Iterations of a loop that may end early: all are computed, and dropped after its end."""
@@ -35,6 +35,11 @@ def if_(
 
 
 def _either(context: NodeContext, condition: Value, one: Value, other: Value) -> Value:
+    if isinstance(one, SequenceValue) and isinstance(other, SequenceValue):
+        if len(one.items) != len(other.items):
+            raise ValueNeeded("the branches give sequences of different lengths", condition.inputs)
+        pairs = zip(one.items, other.items, strict=True)
+        return SequenceValue(one.name, (_either(context, condition, *pair) for pair in pairs))
     if one.type != other.type:
         raise ValueNeeded(
             f"the branches give {one.type} and {other.type}, and which one is computed at run time",

@@ -14,7 +14,11 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.evaluate import evaluate
-from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.errors import (
+    InputValuesNeededError,
+    InvalidInputError,
+    UnsupportedModelError,
+)
 from byoc_mlir.frontend import ImportedModel, TensorInfo, import_model
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -184,3 +188,142 @@ def test_sparse_initializer() -> None:
     model.graph.sparse_initializer.append(sparse)
     (y,) = evaluate(_main(import_model(model)), [np.zeros((2, 3), np.float32)])
     np.testing.assert_array_equal(y, [[0, 1, 0], [0, 0, 2]])
+
+
+VALUES = model_of(
+    [node("Reshape", "x shape", "r"), node("Tile", "r repeats", "y")],
+    [
+        ("x", TensorProto.FLOAT, (2, 3)),
+        ("shape", TensorProto.INT64, (2,)),
+        ("repeats", TensorProto.INT64, (2,)),
+    ],
+)
+
+
+def test_inputs_whose_values_are_needed() -> None:
+    with pytest.raises(InputValuesNeededError) as caught:
+        import_model(VALUES)
+    assert caught.value.inputs == ("shape",)
+    values = {"shape": np.array([3, 2])}
+    with pytest.raises(InputValuesNeededError) as caught:
+        import_model(VALUES, values=values)
+    assert caught.value.inputs == ("repeats",)
+    values["repeats"] = np.array([1, 2])
+    model = import_model(VALUES, values=values)
+    assert model.outputs[0].shape == (3, 4)
+    assert [info.name for info in model.inputs] == ["x", "shape", "repeats"]
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    (y,) = evaluate(_main(model), [x, values["shape"], values["repeats"]])
+    np.testing.assert_array_equal(y, np.tile(x.reshape(3, 2), (1, 2)))
+
+
+def test_no_value_helps_when_another_node_is_unsupported() -> None:
+    nodes = [*VALUES.graph.node, node("Frobnicate", "x", "z")]
+    inputs = [("x", TensorProto.FLOAT, (2, 3)), ("shape", TensorProto.INT64, (2,))]
+    inputs.append(("repeats", TensorProto.INT64, (2,)))
+    with pytest.raises(UnsupportedModelError) as caught:
+        import_model(model_of(nodes, inputs))
+    assert not isinstance(caught.value, InputValuesNeededError)
+    assert [problem.op_type for problem in caught.value.problems] == ["Reshape", "Frobnicate"]
+
+
+def test_function_of_the_model() -> None:
+    body = [
+        onnx.helper.make_node("LeakyRelu", ["a"], ["t"]),
+        onnx.helper.make_node("Add", ["t", "b"], ["c"]),
+    ]
+    reference = body[0].attribute.add()
+    reference.name, reference.type = "alpha", onnx.AttributeProto.FLOAT
+    reference.ref_attr_name = "slope"
+    opsets = [onnx.helper.make_opsetid("", 20)]
+    function = onnx.helper.make_function("own", "F", ["a", "b"], ["c"], body, opsets, ["slope"])
+    call = onnx.helper.make_node("F", ["x", "x"], ["y"], "call", domain="own", slope=0.5)
+    model = model_of([call])
+    model.functions.append(function)
+    model.opset_import.append(onnx.helper.make_opsetid("own", 1))
+    imported = import_model(model)
+    x = np.array([[-2, 0, 2], [-4, 1, 4]], np.float32)
+    (y,) = evaluate(_main(imported), [x])
+    np.testing.assert_array_equal(y, np.where(x < 0, x / 2, x) + x)
+    ops = [op for op in _main(imported).walk() if isinstance(op, RelayOp)]
+    assert {node_names(op) for op in ops} == {("call",)}
+    assert [(each.name, each.status) for each in imported.nodes] == [("call", "imported")]
+
+
+def test_function_bodies_do_not_grow_without_bound() -> None:
+    model = model_of([onnx.helper.make_node("F0", ["x"], ["y"], domain="own")])
+    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("own", 1)]
+    model.opset_import.append(opsets[1])
+    for level in range(14):
+        inner = [
+            onnx.helper.make_node(f"F{level + 1}", [f"t{i}"], [f"t{i + 1}"], domain="own")
+            for i in range(4)
+        ]
+        body = [onnx.helper.make_node("Relu", ["a"], ["t0"]), *inner]
+        function = onnx.helper.make_function("own", f"F{level}", ["a"], ["t4"], body, opsets)
+        model.functions.append(function)
+    last = [onnx.helper.make_node("Relu", ["a"], ["b"])]
+    model.functions.append(onnx.helper.make_function("own", "F14", ["a"], ["b"], last, opsets))
+    with pytest.raises(UnsupportedModelError, match=r"more than \d+ nodes"):
+        import_model(model)
+
+
+def _graph(nodes: list[onnx.NodeProto], inputs: str, outputs: str) -> onnx.GraphProto:
+    infos = [
+        [onnx.helper.make_empty_tensor_value_info(name) for name in names.split()]
+        for names in (inputs, outputs)
+    ]
+    return onnx.helper.make_graph(nodes, "body", *infos)
+
+
+def test_branches_computed_at_run_time() -> None:
+    double = _graph([node("Add", "x x", "t")], "", "t")
+    square = _graph([node("Mul", "x x", "s")], "", "s")
+    inputs = [("x", TensorProto.FLOAT, (2, 3)), ("c", TensorProto.BOOL, ())]
+    branch = node("If", "c", "y", name="branch", then_branch=double, else_branch=square)
+    model = import_model(model_of([branch], inputs))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for condition, expected in ((True, x + x), (False, x * x)):
+        (y,) = evaluate(_main(model), [x, np.array(condition)])
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_loops_that_end_early() -> None:
+    nodes = [node("Add", "s x", "s2"), node("ReduceMax", "s2", "m", keepdims=0)]
+    nodes += [node("Less", "m limit", "go")]
+    body = _graph(nodes, "i c s", "go s2")
+    loop = node("Loop", "count yes x", "y", body=body)
+    initializers = [_array("count", 9, np.int64), _array("yes", True, np.bool_)]
+    initializers.append(_array("limit", 8.0))
+    model = import_model(
+        model_of([loop], [("x", TensorProto.FLOAT, (2,))], initializers=initializers)
+    )
+    for x in ([1.0, 2.0], [0.5, 0.1], [20.0, 1.0]):
+        array = np.array(x, np.float32)
+        (y,) = evaluate(_main(model), [array])
+        expected = 2 * array
+        for _ in range(8):
+            expected = expected + array if expected.max() < 8 else expected
+        np.testing.assert_allclose(y, expected)
+
+
+def test_sequences() -> None:
+    nodes = [
+        node("SplitToSequence", "x", "parts", axis=1),
+        node("SequenceErase", "parts zero", "rest"),
+        node("SequenceInsert", "rest x", "more"),
+        node("SequenceLength", "more", "n"),
+        node("ConcatFromSequence", "more", "y", axis=1),
+    ]
+    model = import_model(
+        model_of(nodes, outputs=["y", "n"], initializers=[_array("zero", 0, np.int64)])
+    )
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    y, count = evaluate(_main(model), [x])
+    assert count == 3
+    np.testing.assert_array_equal(y, np.concatenate([x[:, 1:], x], 1))
+
+
+def test_sequences_as_outputs() -> None:
+    with pytest.raises(UnsupportedModelError, match="outputs that are sequences"):
+        import_model(model_of([node("SequenceConstruct", "x x", "y")]))
