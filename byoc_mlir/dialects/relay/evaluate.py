@@ -22,6 +22,7 @@ from byoc_mlir.dialects.relay.evaluate_index import INDEX
 from byoc_mlir.dialects.relay.evaluate_nn import NN
 from byoc_mlir.dialects.relay.evaluate_pool import POOL
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
+from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
 from byoc_mlir.errors import ByocError
 
@@ -30,6 +31,7 @@ Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
 
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ELEMENTWISE,
+    **VISION,
     **POOL,
     **BITS,
     **IMAGE,

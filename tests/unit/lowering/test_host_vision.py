@@ -12,9 +12,12 @@ import pytest
 from host_runner import Array, Network, run_on_host
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
+from xdsl.dialects import func
 
 import byoc_mlir
 from byoc_mlir.dialects.relay import vision
+from byoc_mlir.dialects.relay.evaluate import evaluate
+from byoc_mlir.frontend import import_model
 
 
 def _rng() -> np.random.Generator:
@@ -51,11 +54,21 @@ def _expected(model: Any, inputs: Sequence[Array]) -> Array:
     return np.asarray(session.run(None, _feeds(inputs))[0])
 
 
+def _check_meaning(model: Any, inputs: Sequence[Array], found: Array) -> None:
+    """That numpy semantics, the host code and so the oracle are one."""
+    module = import_model(model).module
+    (main,) = (op for op in module.ops if isinstance(op, func.FuncOp))
+    (meant,) = evaluate(main, inputs)
+    np.testing.assert_allclose(found, meant, rtol=1e-4, atol=1e-4)
+
+
 def _check(op_type: str, inputs: Sequence[Array], opset: int, **attributes: Any) -> None:
     model = _model(op_type, inputs, opset, **attributes)
     found = byoc_mlir.compile(model, targets=(), fallback="allow").run(_feeds(inputs))
     expected = _expected(model, inputs)
-    np.testing.assert_allclose(next(iter(found.values())), expected, rtol=1e-4, atol=1e-4)
+    result = next(iter(found.values()))
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+    _check_meaning(model, inputs, result)
 
 
 def _check_reference(op_type: str, inputs: Sequence[Array], opset: int, **attributes: Any) -> None:
@@ -64,7 +77,9 @@ def _check_reference(op_type: str, inputs: Sequence[Array], opset: int, **attrib
     found = byoc_mlir.compile(model, targets=(), fallback="allow").run(_feeds(inputs))
     outputs: Any = ReferenceEvaluator(model).run(None, _feeds(inputs))
     expected = np.asarray(outputs[0])
-    np.testing.assert_allclose(next(iter(found.values())), expected, rtol=1e-4, atol=1e-4)
+    result = next(iter(found.values()))
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+    _check_meaning(model, inputs, result)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
@@ -120,7 +135,11 @@ def test_non_max_suppression(centered: bool, most: int) -> None:
     network = Network(boxes, scores, *limits)
     op = vision.NonMaxSuppressionOp(*network.args, max_output_size=most, center_point_box=centered)
     network.add(op)
-    indices, count = run_on_host(network.returning(*op.results), network.inputs)
+    module = network.returning(*op.results)
+    meant = evaluate(network.function, network.inputs)
+    indices, count = run_on_host(module, network.inputs)
+    np.testing.assert_array_equal(indices, meant[0])
+    np.testing.assert_array_equal(count, meant[1])
     inputs = [boxes, scores, np.array([most]), *limits]
     model = _model("NonMaxSuppression", inputs, 11, center_point_box=int(centered))
     expected = _expected(model, inputs)
@@ -145,7 +164,8 @@ def test_determinants(shape: tuple[int, ...]) -> None:
     data = _normal(*shape)
     data[..., 0, 0] = 0  # asks for another pivot
     network = Network(data)
-    (found,) = run_on_host(
-        network.returning(network.add(vision.DetOp(*network.args))), network.inputs
-    )
+    module = network.returning(network.add(vision.DetOp(*network.args)))
+    (meant,) = evaluate(network.function, network.inputs)
+    (found,) = run_on_host(module, network.inputs)
+    np.testing.assert_allclose(found, meant, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found, np.linalg.det(data), rtol=1e-4, atol=1e-5)
