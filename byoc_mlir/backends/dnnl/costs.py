@@ -22,6 +22,9 @@ from byoc_mlir.dialects.relay.base import shape_of
 
 IMPOSSIBLE = math.inf
 
+_REFERENCE_PENALTY = 1e3
+"""Milliseconds added to a reference implementation: taken when there is nothing else."""
+
 _OVERHEAD = 0.004
 """Milliseconds that any execution takes."""
 
@@ -95,8 +98,11 @@ class Costs:
         descriptor = self._api.find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
-        samples = 0 if _is_hopeless(described, descriptor) else math.inf
-        return self._time(described, descriptor, descriptor.implementation, samples)
+        implementation = descriptor.implementation
+        if implementation.startswith("ref"):
+            return _REFERENCE_PENALTY + self._time(described, descriptor, implementation, 0)
+        samples = 0 if _unfolds_windows(described, implementation) else math.inf
+        return self._time(described, descriptor, implementation, samples)
 
     def is_measured(self, op: Operation, layout: Callable[[SSAValue], str]) -> bool:
         """Whether the time of an op comes from a measurement."""
@@ -141,13 +147,11 @@ def _default_rate(implementation: str) -> float:
     return next(rate for start, rate in _RATES if implementation.startswith(start))
 
 
-def _is_hopeless(described: Primitive, descriptor: PrimitiveDescriptor) -> bool:
-    """Whether a glance is enough: reference code, and products of unfolded windows."""
-    if descriptor.implementation.startswith("ref"):
-        return True
-    windows = [one for one in described.operands if one.argument == Arg.WEIGHTS]
-    unfolds = "conv" in described.call.kind and "gemm" in descriptor.implementation
-    return unfolds and any(math.prod(one.descriptor.dims[2:]) > 1 for one in windows)
+def _unfolds_windows(described: Primitive, implementation: str) -> bool:
+    """Whether it is a convolution by way of a larger matrix product, which never wins."""
+    weights = [one for one in described.operands if one.argument == Arg.WEIGHTS]
+    is_product = "conv" in described.call.kind and "gemm" in implementation
+    return is_product and any(math.prod(one.descriptor.dims[2:]) > 1 for one in weights)
 
 
 def _work(described: Primitive) -> float:

@@ -1,6 +1,7 @@
-"""The composites that oneDNN runs as one primitive: an anchor, a bias, a residual, an activation.
+"""The composites that oneDNN runs as one primitive: an anchor and what follows it.
 
-Names say what is in them, in that order: `dnnl.conv2d_bias_sum_relu`. Longer ones come first.
+Names say what is in them, in that order: bias, scale, sum, activation, as in
+`dnnl.conv2d_bias_sum_relu`. Longer ones come first.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
+from byoc_mlir.backends.dnnl.conversion.matrix import is_rows_times_matrix
 from byoc_mlir.backends.dnnl.rules import op_rules
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
-from byoc_mlir.dialects.relay.nn import BiasAddOp
+from byoc_mlir.dialects.relay.nn import BiasAddOp, MatmulOp
 from byoc_mlir.patterns import (
     CompositePattern,
     Match,
@@ -113,11 +115,13 @@ class _Variant:
     bias: bool
     residual: bool
     activation: str | None
+    scale: bool = False
 
     def rows(self) -> Iterator[CompositePattern]:
-        for anchor in ANCHORS:
+        for anchor in _CHANNELS_LAST if self.scale else ANCHORS:
             parts = [anchor.removeprefix("nn.")]
             parts += ["bias"] if self.bias else []
+            parts += ["scale"] if self.scale else []
             parts += ["sum"] if self.residual else []
             parts += [self.activation] if self.activation else []
             yield CompositePattern("dnnl." + "_".join(parts), self._pattern(anchor), self._check)
@@ -128,6 +132,8 @@ class _Variant:
             bias = (is_constant() | wildcard()).named("bias")
             whole = is_op("nn.bias_add")(whole, bias) | whole + bias
             whole = whole.named("biased")
+        if self.scale:
+            whole = _scaled(whole)
         if self.residual:
             whole = (whole + wildcard().named("residual")).named("summed")
         return ACTIVATIONS[self.activation](whole) if self.activation else whole
@@ -155,13 +161,17 @@ class _Variant:
         others = [step.other for step in chain.steps if isinstance(step, Combined)]
         if any(reader.owner(other) in match.ops for other in others):
             return False
-        return len(chain.steps) <= self.bias + self.residual + (self.activation is not None)
+        most = self.bias + self.scale + self.residual + (self.activation is not None)
+        return len(chain.steps) <= most
 
 
 def _variants() -> Iterator[_Variant]:
     for bias in (True, False):
         for activation in (*_AFTER_SUM, None):
             yield _Variant(bias, True, activation)
+    for bias in (True, False):
+        for residual in (True, False):
+            yield _Variant(bias, residual, None, scale=True)
     for bias in (True, False):
         for activation in ACTIVATIONS:
             yield _Variant(bias, False, activation)
@@ -195,8 +205,15 @@ def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:
 
 
 def _refused_residual(match: Match) -> str | None:
-    """Why the other summand is not a tensor like the result."""
-    residual, summed = match["residual"], match["summed"]
-    if residual.type == summed.type == match.op("anchor").results[0].type:
+    """Why the other summand is nothing that is added while the result is written."""
+    anchor, residual, summed = match.op("anchor"), match["residual"], match["summed"]
+    if residual.type == summed.type == anchor.results[0].type:
+        return None
+    if summed.type == anchor.results[0].type and _keeps_rank(anchor):
         return None
     return f"residual {residual.type} is broadcast to {summed.type}"
+
+
+def _keeps_rank(anchor: Operation) -> bool:
+    """Whether oneDNN sees the product with all its dimensions, so that a mask can broadcast."""
+    return isinstance(anchor, MatmulOp) and not is_rows_times_matrix(anchor)

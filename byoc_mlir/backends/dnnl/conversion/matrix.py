@@ -39,7 +39,7 @@ def _as_rows(builder: Builder, operand: SSAValue) -> SSAValue:
 
 def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAValue:
     """`dnnl.matmul`; a stack times one matrix is one product of all its rows."""
-    if len(shape_of(op.b)) == 2 and not op.transpose_a.value.data:
+    if is_rows_times_matrix(op):
         return _rows_times_matrix(builder, op, steps)
     shape = shape_of(op.output)
     rank = len(shape)
@@ -59,6 +59,11 @@ def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAVal
             post_ops=post.attributes,
         )
     )
+
+
+def is_rows_times_matrix(op: RelayMatmulOp) -> bool:
+    """Whether the product is one of all rows of a stack and one matrix."""
+    return len(shape_of(op.b)) == 2 and not op.transpose_a.value.data
 
 
 def _rows_times_matrix(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAValue:

@@ -1,0 +1,62 @@
+"""Small ONNX models for the tests of the oneDNN backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from byoc_mlir import compile as compile_model
+from byoc_mlir.runtime.report import Report
+from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
+
+
+def model(
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, Sequence[int]],
+    weights: Mapping[str, Any] | None = None,
+    output: str = "y",
+) -> ModelProto:
+    """A model of `f32` inputs; `weights` are shapes (drawn at random) or arrays."""
+    rng = np.random.default_rng(11)
+    initializers = [
+        numpy_helper.from_array(
+            value
+            if isinstance(value, np.ndarray)
+            else rng.standard_normal(value, dtype=np.float32) * 0.3,
+            name,
+        )
+        for name, value in (weights or {}).items()
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
+        initializers,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def node(op_type: str, inputs: str, output: str = "y", **attributes: Any) -> NodeProto:
+    """A node; `inputs` are names with blanks between them."""
+    name = f"{op_type}_{output}"
+    return helper.make_node(op_type, inputs.split(), [output], name=name, **attributes)
+
+
+def scalar(value: float) -> Any:
+    """A constant of rank 0."""
+    return np.array(value, np.float32)
+
+
+def check(built: ModelProto, tolerance: float = 1e-5, **options: Any) -> Report:
+    """Compiles for oneDNN, compares with ONNX Runtime, returns the report."""
+    inputs = random_inputs(built, seed=5)
+    executable = compile_model(built, targets=("dnnl",), fallback="allow", **options)
+    with executable:
+        outputs = executable.run(inputs)
+        report = executable.report()
+    assert_agrees(outputs, run_onnxruntime(built, inputs), tolerance=tolerance)
+    return report

@@ -1,0 +1,137 @@
+"""Single ops that oneDNN runs, in every form its rules accept, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from dnnl_models import check, model, node
+
+LARGE = (1, 16, 24, 24)
+
+CASES: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    "max_pool": (
+        "MaxPool",
+        LARGE,
+        {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 0, 1]},
+    ),
+    "max_pool_ceil": (
+        "MaxPool",
+        (2, 3, 10, 11),
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+    ),
+    "max_pool_dilated": ("MaxPool", LARGE, {"kernel_shape": [2, 2], "dilations": [2, 3]}),
+    "max_pool_1d": ("MaxPool", (1, 8, 33), {"kernel_shape": [3], "strides": [2]}),
+    "max_pool_3d": ("MaxPool", (1, 4, 6, 7, 8), {"kernel_shape": [2, 2, 2], "strides": [2, 2, 2]}),
+    "avg_pool_exclude": ("AveragePool", LARGE, {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+    "avg_pool_include": (
+        "AveragePool",
+        LARGE,
+        {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1},
+    ),
+    "avg_pool_ceil": (
+        "AveragePool",
+        (1, 4, 10, 10),
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+    ),
+    "global_average_pool": ("GlobalAveragePool", LARGE, {}),
+    "global_max_pool": ("GlobalMaxPool", LARGE, {}),
+    "softmax_last": ("Softmax", (4, 33), {"axis": -1}),
+    "softmax_channels": ("Softmax", (2, 7, 5, 5), {"axis": 1}),
+    "log_softmax": ("LogSoftmax", (4, 33), {"axis": 1}),
+    "lrn": ("LRN", LARGE, {"size": 5, "alpha": 0.001, "beta": 0.6, "bias": 1.5}),
+    "relu": ("Relu", LARGE, {}),
+    "sigmoid": ("Sigmoid", LARGE, {}),
+    "exp": ("Exp", LARGE, {}),
+    "reduce_mean": ("ReduceMean", LARGE, {"keepdims": 0}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_op_is_offloaded_and_agrees(case: str) -> None:
+    op_type, shape, attributes = CASES[case]
+    weights: dict[str, Any] = {}
+    inputs = "x"
+    if op_type == "ReduceMean":
+        inputs, weights = "x axes", {"axes": np.array([2, 3], np.int64)}
+    report = check(model([node(op_type, inputs, **attributes)], {"x": shape}, weights))
+    assert report.counts() == {"dnnl": 1}
+
+
+@pytest.mark.parametrize("op_type", ["Add", "Mul", "Sub", "Div", "Max", "Min"])
+@pytest.mark.parametrize("other", [LARGE, (1, 16, 1, 1), (16, 24, 24), (24,)])
+def test_binary_broadcasts(op_type: str, other: Sequence[int]) -> None:
+    report = check(model([node(op_type, "a b")], {"a": LARGE, "b": other}), tolerance=1e-4)
+    assert report.counts() == {"dnnl": 1}
+
+
+def test_batch_norm_that_nothing_folds() -> None:
+    nodes = [node("BatchNormalization", "x s b m v", epsilon=1e-3)]
+    variance = np.linspace(0.5, 2.0, 16, dtype=np.float32)
+    weights = {"s": (16,), "b": (16,), "m": (16,), "v": variance}
+    assert check(model(nodes, {"x": LARGE}, weights)).counts() == {"dnnl": 1}
+
+
+def test_layer_norm() -> None:
+    nodes = [node("LayerNormalization", "x s b", axis=-1, epsilon=1e-6)]
+    report = check(model(nodes, {"x": (2, 5, 48)}, {"s": (48,), "b": (48,)}))
+    assert report.counts() == {"dnnl": 1}
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_concatenation_along_every_axis(axis: int) -> None:
+    shapes = {name: [2, 8, 6, 6] for name in ("a", "b", "c")}
+    for size, shape in enumerate(shapes.values()):
+        shape[axis] = 3 + 5 * size
+    report = check(model([node("Concat", "a b c", axis=axis)], shapes))
+    assert report.counts() == {"dnnl": 1}
+
+
+def test_shapes_change_inside_a_region_without_moving_data() -> None:
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        node("Reshape", "c shape", "r"),
+        node("MatMul", "r v"),
+    ]
+    weights = {"w": (8, 8, 3, 3), "shape": np.array([1, 8, 64], np.int64), "v": (64, 10)}
+    report = check(model(nodes, {"x": (1, 8, 8, 8)}, weights))
+    assert report.counts() == {"dnnl": 3}
+    assert len({row.region for row in report}) == 1
+
+
+REFUSED: dict[str, tuple[str, tuple[int, ...], dict[str, Any], str]] = {
+    "small_relu": (
+        "Relu",
+        (1, 4, 4, 4),
+        {},
+        "alone on [1, 4, 4, 4] (cheaper in the host's fused loop)",
+    ),
+    "average_beyond_padding": (
+        "AveragePool",
+        (1, 4, 10, 10),
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1},
+        "count_include_pad with windows beyond the padding",
+    ),
+    "mean_of_rows": ("ReduceMean", LARGE, {}, "oneDNN's pool takes all spatial ones"),
+    "layer_norm_of_planes": (
+        "LayerNormalization",
+        LARGE,
+        {"axis": 2},
+        "oneDNN normalises the last",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_have_reasons_and_right_numbers(case: str) -> None:
+    op_type, shape, attributes, reason = REFUSED[case]
+    inputs, weights = "x", {}
+    if op_type == "ReduceMean":
+        inputs, weights = "x axes", {"axes": np.array([3], np.int64)}
+    if op_type == "LayerNormalization":
+        inputs, weights = "x s b", {"s": LARGE[2:], "b": LARGE[2:]}
+    report = check(model([node(op_type, inputs, **attributes)], {"x": shape}, weights))
+    (row,) = report.placed("host")
+    assert reason in row.reason

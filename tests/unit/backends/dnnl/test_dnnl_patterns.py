@@ -1,0 +1,200 @@
+"""Each pattern of oneDNN's table: what is offloaded under which name, and the numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from dnnl_models import check, model, node, scalar
+
+ACTIVATIONS = {
+    "relu": [node("Relu", "c")],
+    "leaky_relu": [node("LeakyRelu", "c", alpha=0.1)],
+    "clip": [node("Clip", "c zero six")],
+    "sigmoid": [node("Sigmoid", "c")],
+    "tanh": [node("Tanh", "c")],
+    "abs": [node("Abs", "c")],
+    "swish": [node("Sigmoid", "c", "s"), node("Mul", "s c")],
+    "hardswish": [
+        node("Add", "c three", "t"),
+        node("Clip", "t zero six", "u"),
+        node("Mul", "c u", "v"),
+        node("Div", "v six"),
+    ],
+    "mish": [
+        node("Exp", "c", "e"),
+        node("Add", "e one", "p"),
+        node("Log", "p", "l"),
+        node("Tanh", "l", "t"),
+        node("Mul", "t c"),
+    ],
+    "gelu_erf": [
+        node("Div", "c root", "d"),
+        node("Erf", "d", "e"),
+        node("Add", "e one", "p"),
+        node("Mul", "c p", "m"),
+        node("Mul", "m half"),
+    ],
+    "gelu_tanh": [
+        node("Mul", "c c", "c2"),
+        node("Mul", "c2 c", "c3"),
+        node("Mul", "c3 k", "s"),
+        node("Add", "c s", "a"),
+        node("Mul", "a rootpi", "r"),
+        node("Tanh", "r", "t"),
+        node("Add", "t one", "p"),
+        node("Mul", "c half", "h"),
+        node("Mul", "h p"),
+    ],
+}
+NUMBERS = {
+    "zero": scalar(0.0),
+    "one": scalar(1.0),
+    "three": scalar(3.0),
+    "six": scalar(6.0),
+    "half": scalar(0.5),
+    "root": scalar(math.sqrt(2.0)),
+    "rootpi": scalar(math.sqrt(2 / math.pi)),
+    "k": scalar(0.044715),
+}
+
+
+def _used(nodes: list, weights: dict) -> dict:
+    names = {name for one in nodes for name in one.input}
+    return {name: value for name, value in weights.items() if name in names}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_convolution_with_bias_and_activation(activation: str) -> None:
+    nodes = [node("Conv", "x w b", "c", pads=[1, 1, 1, 1]), *ACTIVATIONS[activation]]
+    weights = _used(nodes, {"w": (12, 5, 3, 3), "b": (12,), **NUMBERS})
+    report = check(model(nodes, {"x": (2, 5, 9, 9)}, weights))
+    assert dict(report.composites) == {f"dnnl.conv2d_bias_{activation}": 1}
+    assert report.counts() == {"dnnl": len(nodes)}
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu_erf", "swish"])
+def test_dense_with_bias_and_activation(activation: str) -> None:
+    nodes = [node("Gemm", "x w b", "c", transB=1), *ACTIVATIONS[activation]]
+    weights = _used(nodes, {"w": (24, 16), "b": (24,), **NUMBERS})
+    report = check(model(nodes, {"x": (7, 16)}, weights))
+    assert dict(report.composites) == {f"dnnl.dense_bias_{activation}": 1}
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose"])
+def test_convolutions_of_every_rank(op_type: str, rank: int) -> None:
+    options = {"strides": [2] * rank, "pads": [1] * rank + [0] * rank, "group": 2}
+    if op_type == "ConvTranspose":
+        options["output_padding"] = [1] * rank
+    nodes = [node(op_type, "x w b", "c", **options), node("Relu", "c")]
+    shape = (8, 2) if op_type == "Conv" else (4, 4)
+    report = check(
+        model(nodes, {"x": (1, 4, *(6, 7, 8)[:rank])}, {"w": (*shape, *[3] * rank), "b": (8,)})
+    )
+    kind = "conv{}d" if op_type == "Conv" else "conv{}d_transpose"
+    assert dict(report.composites) == {f"dnnl.{kind.format(rank)}_bias_relu": 1}
+
+
+@pytest.mark.parametrize("order", ["x1 y1", "y1 x1"])
+def test_residual_sum(order: str) -> None:
+    nodes = [
+        node("Conv", "x w a", "y1", pads=[1, 1, 1, 1]),
+        node("Conv", "y1 v b", "x1", pads=[1, 1, 1, 1]),
+        node("Add", order, "s"),
+        node("Relu", "s"),
+    ]
+    weights = {"w": (8, 8, 3, 3), "a": (8,), "v": (8, 8, 3, 3), "b": (8,)}
+    report = check(model(nodes, {"x": (1, 8, 10, 10)}, weights))
+    assert dict(report.composites) == {"dnnl.conv2d_bias_sum_relu": 1, "dnnl.conv2d_bias": 1}
+
+
+def test_residual_that_is_read_again_is_not_overwritten() -> None:
+    nodes = [
+        node("Conv", "x w a", "r", pads=[1, 1, 1, 1]),
+        node("Conv", "r v b", "c", pads=[1, 1, 1, 1]),
+        node("Add", "c r", "s"),
+        node("Conv", "s w a", "d", pads=[1, 1, 1, 1]),
+        node("Add", "d r", "t"),
+        node("Concat", "t s", axis=1),
+    ]
+    weights = {"w": (16, 16, 3, 3), "a": (16,), "v": (16, 16, 3, 3), "b": (16,)}
+    report = check(model(nodes, {"x": (1, 16, 10, 10)}, weights))
+    assert report.composites["dnnl.conv2d_bias_sum"] == 2
+
+
+def test_constants_are_read_not_assumed() -> None:
+    nodes = [
+        node("Conv", "x w b", "c"),
+        node("Div", "c seven", "d"),
+        node("Erf", "d", "e"),
+        node("Add", "e one", "p"),
+        node("Mul", "c p", "m"),
+        node("Mul", "m half"),
+    ]
+    weights = {"w": (4, 3, 1, 1), "b": (4,), "seven": scalar(7.0), **NUMBERS}
+    report = check(model(nodes, {"x": (1, 3, 8, 8)}, _used(nodes, weights)))
+    assert dict(report.composites) == {"dnnl.conv2d_bias": 1}
+    assert all("gelu" not in row.composite for row in report)
+
+
+def test_bias_over_another_axis_is_no_bias() -> None:
+    nodes = [node("Conv", "x w", "c"), node("Add", "c r")]
+    weights = {"w": (8, 8, 1, 1), "r": (1, 1, 1, 5)}
+    report = check(model(nodes, {"x": (1, 8, 5, 5)}, weights))
+    assert not report.composites
+    (row,) = report.placed("host")
+    assert "dnnl.conv2d_bias: bias tensor<1x1x1x5xf32> is not one number per channel" in row.reason
+
+
+def test_matmul_scaled_and_masked() -> None:
+    nodes = [
+        node("MatMul", "q k", "c"),
+        node("Div", "c eight", "d"),
+        node("Add", "d mask", "s"),
+        node("Softmax", "s", axis=-1),
+    ]
+    shapes = {"q": (2, 4, 16, 32), "k": (2, 4, 32, 16), "mask": (2, 1, 1, 16)}
+    report = check(model(nodes, shapes, {"eight": scalar(8.0)}))
+    assert dict(report.composites) == {"dnnl.matmul_scale_sum": 1}
+    assert report.counts() == {"dnnl": 4}
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((5, 8), (8, 6)),
+        ((3, 5, 8), (8, 6)),
+        ((2, 3, 5, 8), (3, 8, 6)),
+        ((1, 5, 8), (4, 8, 6)),
+        ((2, 1, 5, 8), (1, 3, 8, 6)),
+    ],
+)
+def test_matmul_broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    report = check(model([node("MatMul", "a b")], {"a": a, "b": b}))
+    assert report.counts() == {"dnnl": 1}
+    constant = check(model([node("MatMul", "a b")], {"a": a}, {"b": b}))
+    assert constant.counts() == {"dnnl": 1}
+
+
+def test_dense_on_stacked_rows_with_a_full_sum() -> None:
+    nodes = [
+        node("MatMul", "x w", "c"),
+        node("Add", "c b", "d"),
+        node("Add", "d r"),
+    ]
+    report = check(model(nodes, {"x": (2, 6, 16), "r": (2, 6, 8)}, {"w": (16, 8), "b": (8,)}))
+    assert report.counts() == {"dnnl": 3}
+    assert sum(report.composites.values()) == 1
+
+
+def test_large_weights_of_two_layers_are_one() -> None:
+    weight = np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32)
+    nodes = [
+        node("MatMul", "x w", "a"),
+        node("Relu", "a", "r"),
+        node("MatMul", "r v"),
+    ]
+    report = check(model(nodes, {"x": (4, 64)}, {"w": weight, "v": weight.copy()}))
+    assert report.counts() == {"dnnl": 3}
