@@ -1,0 +1,206 @@
+"""The values in the body of a `host.kernel`: scalars, buffers, variables."""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IndexType, MemRefType, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, floor_remainder
+
+if TYPE_CHECKING:
+    from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
+
+INDEX = IndexType()
+
+Index: TypeAlias = "Num | int"
+Number: TypeAlias = "Num | float"
+
+
+class Num:
+    """A scalar of a kernel; operators write the ops that compute with it.
+
+    `/` and `%` are those of C. Comparisons give an i1, on which `&`, `|` and `~` work.
+    """
+
+    def __init__(self, kernel: Kernel, value: SSAValue, element_type: Attribute):
+        self._kernel = kernel
+        self.value = value
+        self.type = element_type
+
+    def _binary(self, name: str, other: Number, *, swapped: bool = False) -> Num:
+        rhs = self._kernel.like(other, self)
+        lhs, rhs = (rhs, self) if swapped else (self, rhs)
+        return self._made(self._scalars.binary(name, lhs.value, rhs.value))
+
+    def _compare(self, predicate: str, other: Number) -> Num:
+        rhs = self._kernel.like(other, self)
+        return Num(self._kernel, self._scalars.compare(predicate, self.value, rhs.value), i1)
+
+    def _bits(self, op: type[Operation], other: Number) -> Num:
+        operands = [self.value, self._kernel.like(other, self).value]
+        made = op.create(operands=operands, result_types=[self.value.type])
+        return self._made(self._kernel.emit(made))
+
+    @property
+    def _scalars(self) -> Scalars:
+        return self._kernel.scalars(Kind.of(self.type))
+
+    def _made(self, value: SSAValue) -> Num:
+        return Num(self._kernel, value, self.type)
+
+    def __add__(self, other: Number) -> Num:
+        return self if other == 0 else self._binary("add", other)
+
+    def __radd__(self, other: float) -> Num:
+        return self + other
+
+    def __sub__(self, other: Number) -> Num:
+        return self if other == 0 else self._binary("sub", other)
+
+    def __rsub__(self, other: float) -> Num:
+        return self._binary("sub", other, swapped=True)
+
+    def __mul__(self, other: Number) -> Num:
+        return self if other == 1 else self._binary("mul", other)
+
+    def __rmul__(self, other: float) -> Num:
+        return self * other
+
+    def __truediv__(self, other: Number) -> Num:
+        return self if other == 1 else self._binary("div", other)
+
+    def __rtruediv__(self, other: float) -> Num:
+        return self._binary("div", other, swapped=True)
+
+    def __mod__(self, other: Number) -> Num:
+        return self._binary("rem", other)
+
+    def __lt__(self, other: Number) -> Num:
+        return self._compare("lt", other)
+
+    def __le__(self, other: Number) -> Num:
+        return self._compare("le", other)
+
+    def __gt__(self, other: Number) -> Num:
+        return self._compare("gt", other)
+
+    def __ge__(self, other: Number) -> Num:
+        return self._compare("ge", other)
+
+    def __and__(self, other: Num) -> Num:
+        return self._bits(arith.AndIOp, other)
+
+    def __or__(self, other: Num) -> Num:
+        return self._bits(arith.OrIOp, other)
+
+    def __invert__(self) -> Num:
+        return self._bits(arith.XOrIOp, -1 if self.type != i1 else 1)
+
+    def __neg__(self) -> Num:
+        return 0 - self
+
+    def equals(self, other: Number) -> Num:
+        """Whether it is `other`, as i1."""
+        return self._compare("eq", other)
+
+    def floor_remainder(self, other: Number) -> Num:
+        """The remainder with the sign of the divisor."""
+        rhs = self._kernel.like(other, self)
+        return self._made(floor_remainder(self._scalars, self.value, rhs.value))
+
+    def max(self, other: Number) -> Num:
+        """The larger."""
+        return self._binary("max", other)
+
+    def min(self, other: Number) -> Num:
+        """The smaller."""
+        return self._binary("min", other)
+
+    def within(self, low: Number, high: Number) -> Num:
+        """The nearest number in [low, high]."""
+        return self.max(low).min(high)
+
+    def unary(self, op: type[Operation]) -> Num:
+        """An op of the `math` dialect."""
+        return self._made(self._scalars.unary(op, self.value))
+
+    def is_nan(self) -> Num:
+        """Whether it is NaN; never for integers."""
+        if Kind.of(self.type) is not Kind.FLOAT:
+            return self._kernel.like(0, Num(self._kernel, self.value, i1))
+        return Num(self._kernel, self._kernel.emit(arith.CmpfOp(self.value, self.value, "uno")), i1)
+
+    def to(self, type_: Attribute) -> Num:
+        """It converted to another element type, or to `INDEX`."""
+        kernel = self._kernel
+        if type_ == self.type:
+            return self
+        if self.type == INDEX:
+            wide = Num(kernel, kernel.emit(arith.IndexCastOp(self.value, i64)), i64)
+            return wide.to(type_)
+        if type_ == INDEX:
+            wide = self if self.type == i64 else self.to(i64)
+            return Num(kernel, kernel.emit(arith.IndexCastOp(wide.value, INDEX)), INDEX)
+        return Num(kernel, self._scalars.cast(self.value, self.type, type_), type_)
+
+
+class Buffer:
+    """A dense memref in a kernel, read and written with `buffer[i, j]`."""
+
+    def __init__(self, kernel: Kernel, memref_: SSAValue):
+        assert isinstance(memref_.type, MemRefType)
+        self._kernel = kernel
+        self.memref = memref_
+        self.type: Attribute = memref_.type.element_type
+        self.shape: tuple[int, ...] = memref_.type.get_shape()
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return pymath.prod(self.shape)
+
+    def __getitem__(self, position: Index | Sequence[Index]) -> Num:
+        kernel = self._kernel
+        load = memref.LoadOp.get(self.memref, kernel.positions(position))
+        value = kernel.scalars(Kind.of(self.type)).unwrap(kernel.emit(load))
+        return Num(kernel, value, self.type)
+
+    def __setitem__(self, position: Index | Sequence[Index], number: Number) -> None:
+        kernel = self._kernel
+        value = kernel.as_type(number, self.type).value
+        wrapped = kernel.scalars(Kind.of(self.type)).wrap(value, self.type)
+        kernel.add(memref.StoreOp.get(wrapped, self.memref, kernel.positions(position)))
+
+    def reshaped(self, *shape: int) -> Buffer:
+        """The same elements, row-major, in another shape."""
+        if shape == self.shape:
+            return self
+        type_ = MemRefType(self.type, shape)
+        strides = [pymath.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        cast_ = memref.ReinterpretCastOp(self.memref, [], [], [], [0], shape, strides, type_)
+        return Buffer(self._kernel, self._kernel.hoist(cast_))
+
+    def copy_from(self, other: Buffer) -> None:
+        """Copies all elements of a buffer of the same type."""
+        self._kernel.add(memref.CopyOp(other.memref, self.memref))
+
+
+class Variable:
+    """A scalar that changes: a place on the stack, which LLVM turns into a register."""
+
+    def __init__(self, place: Buffer):
+        self._place = place
+
+    @property
+    def value(self) -> Num:
+        """What it holds here."""
+        return self._place[0]
+
+    @value.setter
+    def value(self, number: Number) -> None:
+        self._place[0] = number
