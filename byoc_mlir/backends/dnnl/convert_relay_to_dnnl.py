@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.backends.dnnl.conversion import matrix, others, window
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
+from byoc_mlir.backends.dnnl.layer_norm import read_layer_norm
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, nn, reduce, transform
@@ -111,7 +112,11 @@ def _convert_composite(builder: Builder, op: byoc.CompositeOp) -> None:
     if len(op.outputs) != 1:
         raise PassFailedException(f"composite {op.composite_name}: expected one result")
     builder.location = fused_location([op, *ops])
-    builder.convert(op.outputs[0], _convert_group(builder, op.yielded[0], ops))
+    norm = read_layer_norm(builder.reader, op.yielded[0])
+    if norm is not None:
+        builder.convert(op.outputs[0], others.written_out_layer_norm(builder, norm))
+    else:
+        builder.convert(op.outputs[0], _convert_group(builder, op.yielded[0], ops))
 
 
 def _convert_group(builder: Builder, value: SSAValue, ops: Sequence[Operation]) -> SSAValue:

@@ -14,7 +14,8 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
 from byoc_mlir.backends.dnnl.conversion.matrix import is_rows_times_matrix
-from byoc_mlir.backends.dnnl.rules import op_rules
+from byoc_mlir.backends.dnnl.layer_norm import layer_norm_pattern, read_layer_norm
+from byoc_mlir.backends.dnnl.rules import op_rules, unsupported_types
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
 from byoc_mlir.dialects.relay.nn import BiasAddOp, MatmulOp
 from byoc_mlir.patterns import (
@@ -38,6 +39,9 @@ ANCHORS = (
     "nn.dense",
     "nn.matmul",
 )
+LAYER_NORM = "dnnl.layer_norm"
+"""The composite that is no chain of post-ops."""
+
 _CHANNELS_LAST = ("nn.dense", "nn.matmul")
 
 
@@ -105,7 +109,17 @@ _AFTER_SUM = ("relu", "clip", "leaky_relu")
 
 def patterns() -> Sequence[CompositePattern]:
     """The pattern table."""
-    return [row for variant in _variants() for row in variant.rows()]
+    rows = [row for variant in _variants() for row in variant.rows()]
+    return [*rows, CompositePattern(LAYER_NORM, layer_norm_pattern(), _check_layer_norm)]
+
+
+def _check_layer_norm(match: Match) -> str | None:
+    found = read_layer_norm(Reader(), match.results[0])
+    if found is None:
+        return "the axes, the power or the shapes do not make it a layer norm"
+    if not 2 <= len(shape_of(found.data)) <= 5:
+        return f"rank {len(shape_of(found.data))} (oneDNN normalises ranks 2 to 5)"
+    return unsupported_types(match.root)
 
 
 @dataclass(frozen=True)

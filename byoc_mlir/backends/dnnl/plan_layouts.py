@@ -34,6 +34,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.fuse_sums import fuse_sums
+from byoc_mlir.backends.dnnl.split_post_ops import split_post_ops
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
@@ -97,6 +98,7 @@ def plan_region(func: FuncOp, threads: int, budget: Budget) -> dict[Operation, f
     """
     fuse_sums(func)
     with openmp_threads(threads):
+        split_post_ops(func)
         planner = _Planner(func, Costs(api(), threads, budget))
         choice = planner.best()
         times = planner.write(choice)

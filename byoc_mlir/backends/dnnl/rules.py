@@ -170,7 +170,7 @@ def _reaches_beyond_padding(op: window.PoolOp) -> bool:
 def spatial_mean(op: reduce.MeanOp) -> str | None:
     """A mean over all spatial dimensions, which is a pool of one window."""
     rank = len(shape_of(op.data))
-    if not 3 <= rank <= 5 or op.axes != tuple(range(2, rank)):
+    if not 4 <= rank <= 5 or op.axes != tuple(range(2, rank)):
         return f"axes {list(op.axes)} of {op.data.type} (oneDNN's pool takes all spatial ones)"
     return None
 
@@ -212,7 +212,7 @@ def concatenate(op: transform.ConcatenateOp) -> str | None:
 def large_elementwise(op: RelayOp) -> str | None:
     """Element-wise ops alone, where they would otherwise cut a region in two."""
     result = shape_of(op.results[0])
-    if not 3 <= len(result) <= 5 or math.prod(result) < LARGE_ACTIVATION:
+    if not 4 <= len(result) <= 5 or math.prod(result) < LARGE_ACTIVATION:
         return f"{relay_name(op)} alone on {list(result)} (cheaper in the host's fused loop)"
     carriers = op.operands if op.has_trait(Commutative) else op.operands[:1]
     if all(shape_of(value) != result for value in carriers):

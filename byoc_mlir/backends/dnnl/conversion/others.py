@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     LrnOp,
     SoftmaxOp,
 )
+from byoc_mlir.backends.dnnl.layer_norm import LayerNorm
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
 from byoc_mlir.dialects.relay.base import shape_of
 
@@ -54,6 +55,12 @@ def layer_norm(builder: Builder, op: nn.LayerNormOp) -> SSAValue:
     """`dnnl.layer_normalization`."""
     values = [builder.value(operand) for operand in (op.data, op.gamma, op.beta)]
     return builder.add(LayerNormalizationOp(*values, epsilon=op.epsilon))
+
+
+def written_out_layer_norm(builder: Builder, norm: LayerNorm) -> SSAValue:
+    """`dnnl.layer_normalization` for the ops that exporters write."""
+    values = [builder.value(value) for value in (norm.data, norm.gamma, norm.beta)]
+    return builder.add(LayerNormalizationOp(*values, epsilon=norm.epsilon))
 
 
 def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:

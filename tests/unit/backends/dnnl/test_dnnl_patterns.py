@@ -198,3 +198,47 @@ def test_large_weights_of_two_layers_are_one() -> None:
     ]
     report = check(model(nodes, {"x": (4, 64)}, {"w": weight, "v": weight.copy()}))
     assert report.counts() == {"dnnl": 3}
+
+
+@pytest.mark.parametrize("power", ["Pow", "Mul"])
+def test_layer_norm_written_out(power: str) -> None:
+    nodes = [
+        node("ReduceMean", "x last", "m"),
+        node("Sub", "x m", "c"),
+        node("Pow", "c two", "q") if power == "Pow" else node("Mul", "c c", "q"),
+        node("ReduceMean", "q last", "v"),
+        node("Add", "v epsilon", "e"),
+        node("Sqrt", "e", "d"),
+        node("Div", "c d", "n"),
+        node("Mul", "n s", "t"),
+        node("Add", "t b"),
+    ]
+    weights = {"last": np.array([-1], np.int64), "two": scalar(2.0), "epsilon": scalar(1e-3)}
+    weights |= {"s": (32,), "b": (32,)}
+    report = check(model(nodes, {"x": (2, 6, 32)}, _used(nodes, weights)))
+    assert dict(report.composites) == {"dnnl.layer_norm": 1}
+
+
+def test_layer_norm_over_another_axis_is_none() -> None:
+    nodes = [
+        node("ReduceMean", "x axis", "m"),
+        node("Sub", "x m", "c"),
+        node("Mul", "c c", "q"),
+        node("ReduceMean", "q axis", "v"),
+        node("Add", "v epsilon", "e"),
+        node("Sqrt", "e", "d"),
+        node("Div", "c d", "n"),
+        node("Mul", "n s", "t"),
+        node("Add", "t b"),
+    ]
+    weights = {"axis": np.array([1], np.int64), "epsilon": scalar(1e-3), "s": (32,), "b": (32,)}
+    report = check(model(nodes, {"x": (2, 6, 32)}, weights))
+    assert not report.composites
+
+
+def test_causal_mask_that_no_product_can_add() -> None:
+    nodes = [node("MatMul", "q k", "c"), node("Add", "c mask")]
+    shapes = {"q": (2, 4, 16, 32), "k": (2, 4, 32, 16), "mask": (1, 1, 16, 16)}
+    report = check(model(nodes, shapes))
+    assert report.counts() == {"dnnl": 2}
+    assert all("ref" not in row.implementation for row in report)
