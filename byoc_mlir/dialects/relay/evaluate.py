@@ -21,6 +21,7 @@ from byoc_mlir.dialects.relay.evaluate_image import IMAGE
 from byoc_mlir.dialects.relay.evaluate_index import INDEX
 from byoc_mlir.dialects.relay.evaluate_nn import NN
 from byoc_mlir.dialects.relay.evaluate_pool import POOL
+from byoc_mlir.dialects.relay.evaluate_recurrent import RECURRENT
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
@@ -37,6 +38,7 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **IMAGE,
     **INDEX,
     **NN,
+    **RECURRENT,
     **TRANSFORM,
     **WINDOW,
 }

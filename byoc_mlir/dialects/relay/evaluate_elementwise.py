@@ -55,7 +55,8 @@ def _power(lhs: Array, rhs: Array) -> Array:
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _sigmoid(data: Array) -> Array:
+def sigmoid(data: Array) -> Array:
+    """`1 / (1 + exp(-data))`, without overflow."""
     decay = np.exp(-np.abs(data))
     return np.where(data >= 0, 1 / (1 + decay), decay / (1 + decay))
 
@@ -117,7 +118,7 @@ _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
     relay.RightShiftOp: np.right_shift,
     relay.RoundOp: np.rint,
     relay.RsqrtOp: _rsqrt,
-    relay.SigmoidOp: _sigmoid,
+    relay.SigmoidOp: sigmoid,
     relay.SignOp: np.sign,
     relay.SinhOp: np.sinh,
     relay.SinOp: np.sin,

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN, unrolled over the time steps.
+"""LSTM, GRU and RNN. The usual LSTM and GRU are one op; the others are unrolled over the time.
 
 The products with the inputs are one matrix product for all steps; a step has the product with the
 state and the gates.
@@ -16,6 +16,7 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import Activation, activations_of, clipped
 from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.recurrent_layer import Layer, gru_layer, lstm_layer
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -163,6 +164,19 @@ def _directions(direction: str) -> int:
     return 2 if direction == "bidirectional" else 1
 
 
+def _are(names: Sequence[str] | None, defaults: Sequence[str], directions: int) -> bool:
+    """Whether the activations are the usual ones."""
+    expected = [name.lower() for name in defaults] * directions
+    return names is None or [name.lower() for name in names] == expected
+
+
+def _has_one_length(x: Value, lengths: Value | None) -> bool:
+    """Whether all sequences of the batch have the full length, of a type to compute with."""
+    known = None if lengths is None else lengths.constant
+    is_full = lengths is None or (known is not None and bool((known == x.shape[0]).all()))
+    return is_full and x.dtype.kind == "f" and x.dtype.itemsize >= 4
+
+
 @onnx_op("RNN")
 def rnn(
     context: NodeContext,
@@ -229,9 +243,12 @@ def gru(
     output_sequence: int = 0,
 ) -> Sequence[Value]:
     count = _directions(direction)
-    functions = activations_of(
-        activations, ("Sigmoid", "Tanh"), activation_alpha, activation_beta, count
-    )
+    defaults = ("Sigmoid", "Tanh")
+    is_usual = clip is None and _are(activations, defaults, count) and not layout
+    if is_usual and _has_one_length(x, sequence_lens):
+        layer = Layer(x, w, r, b, direction)
+        return gru_layer(context, layer, initial_h, linear_before_reset=bool(linear_before_reset))
+    functions = activations_of(activations, defaults, activation_alpha, activation_beta, count)
 
     def make(f: Activation, g: Activation) -> Step:
         def step(
@@ -308,6 +325,9 @@ def lstm(
 ) -> Sequence[Value]:
     count = _directions(direction)
     defaults = ("Sigmoid", "Tanh", "Tanh")
+    is_usual = clip is None and _are(activations, defaults, count) and not layout
+    if is_usual and _has_one_length(x, sequence_lens) and p is None and not input_forget:
+        return lstm_layer(context, Layer(x, w, r, b, direction), initial_h, initial_c)
     functions = activations_of(activations, defaults, activation_alpha, activation_beta, count)
 
     def make(index: int, f: Activation, g: Activation, h: Activation) -> Step:

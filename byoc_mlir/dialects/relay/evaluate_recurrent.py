@@ -1,0 +1,60 @@
+"""Numpy semantics of the recurrent layers; see `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import recurrent as relay
+from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.evaluate_elementwise import sigmoid, widened
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def _times(op: relay.RecurrentOp, direction: int, steps: int) -> Iterator[int]:
+    backward = op.direction.data == "reverse" or direction == 1
+    return reversed(range(steps)) if backward else iter(range(steps))
+
+
+def _lstm(
+    op: relay.LstmOp, data: Array, weight: Array, hidden: Array, cell: Array
+) -> Sequence[Array]:
+    gates, weights = widened(data), widened(weight)
+    h, c = widened(hidden).copy(), widened(cell).copy()
+    output = np.empty((*data.shape[:3], hidden.shape[-1]), gates.dtype)
+    for d in range(data.shape[1]):
+        for t in _times(op, d, data.shape[0]):
+            i, o, f, g = np.split(gates[t, d] + h[d] @ weights[d], 4, -1)
+            c[d] = sigmoid(f) * c[d] + sigmoid(i) * np.tanh(g)
+            h[d] = output[t, d] = sigmoid(o) * np.tanh(c[d])
+    return [array.astype(data.dtype) for array in (output, h, c)]
+
+
+def _gru(
+    op: relay.GruOp, data: Array, weight: Array, bias: Array, hidden: Array
+) -> Sequence[Array]:
+    size = hidden.shape[-1]
+    gates, weights, shift = widened(data), widened(weight), widened(bias)
+    h = widened(hidden).copy()
+    output = np.empty((*data.shape[:3], size), gates.dtype)
+    for d in range(data.shape[1]):
+        for t in _times(op, d, data.shape[0]):
+            state = h[d] @ weights[d] + shift[d]
+            z = sigmoid(gates[t, d, :, :size] + state[:, :size])
+            r = sigmoid(gates[t, d, :, size : 2 * size] + state[:, size : 2 * size])
+            if op.linear_before_reset.value.data:
+                inner = r * state[:, 2 * size :]
+            else:
+                inner = (r * h[d]) @ weights[d][:, 2 * size :] + shift[d, 2 * size :]
+            n = np.tanh(gates[t, d, :, 2 * size :] + inner)
+            h[d] = output[t, d] = (1 - z) * n + z * h[d]
+    return [array.astype(data.dtype) for array in (output, h)]
+
+
+RECURRENT: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+    relay.GruOp: _gru,
+    relay.LstmOp: _lstm,
+}

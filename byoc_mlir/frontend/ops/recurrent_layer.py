@@ -1,0 +1,96 @@
+"""LSTM and GRU with the usual activations as one op of the IR for all time steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import nn, recurrent
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.value import Value
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The operands of ONNX LSTM or GRU with `layout` 0, and the direction."""
+
+    x: Value
+    w: Value
+    r: Value
+    b: Value | None
+    direction: str
+
+    @property
+    def directions(self) -> int:
+        """1 or 2."""
+        return self.w.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Gates times hidden size."""
+        return self.w.shape[1]
+
+    def state(self, context: NodeContext, given: Value | None) -> Value:
+        """An initial state `[D, N, H]`, zeros unless given."""
+        if given is not None:
+            return given
+        shape = (self.directions, self.x.shape[1], self.r.shape[2])
+        return context.constant(np.zeros(shape, self.x.dtype))
+
+    def biases(self, context: NodeContext) -> tuple[Value, Value]:
+        """The biases of the input and of the state, `[D, G*H]` each."""
+        if self.b is None:
+            zero = context.constant(np.zeros((self.directions, self.width), self.x.dtype))
+            return zero, zero
+        halves = ((0, self.width), (self.width, 2 * self.width))
+        first, second = (arith.section(context, self.b, 1, *half) for half in halves)
+        return first, second
+
+    def projected(self, context: NodeContext, bias: Value) -> Value:
+        """`x · wᵀ + bias` for all steps and directions: `[T, D, N, G*H]`."""
+        steps, batch, inputs = self.x.shape
+        rows = self.directions * self.width
+        weight = arith.reshape(context, self.w, (rows, inputs))
+        product = context.emit(nn.DenseOp, self.x, weight)
+        flat = arith.reshape(context, bias, (rows,))
+        biased = context.emit(nn.BiasAddOp, product, flat, axis=-1)
+        split = arith.reshape(context, biased, (steps, batch, self.directions, self.width))
+        return arith.transpose(context, split, [0, 2, 1, 3])
+
+    def recurrence(self, context: NodeContext) -> Value:
+        """The weight of the state, `[D, H, G*H]`."""
+        return arith.transpose(context, self.r, [0, 2, 1])
+
+
+def lstm_layer(
+    context: NodeContext, layer: Layer, hidden: Value | None, cell: Value | None
+) -> Sequence[Value]:
+    """An LSTM's three outputs."""
+    bias = arith.add(context, *layer.biases(context))
+    return context.emit_all(
+        recurrent.LstmOp,
+        layer.projected(context, bias),
+        layer.recurrence(context),
+        layer.state(context, hidden),
+        layer.state(context, cell),
+        direction=layer.direction,
+    )
+
+
+def gru_layer(
+    context: NodeContext, layer: Layer, hidden: Value | None, *, linear_before_reset: bool
+) -> Sequence[Value]:
+    """A GRU's two outputs."""
+    input_bias, state_bias = layer.biases(context)
+    return context.emit_all(
+        recurrent.GruOp,
+        layer.projected(context, input_bias),
+        layer.recurrence(context),
+        state_bias,
+        layer.state(context, hidden),
+        direction=layer.direction,
+        linear_before_reset=linear_before_reset,
+    )
