@@ -173,3 +173,67 @@ func.func @f() {
   func.return
 }
 // CHECK: relay.constant: a constant has a static shape
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %i: tensor<2xi8>) {
+  %0 = relay.take %x, %i : (tensor<5x4xf32>, tensor<2xi8>) -> tensor<2x4xf32>
+  func.return
+}
+// CHECK: relay.take: indices must be of i32 or i64, found tensor<2xi8>
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %i: tensor<2x5xi64>) {
+  %0 = relay.gather %x, %i : (tensor<5x4xf32>, tensor<2x5xi64>) -> tensor<2x5xf32>
+  func.return
+}
+// CHECK: relay.gather: indices tensor<2x5xi64> must have the rank of tensor<5x4xf32> and fit
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %i: tensor<2x3xi64>) {
+  %0 = relay.gather_nd %x, %i : (tensor<5x4xf32>, tensor<2x3xi64>) -> tensor<2xf32>
+  func.return
+}
+// CHECK: relay.gather_nd: indices tensor<2x3xi64> do not address tensor<5x4xf32>
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %i: tensor<2x4xi64>, %u: tensor<2x4xf32>) {
+  %0 = relay.scatter_elements %x, %i, %u {reduction = "sum"} : (tensor<5x4xf32>, tensor<2x4xi64>, tensor<2x4xf32>) -> tensor<5x4xf32>
+  func.return
+}
+// CHECK: relay.scatter_elements: reduction is 'sum', accepted are update, add, mul, max, min
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %i: tensor<3x1xi64>, %u: tensor<2x4xf32>) {
+  %0 = relay.scatter_nd %x, %i, %u : (tensor<5x4xf32>, tensor<3x1xi64>, tensor<2x4xf32>) -> tensor<5x4xf32>
+  func.return
+}
+// CHECK: relay.scatter_nd: updates tensor<2x4xf32> do not fit indices tensor<3x1xi64>
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>) {
+  %0, %1 = relay.topk %x {k = 6, axis = 0} : (tensor<5x4xf32>) -> (tensor<6x4xf32>, tensor<6x4xi64>)
+  func.return
+}
+// CHECK: relay.topk: k is 6, accepted range is [0, 5] along axis 0
+
+// -----
+
+func.func @f(%x: tensor<5x1x2x16xf32>, %w: tensor<1x4x16xf32>, %h: tensor<1x2x4xf32>, %c: tensor<2x4xf32>) {
+  %0, %1, %2 = relay.nn.lstm %x, %w, %h, %c : (tensor<5x1x2x16xf32>, tensor<1x4x16xf32>, tensor<1x2x4xf32>, tensor<2x4xf32>) -> (tensor<5x1x2x4xf32>, tensor<1x2x4xf32>, tensor<2x4xf32>)
+  func.return
+}
+// CHECK: relay.nn.lstm: a state must be tensor<1x2x4xf32>, found tensor<2x4xf32>
+
+// -----
+
+func.func @f(%x: tensor<5x1x2x12xf32>, %w: tensor<1x4x12xf32>, %b: tensor<1x12xf32>, %h: tensor<1x2x4xf32>) {
+  %0, %1 = relay.nn.gru %x, %w, %b, %h {direction = "bidirectional"} : (tensor<5x1x2x12xf32>, tensor<1x4x12xf32>, tensor<1x12xf32>, tensor<1x2x4xf32>) -> (tensor<5x1x2x4xf32>, tensor<1x2x4xf32>)
+  func.return
+}
+// CHECK: relay.nn.gru: 1 directions do not fit 'bidirectional'
