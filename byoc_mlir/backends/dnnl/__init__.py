@@ -54,7 +54,7 @@ class DnnlBackend(Backend):
         module = ModuleOp([func])
         convert_region(func)
         module.verify()
-        times = plan_region(func, context.threads, self._budget)
+        times = plan_region(func, self._budget)
         with openmp_threads(context.threads):
             program = make_program(func, times)
             return emit(

@@ -113,7 +113,7 @@ class Api:
         )
         self._descriptors: dict[MemoryDescriptor, ctypes.c_void_p] = {}
         self._attributes: dict[Attributes, ctypes.c_void_p] = {}
-        self._found: dict[PrimitiveCall, PrimitiveDescriptor | None] = {}
+        self._found: dict[tuple[PrimitiveCall, int], PrimitiveDescriptor | None] = {}
         self._buffer = np.zeros(0, np.uint8)
 
     @property
@@ -126,10 +126,11 @@ class Api:
         return bool(self.library.dnnl_get_effective_cpu_isa() & _AVX512_BIT)
 
     def find(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
-        """What oneDNN offers for a call; `None` when it has no implementation."""
-        if call not in self._found:
-            self._found[call] = self._create(call)
-        return self._found[call]
+        """What oneDNN offers for a call with the threads that are set now; `None`: nothing."""
+        key = (call, self.library.omp_get_max_threads())
+        if key not in self._found:
+            self._found[key] = self._create(call)
+        return self._found[key]
 
     def _create(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
         handle = ctypes.c_void_p()
@@ -138,10 +139,6 @@ class Api:
         if status != Status.SUCCESS or handle.value is None:
             return None
         return PrimitiveDescriptor(self, handle.value)
-
-    def forget(self) -> None:
-        """Lets go of what `find` remembers; other threads' counts make other primitives."""
-        self._found.clear()
 
     def _argument(self, argument: Argument) -> Any:
         if argument is None or argument is NULL:

@@ -1,5 +1,7 @@
 """What running a primitive costs: measured with the library itself, estimated where that is enough.
 
+All times are those of one thread: with several, a busy neighbour on one core stalls every run at
+its end, and nothing but noise is measured. What is fastest is hardly ever another for it.
 Measuring stops after a few seconds. From then on, and for reorders that resemble measured ones,
 a primitive is taken to do its work as fast as others of the same implementation.
 """
@@ -30,7 +32,11 @@ _OVERHEAD = 0.004
 
 _RATES = (("ref", 1e4), ("simple", 2e6), ("x64:gemm", 1e7), ("", 2e7))
 """What implementations get done before they are measured, by the start of their names:
-multiplications or bytes per millisecond and thread."""
+multiplications or bytes per millisecond."""
+
+_REORDER_FACTOR, _REORDER_OVERHEAD = 5.0, 0.05
+"""Reorders count for more than they take alone: they gain less from threads than products, and
+evict from the caches what the next primitive would have found there."""
 
 _REORDER_SAMPLES = 2
 """Reorders between two kinds of layout that are measured before the others are estimated."""
@@ -59,12 +65,8 @@ class _Rate:
 class _Known:
     """What has been measured in this process."""
 
-    times: dict[tuple[PrimitiveCall, int], float] = field(
-        default_factory=dict[tuple[PrimitiveCall, int], float]
-    )
-    rates: dict[tuple[str, str, int], _Rate] = field(
-        default_factory=dict[tuple[str, str, int], _Rate]
-    )
+    times: dict[PrimitiveCall, float] = field(default_factory=dict[PrimitiveCall, float])
+    rates: dict[tuple[str, str], _Rate] = field(default_factory=dict[tuple[str, str], _Rate])
 
 
 _known = _Known()
@@ -81,14 +83,12 @@ class Costs:
     """Milliseconds of ops and of reorders; measurements are kept for the life of the process.
 
     Args:
-        api: the library.
-        threads: the OpenMP threads that are set while measuring.
+        api: the library, with one OpenMP thread set.
         budget: what is left of the time for measuring.
     """
 
-    def __init__(self, api: Api, threads: int, budget: Budget):
+    def __init__(self, api: Api, budget: Budget):
         self._api = api
-        self._threads = threads
         self._budget = budget
 
     def op(self, op: Operation, layout: Callable[[SSAValue], str]) -> float:
@@ -107,7 +107,7 @@ class Costs:
     def is_measured(self, op: Operation, layout: Callable[[SSAValue], str]) -> bool:
         """Whether the time of an op comes from a measurement."""
         described = primitive(op, layout)
-        return described is not None and (described.call, self._threads) in _known.times
+        return described is not None and described.call in _known.times
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:
         """The time of bringing a value from one layout to another; 0 where nothing moves."""
@@ -118,7 +118,8 @@ class Costs:
         descriptor = self._api.find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
-        return self._time(described, descriptor, f"{old} to {new}", _REORDER_SAMPLES)
+        alone = self._time(described, descriptor, f"{old} to {new}", _REORDER_SAMPLES)
+        return _REORDER_FACTOR * alone + _REORDER_OVERHEAD
 
     def _time(
         self,
@@ -127,12 +128,11 @@ class Costs:
         family: str,
         most_samples: float,
     ) -> float:
-        key = (described.call, self._threads)
+        key = described.call
         if key in _known.times:
             return _known.times[key]
-        rate_key = (described.call.kind, family, self._threads)
-        default = _default_rate(descriptor.implementation) * self._threads
-        rate = _known.rates.setdefault(rate_key, _Rate(default))
+        default = _Rate(_default_rate(descriptor.implementation))
+        rate = _known.rates.setdefault((described.call.kind, family), default)
         work = _work(described)
         if rate.samples >= most_samples or self._budget.seconds <= 0:
             return rate.estimate(work)

@@ -53,6 +53,9 @@ _ANY_LAYOUT = (
 """Ops that run in other layouts than the row-major one; the others see rows of a matrix."""
 
 _SWEEPS = 4
+_WORTH_A_CHANGE = 0.9
+"""A layout of its own must make the ops around a value this much cheaper, for times are noisy."""
+
 _LEAST_BLOCKED_CHANNELS = 8
 
 Choice = dict[SSAValue, str]
@@ -64,9 +67,6 @@ class PlanDnnlLayouts(ModulePass):
     """Chooses the layout of every value of oneDNN's regions, from the measured time of each
     primitive in its candidate layouts and of the reorders between them. Inputs and outputs of a
     region are row-major; constants are brought to the layout that their primitive asks for at load.
-
-    Options:
-        threads: the OpenMP threads that will run the region.
 
     ```mlir
     %1 = dnnl.convolution %x, %w … : (tensor<1x64x8x8xf32>, …) -> tensor<1x64x8x8xf32>
@@ -82,24 +82,23 @@ class PlanDnnlLayouts(ModulePass):
     """
 
     name = "plan-dnnl-layouts"
-    threads: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.ops:
             if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
-                plan_region(func, self.threads, Budget())
+                plan_region(func, Budget())
 
 
-def plan_region(func: FuncOp, threads: int, budget: Budget) -> dict[Operation, float]:
+def plan_region(func: FuncOp, budget: Budget) -> dict[Operation, float]:
     """Plans one region in place, measuring for as long as the budget lasts.
 
     Returns:
         The milliseconds of each op that was measured.
     """
     fuse_sums(func)
-    with openmp_threads(threads):
+    with openmp_threads(1):
         split_post_ops(func)
-        planner = _Planner(func, Costs(api(), threads, budget))
+        planner = _Planner(func, Costs(api(), budget))
         choice = planner.best()
         times = planner.write(choice)
     return times
@@ -146,7 +145,7 @@ class _Planner:
             for layout in _candidates(value):
                 choice[value] = layout
                 cost = sum(self._at(choice, op)[0] for op in touched)
-                if cost < best * 0.999:
+                if cost < best * _WORTH_A_CHANGE:
                     best, kept, changed = cost, layout, True
             choice[value] = kept
         return changed
