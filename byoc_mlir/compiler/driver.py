@@ -17,6 +17,7 @@ from byoc_mlir.compiler.placement import build_report, check_fallback
 from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.regions import declare_regions, generate_regions
 from byoc_mlir.compiler.source import ModelSource, Shapes, Source, Values, read_source
+from byoc_mlir.compiler.staged import compile_in_stages
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.frontend.model import ImportedModel
@@ -76,7 +77,11 @@ def compile(
     """
     options = CompileOptions.of(targets, threads, precision, fallback, backend_options)
     source = read_source(model)
-    return Executable(source.inputs, source.outputs, ModelSpecialiser(source, options))
+
+    def compile_source(source: Source) -> Executable:
+        return Executable(source.inputs, source.outputs, ModelSpecialiser(source, options))
+
+    return compile_in_stages(source, compile_source) or compile_source(source)
 
 
 class ModelSpecialiser:

@@ -18,7 +18,7 @@ from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.inputs import bind_inputs
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
-from byoc_mlir.frontend.order import ordered_nodes, read_names
+from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.tensors import TensorReader, model_tensors
 from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, ValueNeeded
@@ -125,7 +125,7 @@ class _MainGraph:
             UnsupportedModelError: some cannot be; all are listed.
         """
         can_help = True
-        for node, name in zip(nodes, unique_names(nodes), strict=True):
+        for node, name in zip(nodes, names_of(nodes), strict=True):
             try:
                 self._import_node(node, name)
             except NodeRefused as reason:
@@ -146,19 +146,3 @@ class _MainGraph:
             self.unknown.update(node.output)
         else:
             raise NodeRefused("the op is not supported")
-
-
-def unique_names(nodes: Sequence[onnx.NodeProto]) -> list[str]:
-    """One name per node: its own, or `Conv_3` for the fourth node; a repeated one is numbered."""
-    given = {node.name for node in nodes}
-    taken: set[str] = set()
-    names: list[str] = []
-    for index, node in enumerate(nodes):
-        name = node.name or f"{node.op_type}_{index}"
-        number = index
-        while name in taken or (name in given and name != node.name):
-            name = f"{node.name or node.op_type}_{number}"
-            number += len(nodes)
-        taken.add(name)
-        names.append(name)
-    return names

@@ -102,3 +102,19 @@ def _cycle(waits_for: Sequence[set[int]], stuck: set[int]) -> list[int]:
         path.append(index)
         index = min(waits_for[index] & stuck)
     return [*path[path.index(index) :], index]
+
+
+def names_of(nodes: Sequence[onnx.NodeProto]) -> list[str]:
+    """One name per node: its own, or `Conv_3` for the fourth node; a repeated one is numbered."""
+    given = {node.name for node in nodes}
+    taken: set[str] = set()
+    names: list[str] = []
+    for index, node in enumerate(nodes):
+        name = node.name or f"{node.op_type}_{index}"
+        number = index
+        while name in taken or (name in given and name != node.name):
+            name = f"{node.name or node.op_type}_{number}"
+            number += len(nodes)
+        taken.add(name)
+        names.append(name)
+    return names

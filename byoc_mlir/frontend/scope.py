@@ -69,14 +69,15 @@ class Scope:
             return self._finish(node, *self._call(node, name, body, None, inputs))
         opset = self._opset(node, name)
         schema = op_schema(domain, node.op_type, opset)
-        if schema is None:
+        if schema is not None:
+            check_node(node, name, schema)
+        elif find_op(domain, node.op_type, opset) is None:
             raise NodeRefused(f"there is no such op in opset {opset} of the domain")
-        check_node(node, name, schema)
         if self._fold(node, name, inputs):
             return "folded"
         op = find_op(domain, node.op_type, opset)
         if op is None:
-            body = standard_function(node, schema, opset, inputs)
+            body = None if schema is None else standard_function(node, schema, opset, inputs)
             if body is None:
                 raise NodeRefused(f"the op is not supported (opset {opset})")
             return self._finish(node, *self._call(node, name, body, schema, inputs))

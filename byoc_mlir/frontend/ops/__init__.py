@@ -1,6 +1,7 @@
 """One small function per ONNX op, in families. Importing this package registers all of them."""
 
 from byoc_mlir.frontend.ops import (
+    bounded,
     control,
     einsum,
     elementwise,
@@ -22,6 +23,7 @@ from byoc_mlir.frontend.ops import (
 )
 
 __all__ = [
+    "bounded",
     "control",
     "einsum",
     "elementwise",

@@ -1,0 +1,46 @@
+"""Models whose shapes depend on computed values: every stage is compiled as a model of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from onnx import ModelProto
+
+from byoc_mlir.compiler.source import Source
+from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.split import Stage, split_model, stage_model, trimmed
+from byoc_mlir.frontend.value import Array
+from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
+
+
+def compile_in_stages(
+    source: Source, compile_source: Callable[[Source], Executable]
+) -> StagedExecutable | None:
+    """The executable of a model that has to run in several stages, `None` for other models.
+
+    Args:
+        compile_source: compiles a model that runs in one.
+    """
+    model = source.model
+    stages = split_model(model) if isinstance(model, ModelProto) else ()
+    if len(stages) < 2 or not isinstance(model, ModelProto):
+        return None
+
+    def compile_stage(stage: Stage, arrays: Mapping[str, Array] | None) -> Executable:
+        part = stage_model(model, stage, arrays)
+        return compile_source(Source(model_inputs(part), stage.outputs, part, source.folder))
+
+    return StagedExecutable(
+        compile_stage(stages[0], None),
+        source.outputs,
+        [
+            ExecutableStage(
+                stage.inputs,
+                partial(compile_stage, stage),
+                partial(trimmed, trims=stage.trims),
+            )
+            for stage in stages
+        ],
+    )

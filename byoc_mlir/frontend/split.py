@@ -1,0 +1,207 @@
+"""Models in which a shape depends on computed values, cut into stages of static shapes.
+
+A node such as NonMaxSuppression gives as many rows as it finds. Its stage ends with it: the stage
+gives the most rows there may be and their count, and the next stage is compiled for the shape that
+appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
+from byoc_mlir.frontend.value import Array
+
+BOUNDED_DOMAIN = "byoc"
+"""Domain of the ops that give the most rows there may be, and the count: see `ops.bounded`."""
+
+_AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
+"""Ops whose output's size is found at run time, with the axis; `None`: their attribute `axis`."""
+
+_CONSTANT = -1
+
+
+@dataclass(frozen=True)
+class Trim:
+    """Only the first `count` (an output of the stage) entries along `axis` count."""
+
+    count: str
+    axis: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part of a model: names it reads and gives, and its nodes."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[onnx.NodeProto, ...]
+    initializers: tuple[onnx.TensorProto, ...]
+    sparse_initializers: tuple[onnx.SparseTensorProto, ...]
+    trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
+
+
+def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
+    """The stages of a checked model, none when it needs no cut.
+
+    Nodes that only constants lead to are in every stage that needs them.
+    """
+    if not any(_is_dynamic(node) for node in model.graph.node):
+        return ()
+    return _Splitter(model.graph).stages()
+
+
+def stage_model(
+    model: onnx.ModelProto, stage: Stage, arrays: Mapping[str, Array] | None
+) -> onnx.ModelProto:
+    """A stage as a model of its own.
+
+    Args:
+        arrays: what its inputs are like; their dimensions stay open, since some change from run to
+            run. `None` for a first stage, which has the model's own inputs.
+    """
+    graph = onnx.GraphProto(name=model.graph.name)
+    declared = {value.name: value for value in model.graph.input}
+    for name in stage.inputs:
+        graph.input.append(declared[name] if arrays is None else _open_input(name, arrays[name]))
+    graph.node.extend(stage.nodes)
+    graph.initializer.extend(stage.initializers)
+    graph.sparse_initializer.extend(stage.sparse_initializers)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in stage.outputs)
+    result = onnx.ModelProto(ir_version=model.ir_version, graph=graph)
+    result.opset_import.extend(model.opset_import)
+    result.opset_import.append(helper.make_opsetid(BOUNDED_DOMAIN, 1))
+    result.functions.extend(model.functions)
+    return result
+
+
+def _open_input(name: str, array: Array) -> onnx.ValueInfoProto:
+    element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+    shape = [f"{name}[{axis}]" for axis in range(array.ndim)]
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def _is_dynamic(node: onnx.NodeProto) -> bool:
+    return node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
+
+
+class _Splitter:
+    """Gives every value the number of the first stage in which it is there."""
+
+    def __init__(self, graph: onnx.GraphProto):
+        self._graph = graph
+        dense = {tensor.name for tensor in graph.initializer}
+        sparse = {tensor.values.name for tensor in graph.sparse_initializer}
+        self._constants = dense | sparse
+        self._arguments = [v.name for v in graph.input if v.name not in self._constants]
+        self._level = dict.fromkeys(self._constants, _CONSTANT) | dict.fromkeys(self._arguments, 0)
+        self._constant_nodes: dict[str, onnx.NodeProto] = {}
+        self._stages: list[list[onnx.NodeProto]] = [[]]
+        self._trims: dict[str, Trim] = {}
+        for node, name in zip(*self._named_nodes(), strict=True):
+            self._place(node, name)
+
+    def _named_nodes(self) -> tuple[list[onnx.NodeProto], list[str]]:
+        nodes = ordered_nodes(self._graph.node, self._level.keys())
+        return nodes, names_of(nodes)
+
+    def _place(self, node: onnx.NodeProto, name: str) -> None:
+        level = max((self._level[read] for read in read_names(node)), default=_CONSTANT)
+        placed = onnx.NodeProto()
+        placed.CopyFrom(node)
+        placed.name = name
+        if level == _CONSTANT:
+            self._constant_nodes.update((output, placed) for output in node.output if output)
+        elif _is_dynamic(node) and not self._keeps_its_shape(node):
+            self._make_bounded(placed)
+            self._stages[level].append(placed)
+            level += 1
+        else:
+            self._stages[level].append(placed)
+        if level == len(self._stages):
+            self._stages.append([])
+        self._level.update((output, level) for output in node.output if output)
+
+    def _keeps_its_shape(self, node: onnx.NodeProto) -> bool:
+        """Compress with a condition that is a constant."""
+        return node.op_type == "Compress" and self._level[node.input[1]] == _CONSTANT
+
+    def _make_bounded(self, node: onnx.NodeProto) -> None:
+        axis = _AXIS_OF_COUNT[node.op_type]
+        if axis is None:
+            axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+        output, count = node.output[0], f"{node.output[0]}:count"
+        node.domain = BOUNDED_DOMAIN
+        node.output.append(count)
+        self._trims[output] = Trim(count, axis)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages in order; a single one means that no cut is needed."""
+        last = len(self._stages) - 1
+        results = [output.name for output in self._graph.output]
+        needed: set[str] = set()
+        stages: list[Stage] = []
+        for number in range(last, -1, -1):
+            nodes = self._stages[number]
+            made = {output for node in nodes for output in node.output if output}
+            outputs = made & (needed | set(results))
+            if number == last:
+                outputs |= {name for name in results if self._level[name] == _CONSTANT}
+            outputs |= {self._trims[name].count for name in outputs if name in self._trims}
+            read = {name for node in nodes for name in read_names(node)} | (outputs - made)
+            constants = {name for name in read if self._level.get(name, 0) == _CONSTANT}
+            inputs = read - constants - made
+            needed |= inputs
+            stages.append(self._stage(nodes, sorted(inputs), sorted(outputs), constants))
+        return tuple(reversed(stages))
+
+    def _stage(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        constants: Iterable[str],
+    ) -> Stage:
+        made, names = self._closure(constants)
+        order = [name for name in self._arguments if name in inputs]
+        order += [name for name in inputs if name not in self._arguments]
+        return Stage(
+            tuple(order),
+            tuple(outputs),
+            (*made, *nodes),
+            tuple(tensor for tensor in self._graph.initializer if tensor.name in names),
+            tuple(
+                tensor for tensor in self._graph.sparse_initializer if tensor.values.name in names
+            ),
+            {name: self._trims[name] for name in outputs if name in self._trims},
+        )
+
+    def _closure(self, constants: Iterable[str]) -> tuple[list[onnx.NodeProto], set[str]]:
+        """The nodes that compute constants, and the names of all initializers they need."""
+        pending, names, nodes = list(constants), set[str](), dict[int, onnx.NodeProto]()
+        while pending:
+            name = pending.pop()
+            if name in names:
+                continue
+            names.add(name)
+            node = self._constant_nodes.get(name)
+            if node is not None:
+                nodes[id(node)] = node
+                pending.extend(read_names(node))
+        return ordered_nodes(list(nodes.values()), self._constants), names
+
+
+def trimmed(results: Mapping[str, Array], trims: Mapping[str, Trim]) -> dict[str, Array]:
+    """A stage's results with what does not count cut off."""
+    kept = dict(results)
+    for name, trim in trims.items():
+        count = int(np.asarray(results[trim.count]).reshape(()))
+        axis = trim.axis % results[name].ndim
+        places = (slice(None),) * axis + (slice(count),)
+        kept[name] = np.ascontiguousarray(results[name][places])
+    return kept

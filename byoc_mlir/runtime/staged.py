@@ -1,0 +1,99 @@
+"""Executables of models that run in several stages, since shapes depend on computed values."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.executable import Executable, Inputs, Shape
+from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.report import Report
+
+Named = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class ExecutableStage:
+    """One stage: what it reads by name, how it is compiled, what is done with its results."""
+
+    inputs: tuple[str, ...]
+    compile: Callable[[Named], Executable]
+    """Called once, with the inputs of the first run."""
+    trim: Callable[[Named], dict[str, Array]]
+
+
+class StagedExecutable(Executable):
+    """A chain of executables; each is compiled when the shapes of its inputs are known.
+
+    Args:
+        first: the first stage, which has the model's inputs.
+        outputs: the names of the model's outputs, in order.
+        stages: all stages; the first one's `compile` is not called.
+    """
+
+    def __init__(
+        self, first: Executable, outputs: Sequence[str], stages: Sequence[ExecutableStage]
+    ):
+        self.inputs = first.inputs
+        self.outputs = tuple(outputs)
+        self._names = {info.name: index for index, info in enumerate(self.inputs)}
+        self._stages = tuple(stages)
+        self._executables: list[Executable | None] = [first, *[None] * (len(stages) - 1)]
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(self, inputs: Inputs) -> dict[str, Array]:
+        arrays = self._checked(inputs)
+        values = dict(zip(self._names, arrays, strict=True))
+        for number, stage in enumerate(self._stages):
+            named = {name: values[name] for name in stage.inputs}
+            values.update(stage.trim(self._executable(number, named).run(named)))
+        return {
+            name: values[name].copy() if name in self._names else values[name]
+            for name in self.outputs
+        }
+
+    def warmup(self, shapes: Mapping[str, Shape]) -> None:
+        """Compiles the first stage; the others wait for the shapes that it gives."""
+        self._compiled()[0].warmup(shapes)
+
+    def report(self) -> Report:
+        """Where every ONNX node of the stages compiled so far went and why."""
+        reports = [executable.report() for executable in self._compiled()]
+        composites: dict[str, int] = {}
+        for report in reports:
+            for name, count in report.composites.items():
+                composites[name] = composites.get(name, 0) + count
+        return Report(
+            tuple(row for report in reports for row in report.rows),
+            tuple(warning for report in reports for warning in report.warnings),
+            composites,
+            reports[0].compile_seconds,
+            reports[0].pass_seconds,
+        )
+
+    @property
+    def program(self) -> Program:
+        """The first stage's program."""
+        return self._compiled()[0].program
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for executable in self._compiled():
+                executable.close()
+
+    def _compiled(self) -> list[Executable]:
+        return [executable for executable in self._executables if executable is not None]
+
+    def _executable(self, number: int, arrays: Named) -> Executable:
+        with self._lock:
+            if self._closed:
+                raise ExecutionError("the executable is closed; compile the model again")
+            found = self._executables[number]
+            if found is None:
+                found = self._stages[number].compile(arrays)
+                self._executables[number] = found
+            return found

@@ -1,0 +1,138 @@
+"""Models whose shapes depend on computed values run in stages, compiled as the shapes appear."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx_models import model_of, node
+
+import byoc_mlir
+from byoc_mlir.frontend.split import split_model
+from byoc_mlir.runtime.staged import StagedExecutable
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
+
+
+def _constant(name: str, content: object, dtype: type = np.float32) -> TensorProto:
+    return numpy_helper.from_array(np.asarray(content, dtype), name)
+
+
+def _check(model: ModelProto, inputs: list[dict[str, np.ndarray]]) -> None:
+    model.ir_version = 8
+    executable = byoc_mlir.compile(model, targets=(), fallback="allow", threads=2)
+    assert isinstance(executable, StagedExecutable)
+    for each in inputs:
+        wanted = run_onnxruntime(model, each)
+        found = executable.run(each)
+        assert list(found) == list(wanted)
+        for name, array in wanted.items():
+            assert found[name].shape == array.shape
+            np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6)
+    names = [row.node for row in executable.report()]
+    assert {each.name for each in model.graph.node if each.name} <= set(names)
+    executable.close()
+
+
+def _samples(*shape: int) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for _ in range(3)]
+    return [
+        {"x": array * (array > limit)} for array, limit in zip(arrays, (0, 1, 0.5), strict=True)
+    ]
+
+
+def test_what_follows_is_compiled_for_the_shape_that_appears() -> None:
+    nodes = [
+        node("Relu", "x", "r", name="before"),
+        node("NonZero", "r", "places", name="places"),
+        node("Transpose", "places", "rows", perm=[1, 0], name="turn"),
+        node("GatherND", "x rows", "picked", name="pick"),
+        node("Mul", "picked factor", "y", name="scale"),
+        node("Shape", "places", "shape", name="shape"),
+        node("Cast", "shape", "s", to=TensorProto.FLOAT, name="cast"),
+    ]
+    model = model_of(
+        nodes,
+        [("x", TensorProto.FLOAT, (3, 4))],
+        ["y", "s", "r"],
+        opset=17,
+        initializers=[_constant("factor", 2.0)],
+    )
+    stages = split_model(model)
+    assert [[each.name for each in stage.nodes] for stage in stages] == [
+        ["before", "places"],
+        ["turn", "pick", "scale", "shape", "cast"],
+    ]
+    assert stages[1].inputs == ("x", "places")
+    _check(model, _samples(3, 4))
+
+
+def test_stages_after_stages() -> None:
+    nodes = [
+        node("Greater", "x zero", "m"),
+        node("Compress", "x m", "kept"),
+        node("ReduceMean", "kept", "mean", keepdims=0),
+        node("Greater", "kept mean", "m2"),
+        node("Compress", "kept m2", "y"),
+    ]
+    model = model_of(
+        nodes,
+        [("x", TensorProto.FLOAT, (8,))],
+        ["y", "kept"],
+        opset=17,
+        initializers=[_constant("zero", -0.5)],
+    )
+    assert len(split_model(model)) == 3
+    _check(model, _samples(8))
+
+
+def test_constants_are_in_every_stage_that_needs_them() -> None:
+    nodes = [
+        node("Constant", "", "two", value_float=2.0),
+        node("Mul", "two w", "scaled"),
+        node("Mul", "x scaled", "a"),
+        node("NonZero", "a", "places"),
+        node("Cast", "places", "numbers", to=TensorProto.FLOAT),
+        node("Mul", "numbers scaled", "y"),
+        node("Identity", "scaled", "c"),
+    ]
+    model = model_of(
+        nodes,
+        [("x", TensorProto.FLOAT, (5,))],
+        ["y", "c", "x"],
+        opset=17,
+        initializers=[_constant("w", 1.5), _constant("unused", np.zeros(100))],
+    )
+    stages = split_model(model)
+    assert [[tensor.name for tensor in stage.initializers] for stage in stages] == [["w"], ["w"]]
+    _check(model, _samples(5))
+
+
+def test_nothing_found() -> None:
+    model = model_of(
+        [node("NonZero", "x", "places"), node("Cast", "places", "y", to=TensorProto.FLOAT)],
+        [("x", TensorProto.FLOAT, (5,))],
+        opset=17,
+    )
+    _check(model, [{"x": np.zeros(5, np.float32)}, {"x": np.ones(5, np.float32)}])
+
+
+@pytest.mark.parametrize("kind", ["constant condition", "no dynamic node"])
+def test_models_that_need_no_cut(kind: str) -> None:
+    condition = _constant("c", [True, False, True], np.bool_)
+    nodes = [node("Compress", "x c", "y", axis=1)]
+    if kind == "no dynamic node":
+        nodes = [node("Relu", "x", "y")]
+    model = model_of(nodes, initializers=[condition])
+    assert len(split_model(model)) < 2
+    executable = byoc_mlir.compile(model, targets=(), fallback="allow")
+    assert not isinstance(executable, StagedExecutable)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    expected = x[:, [0, 2]] if kind == "constant condition" else x
+    np.testing.assert_array_equal(executable.run([x])["y"], expected)
+
+
+def test_detector() -> None:
+    model = NETWORKS["ssd"]()
+    _check(model, [random_inputs(model, seed=seed) for seed in range(2)])
