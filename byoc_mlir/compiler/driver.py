@@ -34,6 +34,10 @@ from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
 
+MAX_VALUE_ELEMENTS = 4096
+"""Inputs of up to this size are compiled in where shapes depend on their values. Larger ones are
+data, and the model would be compiled again for every run."""
+
 CANONICALISATION: tuple[ModulePass, ...] = (
     FoldConstants(),
     Simplify(),
@@ -100,6 +104,8 @@ class ModelSpecialiser:
             try:
                 return build_program(self._source, shapes, values, self._options)
             except InputValuesNeededError as error:
+                if any(arrays[name].size > MAX_VALUE_ELEMENTS for name in error.inputs):
+                    raise
                 self.value_inputs = tuple(sorted({*self.value_inputs, *error.inputs}))
 
     def specialise_shapes(self, shapes: Shapes) -> Program:
