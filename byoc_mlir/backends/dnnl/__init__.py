@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode, Rule
 from byoc_mlir.backends.dnnl.library import load_library, unavailable_reason
+from byoc_mlir.errors import CompilationError
 from byoc_mlir.patterns import CompositePattern
 
 
@@ -50,11 +51,12 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import convert_region
         from byoc_mlir.backends.dnnl.plan_layouts import plan_region
 
+        winograd = wants_winograd(context.options)
         func = region.clone()
         module = ModuleOp([func])
         convert_region(func)
         module.verify()
-        times = plan_region(func, self._budget)
+        times = plan_region(func, self._budget, winograd=winograd)
         with openmp_threads(context.threads):
             program = make_program(func, times)
             return emit(
@@ -78,3 +80,18 @@ class DnnlBackend(Backend):
             ConvertRelayToDnnl.name: lambda: ConvertRelayToDnnl,
             PlanDnnlLayouts.name: lambda: PlanDnnlLayouts,
         }
+
+
+def wants_winograd(options: Mapping[str, str]) -> bool:
+    """What the options say: `{"winograd": "off"}`, or `measured`, which is the default.
+
+    Raises:
+        CompilationError: an option is unknown or has another value.
+    """
+    unknown = sorted(set(options) - {"winograd"})
+    if unknown:
+        raise CompilationError(f"backend 'dnnl' has no option '{unknown[0]}'; it has: winograd")
+    value = options.get("winograd", "measured")
+    if value not in ("off", "measured"):
+        raise CompilationError(f"option winograd is '{value}', accepted are off and measured")
+    return value == "measured"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
@@ -18,8 +17,15 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import Api, PrimitiveDescriptor
 from byoc_mlir.backends.dnnl.calls import MemoryDescriptor, PrimitiveCall
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.backends.dnnl.primitives import Primitive, primitive, reorder
+from byoc_mlir.backends.dnnl.primitives import (
+    LayoutOf,
+    Primitive,
+    by_winograd,
+    primitive,
+    reorder,
+)
 from byoc_mlir.dialects.relay.base import shape_of
 
 IMPOSSIBLE = math.inf
@@ -85,16 +91,32 @@ class Costs:
     Args:
         api: the library, with one OpenMP thread set.
         budget: what is left of the time for measuring.
+        winograd: whether Winograd's algorithm may be used, where oneDNN has it.
     """
 
-    def __init__(self, api: Api, budget: Budget):
+    def __init__(self, api: Api, budget: Budget, *, winograd: bool):
         self._api = api
+        self._winograd = winograd
         self._budget = budget
 
-    def op(self, op: Operation, layout: Callable[[SSAValue], str]) -> float:
+    def op(self, op: Operation, layout: LayoutOf) -> float:
         """The time of an op with its operands and results in the given layouts."""
+        return self.algorithm(op, layout)[0]
+
+    def algorithm(self, op: Operation, layout: LayoutOf) -> tuple[float, str]:
+        """The time of an op by its fastest algorithm, and which one that is: '' for the only."""
         described = primitive(op, layout)
         assert described is not None
+        direct = self._described(described)
+        if not isinstance(op, ConvolutionOp) or not self._may_use_winograd(op):
+            return direct, ""
+        return min((direct, "direct"), (self._described(by_winograd(described)), "winograd"))
+
+    def _may_use_winograd(self, op: ConvolutionOp) -> bool:
+        window = shape_of(op.weights)[2:]
+        return self._winograd and self._api.has_avx512 and window == (3, 3)
+
+    def _described(self, described: Primitive) -> float:
         descriptor = self._api.find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
@@ -104,10 +126,13 @@ class Costs:
         samples = 0 if _unfolds_windows(described, implementation) else math.inf
         return self._time(described, descriptor, implementation, samples)
 
-    def is_measured(self, op: Operation, layout: Callable[[SSAValue], str]) -> bool:
+    def is_measured(self, op: Operation, layout: LayoutOf) -> bool:
         """Whether the time of an op comes from a measurement."""
         described = primitive(op, layout)
-        return described is not None and described.call in _known.times
+        assert described is not None
+        if self.algorithm(op, layout)[1] == "winograd":
+            described = by_winograd(described)
+        return described.call in _known.times
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:
         """The time of bringing a value from one layout to another; 0 where nothing moves."""

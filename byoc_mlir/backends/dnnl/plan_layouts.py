@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -53,7 +53,7 @@ _ANY_LAYOUT = (
 """Ops that run in other layouts than the row-major one; the others see rows of a matrix."""
 
 _SWEEPS = 4
-_WORTH_A_CHANGE = 0.9
+_WORTH_A_CHANGE = 0.85
 """A layout of its own must make the ops around a value this much cheaper, for times are noisy."""
 
 _LEAST_BLOCKED_CHANNELS = 8
@@ -67,6 +67,9 @@ class PlanDnnlLayouts(ModulePass):
     """Chooses the layout of every value of oneDNN's regions, from the measured time of each
     primitive in its candidate layouts and of the reorders between them. Inputs and outputs of a
     region are row-major; constants are brought to the layout that their primitive asks for at load.
+
+    Options:
+        winograd: whether 3x3 convolutions may use Winograd's algorithm, where it measures faster.
 
     ```mlir
     %1 = dnnl.convolution %x, %w … : (tensor<1x64x8x8xf32>, …) -> tensor<1x64x8x8xf32>
@@ -82,14 +85,15 @@ class PlanDnnlLayouts(ModulePass):
     """
 
     name = "plan-dnnl-layouts"
+    winograd: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.ops:
             if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
-                plan_region(func, Budget())
+                plan_region(func, Budget(), winograd=self.winograd)
 
 
-def plan_region(func: FuncOp, budget: Budget) -> dict[Operation, float]:
+def plan_region(func: FuncOp, budget: Budget, *, winograd: bool = True) -> dict[Operation, float]:
     """Plans one region in place, measuring for as long as the budget lasts.
 
     Returns:
@@ -98,7 +102,7 @@ def plan_region(func: FuncOp, budget: Budget) -> dict[Operation, float]:
     fuse_sums(func)
     with openmp_threads(1):
         split_post_ops(func)
-        planner = _Planner(func, Costs(api(), budget))
+        planner = _Planner(func, Costs(api(), budget, winograd=winograd))
         choice = planner.best()
         times = planner.write(choice)
     return times
@@ -209,6 +213,9 @@ class _Planner:
             wanted = choice[op.results[0]] if free else ""
             if free and self._costs.is_measured(op, _layouts_of(op, reads[op], wanted)):
                 times[op] = self._op_time(op, reads[op], wanted)
+            if isinstance(op, ConvolutionOp):
+                _, algorithm = self._costs.algorithm(op, _layouts_of(op, reads[op], wanted))
+                op.algorithm = StringAttr(algorithm or "direct")
             laid_out = set(_laid_out(op))
             wishes = [
                 (

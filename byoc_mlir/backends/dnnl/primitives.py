@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from xdsl.dialects.builtin import FloatAttr
@@ -49,6 +49,7 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of
 
 LayoutOf = Callable[[SSAValue], str]
+"""The layout in which a value is, or might be."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,15 @@ def _convolution(op: ConvolutionOp, types: _Types) -> Primitive:
         enums.CONVOLUTION[op.algorithm.data],
         MemoryDescriptor.plain(dims),
     )
+
+
+def by_winograd(described: Primitive) -> Primitive:
+    """A direct convolution by Winograd's algorithm instead, which oneDNN may not have."""
+    direct, winograd = enums.CONVOLUTION["direct"], enums.CONVOLUTION["winograd"]
+    head, (algorithm, *rest) = described.call.arguments[:2], described.call.arguments[2:]
+    assert algorithm == direct
+    call = replace(described.call, arguments=(*head, winograd, *rest))
+    return replace(described, call=call)
 
 
 def _deconvolution(op: DeconvolutionOp, types: _Types) -> Primitive:
