@@ -41,6 +41,7 @@ _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
     (nn.BatchNormOp, others.batch_norm),
     (nn.LayerNormOp, others.layer_norm),
     (transform.ConcatenateOp, others.concatenate),
+    (transform.TransposeOp, others.transpose),
     (transform.ReshapeOp, others.view),
     (transform.SqueezeOp, others.view),
     (transform.ExpandDimsOp, others.view),
@@ -148,6 +149,7 @@ def _results(builder: Builder, op: ReturnOp) -> list[SSAValue]:
         root = builder.root(value)
         if root in taken or not builder.is_computed(root):
             value = builder.copy(value)
+        value = builder.row_major(value)
         taken.add(root)
         results.append(value)
     return results

@@ -53,6 +53,16 @@ def order(layout: str) -> tuple[int, ...]:
     return tuple(ascii_lowercase.index(letter) for letter in match[1].lower())
 
 
+def permuted(layout: str, axes: Sequence[int]) -> str:
+    """The layout of the same memory when dimension `i` is what was dimension `axes[i]`."""
+    return "".join(ascii_lowercase[list(axes).index(dimension)] for dimension in order(layout))
+
+
+def before_permutation(axes: Sequence[int]) -> str:
+    """The layout that is row-major once the dimensions are permuted."""
+    return "".join(ascii_lowercase[axis] for axis in axes)
+
+
 def is_valid(layout: str, rank: int) -> bool:
     """Whether the string is a layout for tensors of that rank."""
     match = _SYNTAX.fullmatch(layout)

@@ -24,6 +24,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     DeconvolutionOp,
     EltwiseOp,
     LrnOp,
+    MatmulOp,
+    PermuteOp,
     PoolingOp,
     ReorderOp,
     SoftmaxOp,
@@ -34,6 +36,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.fuse_sums import fuse_sums
+from byoc_mlir.backends.dnnl.place_products import place_products
 from byoc_mlir.backends.dnnl.split_post_ops import split_post_ops
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.relay import ConstantOp
@@ -51,6 +54,9 @@ _ANY_LAYOUT = (
     SoftmaxOp,
 )
 """Ops that run in other layouts than the row-major one; the others see rows of a matrix."""
+
+_AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
+"""Ops whose operands were brought to their layouts before the others are planned."""
 
 _SWEEPS = 4
 _WORTH_A_CHANGE = 0.85
@@ -102,7 +108,9 @@ def plan_region(func: FuncOp, budget: Budget, *, winograd: bool = True) -> dict[
     fuse_sums(func)
     with openmp_threads(1):
         split_post_ops(func)
-        planner = _Planner(func, Costs(api(), budget, winograd=winograd))
+        costs = Costs(api(), budget, winograd=winograd)
+        place_products(func, costs)
+        planner = _Planner(func, costs)
         choice = planner.best()
         times = planner.write(choice)
     return times
@@ -121,6 +129,9 @@ class _Planner:
         self._free = [
             op.results[0] for op in self._ops if isinstance(op, _ANY_LAYOUT) and _is_spatial(op)
         ]
+        self._before: dict[SSAValue, str] = {
+            value: layout_of(value) for op in block.ops for value in op.results
+        }
         self._op_times: dict[tuple[Operation, str, str], float] = {}
         self._op_costs: dict[tuple[Operation, tuple[str, ...]], tuple[float, str]] = {}
 
@@ -164,7 +175,7 @@ class _Planner:
         operands = _laid_out(op)
         produced = [self._written(choice, operand) for operand in operands]
         if not isinstance(op, _ANY_LAYOUT) or not _is_spatial(op):
-            return self._fixed(operands, produced)
+            return self._fixed(op, produced)
         wanted = choice[op.results[0]]
         key = (op, (wanted, *produced))
         if key not in self._op_costs:
@@ -174,12 +185,18 @@ class _Planner:
             )
         return self._op_costs[key]
 
-    def _fixed(self, operands: Sequence[SSAValue], produced: Sequence[str]) -> tuple[float, str]:
+    def _fixed(self, op: Operation, produced: Sequence[str]) -> tuple[float, str]:
         cost = sum(
-            self._costs.reorder(operand, layout, _plain(operand))
-            for operand, layout in zip(operands, produced, strict=True)
+            self._costs.reorder(operand, layout, self._asked(op, operand))
+            for operand, layout in zip(_laid_out(op), produced, strict=True)
         )
         return cost, ""
+
+    def _asked(self, op: Operation, operand: SSAValue) -> str:
+        """The layout in which an op that is not planned reads an operand."""
+        if isinstance(op, _AS_PLACED):
+            return self._before.get(operand) or layout_of(operand)
+        return _plain(operand)
 
     def _with_source(
         self,
@@ -221,7 +238,7 @@ class _Planner:
                 (
                     index,
                     operand,
-                    _read_as(op, operand, reads[op], wanted) if free else _plain(operand),
+                    _read_as(op, operand, reads[op], wanted) if free else self._asked(op, operand),
                 )
                 for index, operand in enumerate(op.operands)
                 if operand in laid_out
@@ -266,12 +283,12 @@ def _is_spatial(op: Operation) -> bool:
 
 def _laid_out(op: Operation) -> tuple[SSAValue, ...]:
     """The operands whose layout is a matter of choice: tensors with the rank of the result."""
-    if isinstance(op, ReturnOp | ViewOp | ReorderOp):
+    if isinstance(op, ReturnOp | ViewOp | PermuteOp | ReorderOp):
         return tuple(op.operands)
     if isinstance(op, WeightedWindowOp):
         return (op.arguments[0], *_full_rank(op))
     if isinstance(op, PostOpsOp):
-        extra = tuple(op.primary[1:]) if isinstance(op, BinaryOp) else ()
+        extra = op.primary[1:2] if isinstance(op, BinaryOp | MatmulOp) else ()
         return (op.primary[0], *_of_rank(op, extra), *_full_rank(op))
     if isinstance(op, ConcatOp):
         return tuple(op.sources)

@@ -6,7 +6,7 @@ See `docs/dnnl.md` for the policy behind the element-wise rules.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Commutative
 
 from byoc_mlir.backends.base import Rule
+from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform, window
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
 
@@ -55,6 +56,7 @@ def op_rules() -> Mapping[str, Rule]:
         ((transform.ConcatenateOp,), _guarded(concatenate)),
     ):
         table |= {cls.name.removeprefix("relay."): rule for cls in classes}
+    table["transpose"] = _guarded(transpose)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
     table |= {name: _guarded(anything) for name in ("reshape", "squeeze", "expand_dims")}
     return table
@@ -207,6 +209,36 @@ def concatenate(op: transform.ConcatenateOp) -> str | None:
     if len(op.data) < 2:
         return "one operand (a copy, cheaper on the host)"
     return None if len(shape_of(op.output)) >= 2 else "a vector (cheaper on the host)"
+
+
+def transpose(op: transform.TransposeOp) -> str | None:
+    """Transposes before and after products, which read and write permuted tensors as they are."""
+    neighbours = [_source(op.data), *_users(op.output)]
+    if any("matmul" in _kind(one) for one in neighbours):
+        return None
+    return "transpose away from any product (cheaper on the host)"
+
+
+def _source(value: SSAValue) -> Operation | None:
+    """The op behind a value, through ops that only change shapes."""
+    owner = value.owner
+    while isinstance(owner, transform.ReshapeOp):
+        owner = owner.data.owner
+    return owner if isinstance(owner, Operation) else None
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    for use in value.uses:
+        if isinstance(use.operation, transform.ReshapeOp):
+            yield from _users(use.operation.output)
+        else:
+            yield use.operation
+
+
+def _kind(op: Operation | None) -> str:
+    if isinstance(op, CompositeOp):
+        return op.composite_name.data
+    return "" if op is None else op.name
 
 
 def large_elementwise(op: RelayOp) -> str | None:

@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.dialect import SumAttr, ViewOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import PermuteOp, SumAttr, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
@@ -58,7 +58,7 @@ class Places:
 
 
 def root(value: SSAValue) -> SSAValue:
-    """The value whose memory this one shares: through views and in-place sums."""
+    """The value whose memory this one shares: through views, permutations and in-place sums."""
     while isinstance(value.owner, Operation):
         source = _shared_operand(value.owner)
         if source is None:
@@ -68,7 +68,7 @@ def root(value: SSAValue) -> SSAValue:
 
 
 def _shared_operand(op: Operation) -> SSAValue | None:
-    if isinstance(op, ViewOp):
+    if isinstance(op, ViewOp | PermuteOp):
         return op.source
     if isinstance(op, PostOpsOp):
         readers = (one for one in op.post_ops if not hasattr(one, "alpha"))

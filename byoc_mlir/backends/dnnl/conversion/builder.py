@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
-from byoc_mlir.backends.dnnl.dialect import ReorderOp, ViewOp
+from byoc_mlir.backends.dnnl.dialect import PermuteOp, ReorderOp, ViewOp
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
@@ -54,7 +54,12 @@ class Builder:
         """The same memory under another shape."""
         if shape_of(value) == tuple(shape):
             return value
-        return self.add(ViewOp(value, result_types=[like(value, shape)]))
+        return self.add(ViewOp(self.row_major(value), result_types=[like(value, shape)]))
+
+    def row_major(self, value: SSAValue) -> SSAValue:
+        """The same tensor in the row-major layout, which only permuted ones are not in."""
+        plain = like(value, shape_of(value))
+        return value if value.type == plain else self.add(ReorderOp(value, result_types=[plain]))
 
     def add_return(self, op: Operation) -> None:
         """Appends the terminator."""
@@ -62,7 +67,7 @@ class Builder:
 
     def root(self, value: SSAValue) -> SSAValue:
         """The value whose memory this one shows, through views."""
-        while isinstance(value.owner, ViewOp):
+        while isinstance(value.owner, ViewOp | PermuteOp):
             value = value.owner.source
         return value
 
@@ -72,7 +77,7 @@ class Builder:
 
     def copy(self, value: SSAValue) -> SSAValue:
         """The same tensor in memory of its own."""
-        return self.add(ReorderOp(value, result_types=[value.type]))
+        return self.add(ReorderOp(value, result_types=[like(value, shape_of(value))]))
 
     def expanded(self, value: SSAValue, rank: int) -> SSAValue:
         """The tensor with dimensions of 1 in front, up to that rank."""

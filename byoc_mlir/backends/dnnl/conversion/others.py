@@ -17,11 +17,12 @@ from byoc_mlir.backends.dnnl.dialect import (
     EltwiseOp,
     LayerNormalizationOp,
     LrnOp,
+    PermuteOp,
     SoftmaxOp,
 )
 from byoc_mlir.backends.dnnl.layer_norm import LayerNorm
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import ints, shape_of
 
 
 def softmax(builder: Builder, op: reduce.SoftmaxLikeOp, steps: Sequence[Step]) -> SSAValue:
@@ -71,6 +72,11 @@ def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:
 def view(builder: Builder, op: RelayOp) -> SSAValue:
     """`dnnl.view`: reshape, squeeze, expand_dims."""
     return builder.view(builder.value(op.operands[0]), shape_of(op.results[0]))
+
+
+def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:
+    """`dnnl.permute`: products read and write permuted tensors as they are."""
+    return builder.add(PermuteOp.of(builder.row_major(builder.value(op.data)), ints(op.axes)))
 
 
 def elementwise(builder: Builder, chain: Chain) -> SSAValue:

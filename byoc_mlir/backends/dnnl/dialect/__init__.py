@@ -21,7 +21,7 @@ from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, 
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, with_layout
 from byoc_mlir.backends.dnnl.dialect.elementwise import BinaryOp, EltwiseOp
 from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
-from byoc_mlir.backends.dnnl.dialect.memory import ConcatOp, ReorderOp, ViewOp
+from byoc_mlir.backends.dnnl.dialect.memory import ConcatOp, PermuteOp, ReorderOp, ViewOp
 from byoc_mlir.backends.dnnl.dialect.normalization import (
     BatchNormalizationOp,
     LayerNormalizationOp,
@@ -46,6 +46,7 @@ __all__ = [
     "LayoutAttr",
     "LrnOp",
     "MatmulOp",
+    "PermuteOp",
     "PoolingOp",
     "ReorderOp",
     "SoftmaxOp",
@@ -68,6 +69,7 @@ DNNL = Dialect(
         LayerNormalizationOp,
         LrnOp,
         MatmulOp,
+        PermuteOp,
         PoolingOp,
         ReorderOp,
         SoftmaxOp,

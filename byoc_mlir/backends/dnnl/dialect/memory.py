@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, like
-from byoc_mlir.dialects.relay.base import int_prop, shape_of, tensor_type
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, like, with_layout
+from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, tensor_type
 
 
 @irdl_op_definition
@@ -80,4 +80,39 @@ class ViewOp(DnnlOp):
             raise VerifyException(
                 f"{self.name}: {tensor_type(self.source)} lies otherwise than"
                 f" {tensor_type(self.output)}"
+            )
+
+
+@irdl_op_definition
+class PermuteOp(DnnlOp):
+    """The memory of `source` with dimension `i` named after its dimension `axes[i]`.
+
+    Nothing is moved: a row-major source gives a result whose layout is not.
+    """
+
+    name = "dnnl.permute"
+    source = operand_def(TensorType)
+    axes = ints_prop()
+    output = result_def(TensorType)
+
+    @classmethod
+    def of(cls, source: SSAValue, axes: Sequence[int]) -> PermuteOp:
+        """The op whose result has the layout that follows."""
+        shape = shape_of(source)
+        type_ = like(source, [shape[axis] for axis in axes])
+        layout = layouts.permuted(layout_of(source), axes)
+        return cls(source, axes=list(axes), result_types=[with_layout(type_, layout)])
+
+    def infer_types(self) -> Sequence[Attribute]:
+        shape, axes = shape_of(self.source), ints(self.axes)
+        if sorted(axes) != list(range(len(shape))):
+            raise VerifyException(f"{self.name}: axes {list(axes)} is no permutation")
+        return (like(self.source, [shape[axis] for axis in axes]),)
+
+    def verify_(self) -> None:
+        super().verify_()
+        old, new = layout_of(self.source), layout_of(self.output)
+        if layouts.blocks(old) or new != layouts.permuted(old, ints(self.axes)):
+            raise VerifyException(
+                f"{self.name}: layout '{old}' permuted by {list(ints(self.axes))} is not '{new}'"
             )

@@ -1,0 +1,96 @@
+"""Matrix products between transposes: which permuted tensors they read and write as they are."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.dialect import (
+    MatmulOp,
+    PermuteOp,
+    ReorderOp,
+    layout_of,
+    with_layout,
+)
+from byoc_mlir.backends.dnnl.dialect.base import like
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+
+
+def place_products(func: FuncOp, costs: Costs) -> None:
+    """Chooses the layouts around every `dnnl.matmul`, by measured time.
+
+    A permuted operand is read as it is, or copied first. A result that is only permuted is
+    written so that it is row-major afterwards, or row-major at once.
+
+    ```mlir
+    %1 = dnnl.matmul %p, %v : … -> tensor<1x12x48x32xf32>
+    %2 = dnnl.permute %1 {axes = [0, 2, 1, 3]}
+      : (tensor<1x12x48x32xf32>) -> tensor<1x48x12x32xf32, #dnnl.layout<"acbd">>
+    ```
+    becomes
+    ```mlir
+    %1 = dnnl.matmul %p, %v : … -> tensor<1x12x48x32xf32, #dnnl.layout<"acbd">>
+    %2 = dnnl.permute %1 {axes = [0, 2, 1, 3]}
+      : (tensor<1x12x48x32xf32, #dnnl.layout<"acbd">>) -> tensor<1x48x12x32xf32>
+    ```
+    """
+    for op in list(func.body.block.ops):
+        if isinstance(op, MatmulOp):
+            _place_result(op, costs)
+            for index in range(2):
+                _place_operand(op, index, costs)
+
+
+def _plain(value: SSAValue) -> str:
+    return layouts.plain(len(shape_of(value)))
+
+
+def _cost(op: MatmulOp, costs: Costs, value: SSAValue, layout: str) -> float:
+    return costs.op(op, lambda one: layout if one is value else layout_of(one))
+
+
+def _place_operand(op: MatmulOp, index: int, costs: Costs) -> None:
+    operand = op.arguments[index]
+    permuted, plain = layout_of(operand), _plain(operand)
+    if permuted == plain:
+        return
+    as_it_is = _cost(op, costs, operand, permuted)
+    if as_it_is <= _cost(op, costs, operand, plain) + costs.reorder(operand, permuted, plain):
+        return
+    copy = ReorderOp(operand, result_types=[like(operand, shape_of(operand))])
+    copy.location = op.location
+    Rewriter.insert_op(copy, InsertPoint.before(op))
+    op.operands[index] = copy.output
+
+
+def _place_result(op: MatmulOp, costs: Costs) -> None:
+    users = [use.operation for use in op.output.uses]
+    permutations = [user for user in users if isinstance(user, PermuteOp)]
+    if not permutations or len(permutations) < len(users):
+        return
+    wanted, plain = layouts.before_permutation(ints(permutations[0].axes)), _plain(op.output)
+    copied = _cost(op, costs, op.output, plain) + costs.reorder(op.output, plain, wanted)
+    if copied < _cost(op, costs, op.output, wanted):
+        return
+    _set_layout(op.output, wanted)
+    for user in permutations:
+        _set_layout(user.output, layouts.permuted(wanted, ints(user.axes)))
+    if len(users) == 1:
+        _drop_copy(permutations[0])
+
+
+def _drop_copy(op: PermuteOp) -> None:
+    """Removes the only reader of a permuted value when it copies to the layout that it now has."""
+    readers = [use.operation for use in op.output.uses]
+    if len(readers) == 1 and isinstance(readers[0], ReorderOp):
+        copy = readers[0]
+        if copy.output.type == op.output.type:
+            copy.output.replace_all_uses_with(op.output)
+            Rewriter.erase_op(copy)
+
+
+def _set_layout(value: SSAValue, layout: str) -> None:
+    Rewriter.replace_value_with_new_type(value, with_layout(tensor_type(value), layout))
