@@ -17,7 +17,7 @@ from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.inputs import bind_inputs
 from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
+from byoc_mlir.frontend.model import ImportedModel, NodeStatus, OnnxNode, TensorInfo
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.tensors import TensorReader, model_tensors
@@ -108,6 +108,13 @@ def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
     return ArrayAttr([DictionaryAttr({"byoc.name": StringAttr(name)}) for name in names])
 
 
+_NOTES: dict[NodeStatus, str] = {
+    "imported": "",
+    "folded": "its outputs are the same for all inputs",
+    "removed": "its output is its input",
+}
+
+
 class _MainGraph:
     """The walk over the model's graph: what became of each node, and all that is unsupported."""
 
@@ -141,7 +148,8 @@ class _MainGraph:
 
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         if self.unknown.isdisjoint(read_names(node)):
-            self.nodes.append(OnnxNode(name, node.op_type, self.scope.import_node(node, name)))
+            status = self.scope.import_node(node, name)
+            self.nodes.append(OnnxNode(name, node.op_type, status, _NOTES[status]))
         elif self.scope.knows_op(node):  # what it reads is unknown, so there is no more to say
             self.unknown.update(node.output)
         else:

@@ -168,7 +168,9 @@ def _moved(context: NodeContext, stacked: Value, axis: int) -> Value:
 
 
 @onnx_op("Range")
-def range_(context: NodeContext, start: Value, limit: Value, delta: Value) -> Value:
+def range_(
+    context: NodeContext, start: Value, limit: Value, delta: Value, *, stash_type: int = 1
+) -> Value:
     first, last, step = (
         context.known(value, what).reshape(-1)[0]
         for value, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
@@ -176,5 +178,6 @@ def range_(context: NodeContext, start: Value, limit: Value, delta: Value) -> Va
     if step == 0:
         raise NodeRefused("a delta of 0 never ends")
     count = max(0, int(np.ceil((np.float64(last) - np.float64(first)) / np.float64(step))))
-    steps = np.arange(count, dtype=start.dtype if start.dtype.kind in "iu" else np.float32)
+    is_half = start.dtype.itemsize <= 2 and start.dtype.kind not in "iu"
+    steps = np.arange(count, dtype=np.float32 if is_half else start.dtype)
     return context.constant((steps * step + first).astype(start.dtype))

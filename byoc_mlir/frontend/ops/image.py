@@ -113,6 +113,18 @@ def upsample(context: NodeContext, data: Value, scales: Value, *, mode: str = "n
 
 
 @onnx_op("Upsample")
+def upsample_by_height_and_width(
+    context: NodeContext,
+    data: Value,
+    *,
+    height_scale: float,
+    width_scale: float,
+    mode: str = "nearest",
+) -> Value:
+    return _upsampled(context, data, (1.0, 1.0, height_scale, width_scale), mode)
+
+
+@onnx_op("Upsample", since=7)
 def upsample_by_attribute(
     context: NodeContext, data: Value, *, scales: Sequence[float], mode: str = "nearest"
 ) -> Value:

@@ -20,14 +20,20 @@ MAX_FILLED_BYTES = 4 << 30
 def constant(
     context: NodeContext,
     *,
+    sparse_value: Array | None = None,
     value: Array | None = None,
     value_float: float | None = None,
     value_floats: Sequence[float] | None = None,
     value_int: int | None = None,
     value_ints: Sequence[int] | None = None,
+    value_string: str | None = None,
+    value_strings: Sequence[str] | None = None,
 ) -> Value:
-    if value is not None:
-        return context.constant(value)
+    content = sparse_value if value is None else value
+    if content is not None:
+        return context.constant(content)
+    if value_string is not None or value_strings is not None:
+        return context.constant(value_strings if value_string is None else value_string, object)
     if value_float is not None or value_floats is not None:
         return context.constant(value_floats if value_float is None else value_float, np.float32)
     integers = value_ints if value_int is None else value_int
@@ -159,11 +165,14 @@ def split(
 def split_by_attribute(
     context: NodeContext,
     data: Value,
-    split: Value | None = None,
+    sections: Value | None = None,
     *,
     axis: int = 0,
+    split: Sequence[int] | None = None,
 ) -> Sequence[Value]:
-    return _split(context, data, None if split is None else context.ints(split, "split"), axis)
+    if sections is not None:
+        split = context.ints(sections, "split")
+    return _split(context, data, split, axis)
 
 
 @onnx_op("Split", since=2)
