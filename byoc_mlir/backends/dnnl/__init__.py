@@ -56,7 +56,7 @@ class DnnlBackend(Backend):
         module = ModuleOp([func])
         convert_region(func)
         module.verify()
-        times = plan_region(func, self._budget, winograd=winograd)
+        times = plan_region(func, context.threads, self._budget, winograd=winograd)
         with openmp_threads(context.threads):
             program = make_program(func, times)
             return emit(

@@ -125,9 +125,14 @@ class Api:
         """Whether the library generates AVX-512 code here, a cap on its instructions included."""
         return bool(self.library.dnnl_get_effective_cpu_isa() & _AVX512_BIT)
 
+    @property
+    def threads(self) -> int:
+        """The OpenMP threads that are set now, on this Python thread."""
+        return int(self.library.omp_get_max_threads())
+
     def find(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
         """What oneDNN offers for a call with the threads that are set now; `None`: nothing."""
-        key = (call, self.library.omp_get_max_threads())
+        key = (call, self.threads)
         if key not in self._found:
             self._found[key] = self._create(call)
         return self._found[key]

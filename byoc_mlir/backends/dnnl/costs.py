@@ -1,9 +1,8 @@
 """What running a primitive costs: measured with the library itself, estimated where that is enough.
 
-All times are those of one thread: with several, a busy neighbour on one core stalls every run at
-its end, and nothing but noise is measured. What is fastest is hardly ever another for it.
-Measuring stops after a few seconds. From then on, and for reorders that resemble measured ones,
-a primitive is taken to do its work as fast as others of the same implementation.
+With several threads, a busy neighbour on one core stalls every run at its end, and little but
+noise is measured. What matters for the layouts is therefore measured on one thread; the products
+of matrices, where the threads decide, on all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _OVERHEAD = 0.004
 
 _RATES = (("ref", 1e4), ("simple", 2e6), ("x64:gemm", 1e7), ("", 2e7))
 """What implementations get done before they are measured, by the start of their names:
-multiplications or bytes per millisecond."""
+multiplications or bytes per millisecond and thread."""
 
 _REORDER_FACTOR, _REORDER_OVERHEAD = 5.0, 0.05
 """Reorders count for more than they take alone: they gain less from threads than products, and
@@ -71,8 +70,12 @@ class _Rate:
 class _Known:
     """What has been measured in this process."""
 
-    times: dict[PrimitiveCall, float] = field(default_factory=dict[PrimitiveCall, float])
-    rates: dict[tuple[str, str], _Rate] = field(default_factory=dict[tuple[str, str], _Rate])
+    times: dict[tuple[PrimitiveCall, int], float] = field(
+        default_factory=dict[tuple[PrimitiveCall, int], float]
+    )
+    rates: dict[tuple[str, str, int], _Rate] = field(
+        default_factory=dict[tuple[str, str, int], _Rate]
+    )
 
 
 _known = _Known()
@@ -89,7 +92,7 @@ class Costs:
     """Milliseconds of ops and of reorders; measurements are kept for the life of the process.
 
     Args:
-        api: the library, with one OpenMP thread set.
+        api: the library; times are those of the threads that are set when they are asked for.
         budget: what is left of the time for measuring.
         winograd: whether Winograd's algorithm may be used, where oneDNN has it.
     """
@@ -132,7 +135,7 @@ class Costs:
         assert described is not None
         if self.algorithm(op, layout)[1] == "winograd":
             described = by_winograd(described)
-        return described.call in _known.times
+        return (described.call, self._api.threads) in _known.times
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:
         """The time of bringing a value from one layout to another; 0 where nothing moves."""
@@ -153,11 +156,12 @@ class Costs:
         family: str,
         most_samples: float,
     ) -> float:
-        key = described.call
+        key = (described.call, self._api.threads)
         if key in _known.times:
             return _known.times[key]
-        default = _Rate(_default_rate(descriptor.implementation))
-        rate = _known.rates.setdefault((described.call.kind, family), default)
+        default = _Rate(_default_rate(descriptor.implementation) * self._api.threads)
+        family_key = (described.call.kind, family, self._api.threads)
+        rate = _known.rates.setdefault(family_key, default)
         work = _work(described)
         if rate.samples >= most_samples or self._budget.seconds <= 0:
             return rate.estimate(work)

@@ -15,6 +15,7 @@ from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import api, openmp_threads
+from byoc_mlir.backends.dnnl.choose_products import choose_products
 from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Budget, Costs
 from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
@@ -75,6 +76,7 @@ class PlanDnnlLayouts(ModulePass):
     region are row-major; constants are brought to the layout that their primitive asks for at load.
 
     Options:
+        threads: the OpenMP threads that will run the region.
         winograd: whether 3x3 convolutions may use Winograd's algorithm, where it measures faster.
 
     ```mlir
@@ -91,24 +93,29 @@ class PlanDnnlLayouts(ModulePass):
     """
 
     name = "plan-dnnl-layouts"
+    threads: int = 1
     winograd: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.ops:
             if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
-                plan_region(func, Budget(), winograd=self.winograd)
+                plan_region(func, self.threads, Budget(), winograd=self.winograd)
 
 
-def plan_region(func: FuncOp, budget: Budget, *, winograd: bool = True) -> dict[Operation, float]:
+def plan_region(
+    func: FuncOp, threads: int, budget: Budget, *, winograd: bool = True
+) -> dict[Operation, float]:
     """Plans one region in place, measuring for as long as the budget lasts.
 
     Returns:
         The milliseconds of each op that was measured.
     """
     fuse_sums(func)
+    costs = Costs(api(), budget, winograd=winograd)
+    with openmp_threads(threads):
+        choose_products(func, costs)
     with openmp_threads(1):
         split_post_ops(func)
-        costs = Costs(api(), budget, winograd=winograd)
         place_products(func, costs)
         planner = _Planner(func, costs)
         choice = planner.best()

@@ -137,10 +137,12 @@ def is_packable(value: SSAValue) -> bool:
     return isinstance(value.owner, ConstantOp)
 
 
-def _weights(value: SSAValue, stored: MemoryDescriptor) -> tuple[MemoryDescriptor, Operand]:
+def _weights(
+    value: SSAValue, stored: MemoryDescriptor, packing: str = layouts.ANY
+) -> tuple[MemoryDescriptor, Operand]:
     """The descriptor to create with, and the argument, which is described as it is stored."""
     packed = is_packable(value)
-    wanted = MemoryDescriptor(stored.dims, layouts.ANY) if packed else stored
+    wanted = MemoryDescriptor(stored.dims, packing) if packed else stored
     return wanted, Operand(Arg.WEIGHTS, value, stored, packed)
 
 
@@ -264,7 +266,7 @@ def _matmul(op: MatmulOp, types: _Types) -> Primitive:
         source = transposed(source)
     if op.transpose_b.value.data:
         stored = transposed(stored)
-    wanted, weights = _weights(b, stored)
+    wanted, weights = _weights(b, stored, op.packing.data)
     bias = None if op.bias is None else types.of(op.bias)
     call = PrimitiveCall(
         "dnnl_matmul_primitive_desc_create",

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
-from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp
+from byoc_mlir.backends.dnnl.dialect import MatmulOp
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.nn import DenseOp
 from byoc_mlir.dialects.relay.nn import MatmulOp as RelayMatmulOp
@@ -22,15 +22,8 @@ def rows(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def dense(builder: Builder, op: DenseOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.inner_product` on the rows of the data, whatever its rank."""
-    shape = shape_of(op.output)
-    rank = len(shape)
-    bias, rest = take_bias(builder, steps, axis=rank - 1, rank=rank)
-    post = post_ops(builder, rest, rank, lambda operand: _as_rows(builder, operand))
-    source = builder.view(builder.value(op.data), rows(shape_of(op.data)))
-    operands = [source, builder.value(op.weight), *([bias] if bias else []), *post.operands]
-    result = builder.add(InnerProductOp(operands, post_ops=post.attributes))
-    return builder.view(result, shape)
+    """`dnnl.matmul` of the rows of the data, whatever its rank, and the transposed weights."""
+    return _rows_times_matrix(builder, op.data, op.weight, op.output, steps, transpose_b=True)
 
 
 def _as_rows(builder: Builder, operand: SSAValue) -> SSAValue:
@@ -40,7 +33,8 @@ def _as_rows(builder: Builder, operand: SSAValue) -> SSAValue:
 def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAValue:
     """`dnnl.matmul`; a stack times one matrix is one product of all its rows."""
     if is_rows_times_matrix(op):
-        return _rows_times_matrix(builder, op, steps)
+        transpose_b = bool(op.transpose_b.value.data)
+        return _rows_times_matrix(builder, op.a, op.b, op.output, steps, transpose_b=transpose_b)
     shape = shape_of(op.output)
     rank = len(shape)
     bias, rest = take_bias(builder, steps, axis=rank - 1, rank=rank)
@@ -66,16 +60,24 @@ def is_rows_times_matrix(op: RelayMatmulOp) -> bool:
     return len(shape_of(op.b)) == 2 and not op.transpose_a.value.data
 
 
-def _rows_times_matrix(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAValue:
-    shape = shape_of(op.output)
+def _rows_times_matrix(
+    builder: Builder,
+    rows_: SSAValue,
+    matrix: SSAValue,
+    output: SSAValue,
+    steps: Sequence[Step],
+    *,
+    transpose_b: bool,
+) -> SSAValue:
+    shape = shape_of(output)
     rank = len(shape)
     bias, rest = take_bias(builder, steps, axis=rank - 1, rank=rank)
     post = post_ops(builder, rest, rank, lambda operand: _as_rows(builder, operand))
     operands = [
-        builder.view(builder.value(op.a), rows(shape_of(op.a))),
-        builder.value(op.b),
+        builder.view(builder.value(rows_), rows(shape_of(rows_))),
+        builder.value(matrix),
         *([builder.expanded(bias, 2)] if bias else []),
         *post.operands,
     ]
-    result = builder.add(MatmulOp(operands, transpose_b=op.transpose_b, post_ops=post.attributes))
-    return builder.view(result, shape)
+    product = MatmulOp(operands, transpose_b=transpose_b, post_ops=post.attributes)
+    return builder.view(builder.add(product), shape)

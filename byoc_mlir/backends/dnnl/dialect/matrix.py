@@ -10,7 +10,7 @@ from xdsl.irdl import irdl_op_definition, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, like
-from byoc_mlir.dialects.relay.base import bool_prop, shape_of
+from byoc_mlir.dialects.relay.base import bool_prop, shape_of, str_prop
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 
 
@@ -44,13 +44,15 @@ class MatmulOp(PostOpsOp):
     """`a [..., M, K], b [..., K, N], bias [..., 1, N] -> [..., M, N]`; leading dims broadcast.
 
     `transpose_a` and `transpose_b` swap the last two dimensions of an operand first. Both
-    operands and the result have one rank.
+    operands and the result have one rank. `packing` is the layout that a constant `b` of shape
+    `[K, N]` is brought to: `any` is what oneDNN asks for, `ba` has the columns one after another.
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_matmul.html
     """
 
     name = "dnnl.matmul"
     transpose_a = bool_prop(False)
     transpose_b = bool_prop(False)
+    packing = str_prop("any")
     output = result_def(TensorType)
 
     @property
@@ -67,4 +69,6 @@ class MatmulOp(PostOpsOp):
             two[-2:] = reversed(two[-2:])
         if len(one) != len(two) or len(one) < 2 or one[-1] != two[-2]:
             raise VerifyException(f"{self.name}: {a.type} and {b.type} do not fit together")
+        if self.packing.data not in ("any", "ba"):
+            raise VerifyException(f"{self.name}: packing is '{self.packing.data}'")
         return (like(a, [*broadcast_shapes(one[:-2], two[:-2]), one[-2], two[-1]]),)

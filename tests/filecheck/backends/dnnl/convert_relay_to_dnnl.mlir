@@ -34,7 +34,7 @@ func.func private @gelu(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>) -> tensor<4
   func.return %0 : tensor<4x32xf32>
 }
 // CHECK-LABEL: func.func private @gelu
-// CHECK:         dnnl.inner_product %x, %w {post_ops = [#dnnl.eltwise<gelu_erf>]}
+// CHECK:         dnnl.matmul %x, %w {transpose_b = true, post_ops = [#dnnl.eltwise<gelu_erf>]}
 
 // -----
 

@@ -1,0 +1,67 @@
+"""Products with constant weights: as which primitive, and with the weights in which layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp, ViewOp, layout_of
+from byoc_mlir.backends.dnnl.dialect.base import like
+from byoc_mlir.backends.dnnl.primitives import is_packable
+from byoc_mlir.dialects.relay.base import shape_of
+
+_PACKINGS = ("ba", "any")
+
+
+def choose_products(func: FuncOp, costs: Costs) -> None:
+    """Chooses for each product of rows and a constant matrix the fastest of what oneDNN offers.
+
+    That is a matmul whose weights have their columns one after another, a matmul or an inner
+    product whose weights are packed as the library likes it best. Which one wins depends on the
+    shapes, the instruction set and the number of threads, by factors of up to four.
+    """
+    for op in list(func.body.block.ops):
+        if (
+            isinstance(op, MatmulOp)
+            and len(shape_of(op.output)) == 2
+            and is_packable(op.primary[1])
+        ):
+            _choose(op, costs)
+
+
+def _choose(op: MatmulOp, costs: Costs) -> None:
+    times = {packing: _time(op, costs, packing) for packing in _PACKINGS}
+    best = min(times, key=lambda packing: times[packing])
+    op.packing = StringAttr(best)
+    if not op.transpose_b.value.data or op.transpose_a.value.data:
+        return
+    bias, view = _vector(op.bias)
+    other = InnerProductOp([*op.primary[:2], *bias, *op.post_op_operands], post_ops=op.post_ops)
+    if costs.op(other, layout_of) >= times[best]:
+        other.erase()
+        for one in view:
+            one.erase()
+        return
+    for new in (*view, other):
+        new.location = op.location
+    Rewriter.insert_op((*view, other), InsertPoint.before(op))
+    op.output.replace_all_uses_with(other.output)
+    Rewriter.erase_op(op)
+
+
+def _time(op: MatmulOp, costs: Costs, packing: str) -> float:
+    op.packing = StringAttr(packing)
+    return costs.op(op, layout_of)
+
+
+def _vector(bias: SSAValue | None) -> tuple[Sequence[SSAValue], Sequence[ViewOp]]:
+    """A matmul's bias `[1, N]` as an inner product's `[N]`."""
+    if bias is None:
+        return (), ()
+    view = ViewOp(bias, result_types=[like(bias, shape_of(bias)[-1:])])
+    return (view.output,), (view,)
