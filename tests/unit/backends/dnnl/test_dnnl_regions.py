@@ -1,0 +1,180 @@
+"""Whole regions: reorders, memory, threads, the library's choice of instructions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from dnnl_models import check, model, node
+from onnx import ModelProto
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.dialects.func import FuncOp, ReturnOp
+
+import byoc_mlir
+from byoc_mlir.backends.base import CodegenContext, NativeCode
+from byoc_mlir.backends.dnnl import DnnlBackend
+from byoc_mlir.backends.dnnl.library import load_library
+from byoc_mlir.dialects.relay.elementwise import ExpOp
+from byoc_mlir.errors import BackendError
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import random_inputs
+
+
+def _chain(layers: int, channels: int = 32) -> ModelProto:
+    nodes, weights, value = [], {}, "x"
+    for layer in range(layers):
+        nodes += [
+            node("Conv", f"{value} w{layer} b{layer}", f"c{layer}", pads=[1, 1, 1, 1]),
+            node("Relu", f"c{layer}", f"r{layer}" if layer < layers - 1 else "y"),
+        ]
+        value = f"r{layer}"
+        weights |= {f"w{layer}": (channels, channels, 3, 3), f"b{layer}": (channels,)}
+    return model(nodes, {"x": (1, channels, 20, 20)}, weights)
+
+
+@pytest.fixture
+def generated(monkeypatch: pytest.MonkeyPatch) -> list[NativeCode]:
+    """The native code of every region that is compiled during the test."""
+    found: list[NativeCode] = []
+    original = DnnlBackend.codegen
+
+    def codegen(self: DnnlBackend, region: FuncOp, context: CodegenContext) -> NativeCode:
+        found.append(original(self, region, context))
+        return found[-1]
+
+    monkeypatch.setattr(DnnlBackend, "codegen", codegen)
+    return found
+
+
+def _verbose(script: str, **environment: str) -> list[list[str]]:
+    """The fields of oneDNN's report on every execution of a script in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "ONEDNN_VERBOSE": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    lines = done.stdout.rpartition("RUN")[2].splitlines()
+    return [line.split(",") for line in lines if line.startswith("onednn_verbose,exec")]
+
+
+_RESNET = """
+import ctypes, byoc_mlir
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import random_inputs
+model = NETWORKS["resnet50"](image=64)
+executable = byoc_mlir.compile(model, targets=("dnnl",), threads=1)
+inputs = random_inputs(model, seed=0)
+ctypes.CDLL(None).fflush(None)
+print("RUN", flush=True)
+executable.run(inputs)
+"""
+
+
+def test_resnet50_reorders_no_weight_and_hardly_an_activation() -> None:
+    executed = _verbose(_RESNET)
+    kinds = [fields[3] for fields in executed]
+    assert kinds.count("convolution") == 53
+    assert kinds.count("reorder") <= 2
+
+
+def test_a_chain_stays_in_one_layout(generated: list[NativeCode]) -> None:
+    check(_chain(4))
+    (code,) = generated
+    convolutions = [detail for detail in code.details if detail.nodes]
+    assert len({detail.note for detail in convolutions[:-1]}) == 1
+    assert not any(detail.is_warning for detail in code.details)
+
+
+def test_workspace_is_reused(generated: list[NativeCode]) -> None:
+    check(_chain(8))
+    (code,) = generated
+    activation = 32 * 20 * 20 * 4
+    assert code.workspace_bytes < 4 * activation
+
+
+def test_a_shared_weight_is_one_constant(generated: list[NativeCode]) -> None:
+    nodes = [
+        node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
+        node("Conv", "c w b", pads=[1, 1, 1, 1]),
+    ]
+    check(model(nodes, {"x": (1, 16, 12, 12)}, {"w": (16, 16, 3, 3), "b": (16,)}))
+    (code,) = generated
+    assert len(code.constants) == 2
+
+
+def test_eight_threads_get_the_same_bits() -> None:
+    built = NETWORKS["resnet18"](image=64)
+    inputs = [random_inputs(built, seed=seed) for seed in range(8)]
+    with byoc_mlir.compile(built, targets=("dnnl",), threads=2) as executable:
+        expected = [executable.run(one) for one in inputs]
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(3):
+                answers = list(pool.map(executable.run, inputs))
+                for answer, wanted in zip(answers, expected, strict=True):
+                    for name, value in wanted.items():
+                        np.testing.assert_array_equal(answer[name], value)
+
+
+@pytest.mark.parametrize("isa", ["SSE41", "AVX2"])
+def test_instructions_can_be_capped(isa: str) -> None:
+    script = """
+import numpy as np, byoc_mlir
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
+model = NETWORKS["mobilenet_v2"](image=32)
+inputs = random_inputs(model, seed=0)
+executable = byoc_mlir.compile(model, targets=("dnnl",), threads=1, fallback="forbid")
+assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs), tolerance=1e-4)
+print("RUN", flush=True)
+executable.run(inputs)
+"""
+    executed = _verbose(script, ONEDNN_MAX_CPU_ISA=isa)
+    assert executed
+    assert not any("avx512" in fields[4] for fields in executed)
+
+
+def test_winograd_option() -> None:
+    off = check(_chain(2), backend_options={"dnnl": {"winograd": "off"}})
+    assert all("wino" not in row.implementation for row in off)
+    wrong = check(_chain(2), backend_options={"dnnl": {"winograd": "yes"}})
+    assert "accepted are off and measured" in wrong.placed("host")[0].reason
+
+
+def test_a_region_is_left_as_it_was() -> None:
+    type_ = TensorType(f32, [1, 16, 32, 32])
+    region = FuncOp("r", ([type_], [type_]))
+    exp = ExpOp(region.body.block.args[0])
+    region.body.block.add_ops([exp, ReturnOp(exp.output)])
+    module = ModuleOp([region])
+    before = str(module)
+    code = DnnlBackend().codegen(region, CodegenContext(threads=1))
+    code.module.verify()
+    assert str(module) == before
+
+
+@pytest.mark.parametrize(
+    ("library", "message"),
+    [("/nowhere/libdnnl.so.3", "cannot be loaded"), ("libc.so.6", "is not oneDNN")],
+)
+def test_another_library_can_be_named(
+    library: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOC_DNNL_LIBRARY", library)
+    load_library.cache_clear()
+    try:
+        with pytest.raises(BackendError, match=message):
+            load_library()
+        reason = DnnlBackend().unavailable()
+        assert reason is not None
+        assert "pip install onednn-cpu-gomp==2023.1.0" in reason
+    finally:
+        monkeypatch.undo()
+        load_library.cache_clear()
+    assert DnnlBackend().unavailable() is None
