@@ -16,6 +16,7 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.placement import build_report, check_fallback
 from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.regions import declare_regions, generate_regions
+from byoc_mlir.compiler.safety_net import targets_with_net
 from byoc_mlir.compiler.source import ModelSource, Shapes, Source, Values, read_source
 from byoc_mlir.compiler.staged import compile_in_stages
 from byoc_mlir.dialects import make_context
@@ -131,9 +132,10 @@ def _compile_module(
     context: Context, imported: ImportedModel, options: CompileOptions, stages: Stages
 ) -> Program:
     module = imported.module
-    backends = get_backends(options.targets)
+    targets = targets_with_net(module, options)
+    backends = get_backends(targets)
     with stages.stage("partition"):
-        passes = (PartitionFor(targets=options.targets),)
+        passes = (PartitionFor(targets=targets),)
         run_verified(context, module, passes, stages.add_pass)
     with stages.stage("generate"):
         regions = generate_regions(context, module, backends, options)

@@ -14,6 +14,7 @@ from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
+from byoc_mlir.frontend.external import external_node
 from byoc_mlir.frontend.fold import fold_node
 from byoc_mlir.frontend.functions import (
     bound_node,
@@ -66,7 +67,9 @@ class Scope:
         inputs = [self.values[input_] if input_ else None for input_ in node.input]
         if (domain, node.op_type) in self.session.functions:
             body = self.session.functions[domain, node.op_type]
-            return self._finish(node, *self._call(node, name, body, None, inputs))
+            last = self.session.builder.block.last_op
+            outputs = self._call(node, name, body, None, inputs)
+            return self._finish(node, outputs, self.session.builder.block.last_op is not last)
         opset = self._opset(node, name)
         schema = op_schema(domain, node.op_type, opset)
         if schema is not None:
@@ -75,21 +78,50 @@ class Scope:
             raise NodeRefused(f"there is no such op in opset {opset} of the domain")
         if self._fold(node, name, inputs):
             return "folded"
-        op = find_op(domain, node.op_type, opset)
+        last = self.session.builder.block.last_op
+        try:
+            outputs = self._outputs(node, name, opset, schema, inputs)
+        except ValueNeeded:
+            raise
+        except NodeRefused:
+            outputs = self._carried(node, name, schema, inputs)
+            if outputs is None:
+                raise
+        return self._finish(node, outputs, self.session.builder.block.last_op is not last)
+
+    def _outputs(
+        self,
+        node: onnx.NodeProto,
+        name: str,
+        opset: int,
+        schema: OpSchema | None,
+        inputs: Sequence[Value | None],
+    ) -> Sequence[Value | None]:
+        """The outputs by the op's function, else by the body that the standard gives it."""
+        op = find_op("" if node.domain == "ai.onnx" else node.domain, node.op_type, opset)
         if op is None:
             body = None if schema is None else standard_function(node, schema, opset, inputs)
             if body is None:
                 raise NodeRefused(f"the op is not supported (opset {opset})")
-            return self._finish(node, *self._call(node, name, body, schema, inputs))
+            return self._call(node, name, body, schema, inputs)
         context = NodeContext(
             name, node.op_type, opset, tuple(node.output), self.session.builder, self._run_graph
         )
-        last = self.session.builder.block.last_op
         try:
-            outputs = op(context, inputs, node_attributes(node, self.session.reader))
+            return op(context, inputs, node_attributes(node, self.session.reader))
         except VerifyException as error:
             raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
-        return self._finish(node, outputs, self.session.builder.block.last_op is not last)
+
+    def _carried(
+        self,
+        node: onnx.NodeProto,
+        name: str,
+        schema: OpSchema | None,
+        inputs: Sequence[Value | None],
+    ) -> Sequence[Value | None] | None:
+        if schema is None:
+            return None
+        return external_node(node, name, schema, self.opsets, inputs, self.session.builder)
 
     def knows_op(self, node: onnx.NodeProto) -> bool:
         """Whether nodes of that kind can be imported, by their own function or by a body."""
@@ -130,7 +162,7 @@ class Scope:
         body: onnx.FunctionProto,
         schema: OpSchema | None,
         inputs: Sequence[Value | None],
-    ) -> tuple[list[Value | None], bool]:
+    ) -> list[Value | None]:
         values = {
             formal: value
             for formal, value in zip(body.input, inputs, strict=False)
@@ -138,13 +170,11 @@ class Scope:
         }
         opsets = {entry.domain: entry.version for entry in body.opset_import}
         scope = Scope(self.session, {**self.opsets, **opsets}, values)
-        last = self.session.builder.block.last_op
         absent = set(body.input) - set(values)
         given = call_attributes(node, body, schema)
         nodes = [bound_node(inner, given, absent) for inner in body.node]
         scope.import_body(ordered_nodes(nodes, values.keys()), name)
-        outputs = [scope.values.get(formal) for formal in body.output]
-        return outputs, self.session.builder.block.last_op is not last
+        return [scope.values.get(formal) for formal in body.output]
 
     def import_body(self, nodes: Sequence[onnx.NodeProto], name: str) -> None:
         """Imports the nodes of a body, all located at the node `name` that has it.

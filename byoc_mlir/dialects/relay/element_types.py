@@ -1,7 +1,7 @@
 """The element types of `relay` tensors and the numpy dtypes that hold them.
 
-Signed integers are signless in the IR, as everywhere in MLIR; unsigned ones say so (`ui8`). Types of
-less than eight bits take a byte for each element, in numpy as in memory.
+Signed integers are signless in the IR, as everywhere in MLIR; unsigned ones say so (`ui8`). Types
+of less than eight bits take a byte for each element, in numpy as in memory.
 """
 
 from __future__ import annotations

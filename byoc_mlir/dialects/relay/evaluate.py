@@ -20,6 +20,7 @@ from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
 from byoc_mlir.dialects.relay.evaluate_image import IMAGE
 from byoc_mlir.dialects.relay.evaluate_index import INDEX
 from byoc_mlir.dialects.relay.evaluate_nn import NN
+from byoc_mlir.dialects.relay.evaluate_onnx import ONNX_NODE
 from byoc_mlir.dialects.relay.evaluate_pool import POOL
 from byoc_mlir.dialects.relay.evaluate_recurrent import RECURRENT
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
@@ -38,6 +39,7 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **IMAGE,
     **INDEX,
     **NN,
+    **ONNX_NODE,
     **RECURRENT,
     **TRANSFORM,
     **WINDOW,

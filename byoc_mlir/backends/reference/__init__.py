@@ -1,0 +1,80 @@
+"""The safety net: ONNX nodes that nothing else can run, run by the ONNX reference evaluator.
+
+It is an ordinary backend, and a small example of one that plugs in another runtime: a region
+becomes an opaque blob, an ONNX function, and a loader makes it callable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import onnx
+from onnx import numpy_helper
+from xdsl.dialects import func
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule, register_backend
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
+
+
+@register_backend
+class ReferenceBackend(Backend):
+    """Takes `relay.onnx_node` and nothing else."""
+
+    name: ClassVar[str] = "reference"
+
+    def op_rules(self) -> Mapping[str, Rule]:
+        return {"onnx_node": lambda op: None}
+
+    def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:
+        names: dict[SSAValue, str] = {}
+        names.update((argument, f"in{i}") for i, argument in enumerate(region.body.block.args))
+        inputs = list(names.values())
+        nodes: list[onnx.NodeProto] = []
+        opsets: dict[str, int] = {}
+        details: list[OpDetail] = []
+        outputs: list[str] = []
+        for op in region.body.block.ops:
+            if isinstance(op, ConstantOp):
+                names[op.output] = f"c{len(nodes)}"
+                tensor = numpy_helper.from_array(op.array)
+                nodes.append(
+                    onnx.helper.make_node("Constant", [], [names[op.output]], value=tensor)
+                )
+                opsets.setdefault("", onnx.defs.onnx_opset_version())
+            elif isinstance(op, OnnxNodeOp):
+                nodes.append(_renamed(op, names, len(nodes)))
+                opsets[op.domain.data] = op.opset.value.data
+                details.append(OpDetail(node_names(op), "onnx.reference"))
+            elif isinstance(op, func.ReturnOp):
+                outputs = [names[value] for value in op.operands]
+        function = onnx.helper.make_function(
+            "byoc",
+            region.sym_name.data,
+            inputs,
+            outputs,
+            nodes,
+            [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()],
+        )
+        loader = "byoc_mlir.backends.reference.runtime:load"
+        return Blob(function.SerializeToString(), loader, tuple(details))
+
+
+def _renamed(op: OnnxNodeOp, names: dict[SSAValue, str], number: int) -> onnx.NodeProto:
+    """The node of `op` with the names of its SSA values; its results get names."""
+    node = op.proto
+    operands, results = iter(op.operands), iter(op.results)
+    inputs = [names[next(operands)] if name else "" for name in node.input]
+    outputs: list[str] = []
+    for position, name in enumerate(node.output):
+        outputs.append(f"v{number}_{position}" if name else "")
+        if name:
+            names[next(results)] = outputs[-1]
+    del node.input[:], node.output[:]
+    node.input.extend(inputs)
+    node.output.extend(outputs)
+    return node

@@ -1,0 +1,52 @@
+"""Nodes computed by the ONNX reference evaluator; see `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def single_node_function(
+    node: onnx.NodeProto, inputs: Sequence[str], opsets: Mapping[str, int]
+) -> onnx.FunctionProto:
+    """A function of one node.
+
+    Args:
+        inputs: a name for every input that is not left out.
+    """
+    renamed = onnx.NodeProto()
+    renamed.CopyFrom(node)
+    names = iter(inputs)
+    del renamed.input[:]
+    renamed.input.extend(next(names) if old else "" for old in node.input)
+    outputs = [name for name in node.output if name]
+    versions = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    return onnx.helper.make_function("byoc", "node", inputs, outputs, [renamed], versions)
+
+
+def reference_outputs(
+    node: onnx.NodeProto, arrays: Sequence[Array], opsets: Mapping[str, int]
+) -> Sequence[Any]:
+    """The outputs of a node that are not left out, for the inputs that are not."""
+    names = [f"i{index}" for index in range(len(arrays))]
+    function = single_node_function(node, names, opsets)
+    feeds = dict(zip(names, arrays, strict=True))
+    with np.errstate(all="ignore"):
+        return cast(Sequence[Any], ReferenceEvaluator(function).run(None, feeds, {}))
+
+
+def _onnx_node(op: OnnxNodeOp, *operands: Array) -> Sequence[Array]:
+    opsets = {op.domain.data: op.opset.value.data}
+    return [np.asarray(result) for result in reference_outputs(op.proto, operands, opsets)]
+
+
+ONNX_NODE: dict[type[RelayOp], Callable[..., Sequence[Array]]] = {OnnxNodeOp: _onnx_node}

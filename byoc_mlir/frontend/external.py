@@ -1,0 +1,90 @@
+"""Nodes without a counterpart in the IR, carried along for the safety net."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import onnx
+from onnx import numpy_helper
+from onnx.defs import OpSchema
+from onnx.shape_inference import InferenceError, infer_node_outputs
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+
+from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
+from byoc_mlir.errors import ByocError
+from byoc_mlir.frontend.builder import BlockBuilder
+from byoc_mlir.frontend.value import SequenceValue, Value
+
+MAX_BYTES = 4 << 30
+"""How large an output may be."""
+
+MAX_KNOWN_ELEMENTS = 1024
+"""Constants of up to this size are shown to ONNX's shape inference."""
+
+
+def external_node(
+    node: onnx.NodeProto,
+    name: str,
+    schema: OpSchema,
+    opsets: Mapping[str, int],
+    inputs: Sequence[Value | None],
+    builder: BlockBuilder,
+) -> list[Value | None] | None:
+    """Adds a `relay.onnx_node`, if the node's outputs are tensors of static shape.
+
+    Returns:
+        Its outputs, `None` for those that are left out; or `None` if it cannot be carried along.
+    """
+    if any(isinstance(value, SequenceValue) for value in inputs) or any(
+        attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+        for attribute in node.attribute
+    ):
+        return None
+    types = _output_types(node, schema, opsets, inputs)
+    if types is None:
+        return None
+    operands = [builder.operand(value) for value in inputs if value is not None]
+    op = OnnxNodeOp.of(node, opsets[node.domain], operands, types)
+    builder.append(op, node_location(name))
+    results = iter(op.results)
+    return [Value(name, next(results)) if output else None for output in node.output]
+
+
+def _output_types(
+    node: onnx.NodeProto,
+    schema: OpSchema,
+    opsets: Mapping[str, int],
+    inputs: Sequence[Value | None],
+) -> list[Attribute] | None:
+    named = {name: v for name, v in zip(node.input, inputs, strict=False) if v is not None}
+    try:
+        types = {
+            name: onnx.helper.make_tensor_type_proto(
+                onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+            )
+            for name, value in named.items()
+        }
+        data = {
+            name: numpy_helper.from_array(value.constant, name)
+            for name, value in named.items()
+            if value.constant is not None and value.constant.size <= MAX_KNOWN_ELEMENTS
+        }
+        versions = [onnx.helper.make_opsetid(d, version) for d, version in opsets.items()]
+        inferred = infer_node_outputs(schema, node, types, data, opset_imports=versions)
+        return [_static_type(inferred[name]) for name in node.output if name]
+    except (InferenceError, ByocError, KeyError, ValueError):
+        return None
+
+
+def _static_type(type_: onnx.TypeProto) -> Attribute:
+    tensor = type_.tensor_type
+    if not tensor.HasField("shape") or not all(d.HasField("dim_value") for d in tensor.shape.dim):
+        raise ValueError("the shape is not known")
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    if math.prod(dim.dim_value for dim in tensor.shape.dim) * dtype.itemsize > MAX_BYTES:
+        raise ValueError("the result is too large")
+    return TensorType(relay_type(dtype), [dim.dim_value for dim in tensor.shape.dim])
