@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from byoc_mlir.backends.dnnl.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import like
-from byoc_mlir.backends.dnnl.primitives import is_packable
+from byoc_mlir.backends.dnnl.weighted import is_packable
 from byoc_mlir.dialects.relay.base import shape_of
 
 _PACKINGS = ("ba", "any")

@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.backends.dnnl.channel_shuffle import read_channel_shuffle
 from byoc_mlir.backends.dnnl.conversion import matrix, others, window
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
@@ -113,11 +114,18 @@ def _convert_composite(builder: Builder, op: byoc.CompositeOp) -> None:
     if len(op.outputs) != 1:
         raise PassFailedException(f"composite {op.composite_name}: expected one result")
     builder.location = fused_location([op, *ops])
-    norm = read_layer_norm(builder.reader, op.yielded[0])
+    builder.convert(op.outputs[0], _convert_expression(builder, op.yielded[0], ops))
+
+
+def _convert_expression(builder: Builder, value: SSAValue, ops: Sequence[Operation]) -> SSAValue:
+    """The `dnnl` value for the ops of a composite."""
+    norm = read_layer_norm(builder.reader, value)
     if norm is not None:
-        builder.convert(op.outputs[0], others.written_out_layer_norm(builder, norm))
-    else:
-        builder.convert(op.outputs[0], _convert_group(builder, op.yielded[0], ops))
+        return others.written_out_layer_norm(builder, norm)
+    shuffle = read_channel_shuffle(builder.reader, value)
+    if shuffle is not None:
+        return others.channel_shuffle(builder, shuffle)
+    return _convert_group(builder, value, ops)
 
 
 def _convert_group(builder: Builder, value: SSAValue, ops: Sequence[Operation]) -> SSAValue:

@@ -16,15 +16,11 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import Api, PrimitiveDescriptor
 from byoc_mlir.backends.dnnl.calls import MemoryDescriptor, PrimitiveCall
+from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.backends.dnnl.primitives import (
-    LayoutOf,
-    Primitive,
-    by_winograd,
-    primitive,
-    reorder,
-)
+from byoc_mlir.backends.dnnl.primitives import primitive, reorder
+from byoc_mlir.backends.dnnl.weighted import by_winograd
 from byoc_mlir.dialects.relay.base import shape_of
 
 IMPOSSIBLE = math.inf

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
+from byoc_mlir.backends.dnnl.channel_shuffle import channel_shuffle_pattern, read_channel_shuffle
 from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
 from byoc_mlir.backends.dnnl.conversion.matrix import is_rows_times_matrix
 from byoc_mlir.backends.dnnl.layer_norm import layer_norm_pattern, read_layer_norm
@@ -39,9 +40,6 @@ ANCHORS = (
     "nn.dense",
     "nn.matmul",
 )
-LAYER_NORM = "dnnl.layer_norm"
-"""The composite that is no chain of post-ops."""
-
 _CHANNELS_LAST = ("nn.dense", "nn.matmul")
 
 
@@ -110,7 +108,17 @@ _AFTER_SUM = ("relu", "clip", "leaky_relu")
 def patterns() -> Sequence[CompositePattern]:
     """The pattern table."""
     rows = [row for variant in _variants() for row in variant.rows()]
-    return [*rows, CompositePattern(LAYER_NORM, layer_norm_pattern(), _check_layer_norm)]
+    return [
+        *rows,
+        CompositePattern("dnnl.layer_norm", layer_norm_pattern(), _check_layer_norm),
+        CompositePattern("dnnl.channel_shuffle", channel_shuffle_pattern(), _check_shuffle),
+    ]
+
+
+def _check_shuffle(match: Match) -> str | None:
+    if read_channel_shuffle(Reader(), match.results[0]) is None:
+        return "the shapes and axes do not make it a shuffle of channels"
+    return unsupported_types(match.root)
 
 
 def _check_layer_norm(match: Match) -> str | None:

@@ -29,6 +29,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     PermuteOp,
     PoolingOp,
     ReorderOp,
+    ShuffleOp,
     SoftmaxOp,
     ViewOp,
     layout_of,
@@ -52,6 +53,7 @@ _ANY_LAYOUT = (
     EltwiseOp,
     LrnOp,
     PoolingOp,
+    ShuffleOp,
     SoftmaxOp,
 )
 """Ops that run in other layouts than the row-major one; the others see rows of a matrix."""

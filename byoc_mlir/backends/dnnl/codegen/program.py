@@ -25,9 +25,10 @@ from byoc_mlir.backends.dnnl.codegen.places import (
     Stored,
     assign_places,
 )
+from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive
 from byoc_mlir.backends.dnnl.dialect import layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType, Query
-from byoc_mlir.backends.dnnl.primitives import Operand, Primitive, primitive
+from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.errors import CompilationError

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Activation
+from byoc_mlir.backends.dnnl.channel_shuffle import ChannelShuffle
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, PerChannel, Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops
@@ -18,6 +19,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     LayerNormalizationOp,
     LrnOp,
     PermuteOp,
+    ShuffleOp,
     SoftmaxOp,
 )
 from byoc_mlir.backends.dnnl.layer_norm import LayerNorm
@@ -62,6 +64,12 @@ def written_out_layer_norm(builder: Builder, norm: LayerNorm) -> SSAValue:
     """`dnnl.layer_normalization` for the ops that exporters write."""
     values = [builder.value(value) for value in (norm.data, norm.gamma, norm.beta)]
     return builder.add(LayerNormalizationOp(*values, epsilon=norm.epsilon))
+
+
+def channel_shuffle(builder: Builder, shuffle: ChannelShuffle) -> SSAValue:
+    """`dnnl.shuffle`, which knows the size of the groups where ONNX models know their number."""
+    size = shape_of(shuffle.data)[1] // shuffle.groups
+    return builder.add(ShuffleOp(builder.value(shuffle.data), axis=1, group_size=size))
 
 
 def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:

@@ -21,7 +21,7 @@ from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, 
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, with_layout
 from byoc_mlir.backends.dnnl.dialect.elementwise import BinaryOp, EltwiseOp
 from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
-from byoc_mlir.backends.dnnl.dialect.memory import ConcatOp, PermuteOp, ReorderOp, ViewOp
+from byoc_mlir.backends.dnnl.dialect.memory import ConcatOp, PermuteOp, ReorderOp, ShuffleOp, ViewOp
 from byoc_mlir.backends.dnnl.dialect.normalization import (
     BatchNormalizationOp,
     LayerNormalizationOp,
@@ -49,6 +49,7 @@ __all__ = [
     "PermuteOp",
     "PoolingOp",
     "ReorderOp",
+    "ShuffleOp",
     "SoftmaxOp",
     "SumAttr",
     "ViewOp",
@@ -72,6 +73,7 @@ DNNL = Dialect(
         PermuteOp,
         PoolingOp,
         ReorderOp,
+        ShuffleOp,
         SoftmaxOp,
         ViewOp,
     ],

@@ -37,6 +37,26 @@ class ConcatOp(DnnlOp):
 
 
 @irdl_op_definition
+class ShuffleOp(DnnlOp):
+    """`source` with dimension `axis` read as `[C / group_size, group_size]` and transposed.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_shuffle.html
+    """
+
+    name = "dnnl.shuffle"
+    source = operand_def(TensorType)
+    axis = int_prop()
+    group_size = int_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        size, group = shape_of(self.source)[self.axis.value.data], self.group_size.value.data
+        if group < 1 or size % group:
+            raise VerifyException(f"{self.name}: {size} elements are not groups of {group}")
+        return (like(self.source, shape_of(self.source)),)
+
+
+@irdl_op_definition
 class ReorderOp(DnnlOp):
     """A copy of `source` in the layout of the result.
 

@@ -242,3 +242,37 @@ def test_causal_mask_that_no_product_can_add() -> None:
     report = check(model(nodes, shapes))
     assert report.counts() == {"dnnl": 2}
     assert all("ref" not in row.implementation for row in report)
+
+
+@pytest.mark.parametrize("groups", [2, 3, 4])
+def test_channel_shuffle(groups: int) -> None:
+    size = 24 // groups
+    nodes = [
+        node("Conv", "x w", "c"),
+        node("Reshape", "c split", "s"),
+        node("Transpose", "s", "t", perm=[0, 2, 1, 3, 4]),
+        node("Reshape", "t join", "u"),
+        node("Conv", "u w"),
+    ]
+    weights = {
+        "w": (24, 24, 1, 1),
+        "split": np.array([1, groups, size, 6, 6], np.int64),
+        "join": np.array([1, 24, 6, 6], np.int64),
+    }
+    report = check(model(nodes, {"x": (1, 24, 6, 6)}, weights))
+    assert report.composites["dnnl.channel_shuffle"] == 1
+    assert len({row.region for row in report}) == 1
+
+
+def test_a_transpose_of_pixels_is_no_shuffle() -> None:
+    nodes = [
+        node("Reshape", "x split", "s"),
+        node("Transpose", "s", "t", perm=[0, 1, 2, 4, 3]),
+        node("Reshape", "t join"),
+    ]
+    weights = {
+        "split": np.array([1, 4, 6, 6, 6], np.int64),
+        "join": np.array([1, 24, 6, 6], np.int64),
+    }
+    report = check(model(nodes, {"x": (1, 24, 6, 6)}, weights))
+    assert not report.composites

@@ -1,0 +1,173 @@
+"""Primitives with weights: convolutions, deconvolutions, inner products, matmuls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl import enums, layouts
+from byoc_mlir.backends.dnnl.calls import (
+    ENGINE,
+    MemoryDescriptor,
+    PrimitiveCall,
+)
+from byoc_mlir.backends.dnnl.descriptions import (
+    Operand,
+    Primitive,
+    Types,
+    dilates,
+)
+from byoc_mlir.backends.dnnl.dialect import (
+    ConvolutionOp,
+    DeconvolutionOp,
+    InnerProductOp,
+    MatmulOp,
+)
+from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import ints, shape_of
+
+
+def is_packable(value: SSAValue) -> bool:
+    """Whether a weight can be brought into any layout before the first run."""
+    return isinstance(value.owner, ConstantOp)
+
+
+def _weights(
+    value: SSAValue, stored: MemoryDescriptor, packing: str = layouts.ANY
+) -> tuple[MemoryDescriptor, Operand]:
+    """The descriptor to create with, and the argument, which is described as it is stored."""
+    packed = is_packable(value)
+    wanted = MemoryDescriptor(stored.dims, packing) if packed else stored
+    return wanted, Operand(Arg.WEIGHTS, value, stored, packed)
+
+
+def _grouped(dims: Sequence[int], groups: int) -> tuple[int, ...]:
+    return tuple(dims) if groups == 1 else (groups, dims[0] // groups, *dims[1:])
+
+
+def _windowed(
+    op: WeightedWindowOp,
+    types: Types,
+    function: str,
+    algorithm: int,
+    stored: MemoryDescriptor,
+) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    source, result = op.arguments[0], op.output
+    wanted, weights = _weights(op.weights, stored)
+    bias = None if op.bias is None else types.of(op.bias)
+    call = PrimitiveCall(
+        function,
+        (
+            ENGINE,
+            FORWARD_INFERENCE,
+            algorithm,
+            types.of(source),
+            wanted,
+            bias,
+            types.of(result),
+            ints(op.strides),
+            dilates(op),
+            op.begins,
+            op.ends,
+            attributes,
+        ),
+    )
+    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
+    operands = [types.operand(Arg.SRC, source), weights, *biases, *post_operands]
+    return Primitive(call, (*operands, types.operand(Arg.DST, result)))
+
+
+def convolution(op: ConvolutionOp, types: Types) -> Primitive:
+    dims = _grouped(shape_of(op.weights), op.groups.value.data)
+    return _windowed(
+        op,
+        types,
+        "dnnl_convolution_forward_primitive_desc_create",
+        enums.CONVOLUTION[op.algorithm.data],
+        MemoryDescriptor.plain(dims),
+    )
+
+
+def by_winograd(described: Primitive) -> Primitive:
+    """A direct convolution by Winograd's algorithm instead, which oneDNN may not have."""
+    direct, winograd = enums.CONVOLUTION["direct"], enums.CONVOLUTION["winograd"]
+    head, (algorithm, *rest) = described.call.arguments[:2], described.call.arguments[2:]
+    assert algorithm == direct
+    call = replace(described.call, arguments=(*head, winograd, *rest))
+    return replace(described, call=call)
+
+
+def deconvolution(op: DeconvolutionOp, types: Types) -> Primitive:
+    """oneDNN has output channels before input channels, also here."""
+    inputs, outputs, *kernel = shape_of(op.weights)
+    groups = op.groups.value.data
+    size = math.prod(kernel)
+    inner = layouts.strides(kernel, layouts.plain(len(kernel)))
+    dims = (outputs, inputs // groups, *kernel)
+    strides = (size, size * outputs, *inner)
+    if groups != 1:
+        dims, strides = (groups, *dims), (size * outputs * (inputs // groups), *strides)
+    return _windowed(
+        op,
+        types,
+        "dnnl_deconvolution_forward_primitive_desc_create",
+        enums.DECONVOLUTION_DIRECT,
+        MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
+    )
+
+
+def inner_product(op: InnerProductOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    source, value = op.primary[:2]
+    wanted, weights = _weights(value, types.of(value))
+    bias = None if op.bias is None else types.of(op.bias)
+    call = PrimitiveCall(
+        "dnnl_inner_product_forward_primitive_desc_create",
+        (
+            ENGINE,
+            FORWARD_INFERENCE,
+            types.of(source),
+            wanted,
+            bias,
+            types.of(op.output),
+            attributes,
+        ),
+    )
+    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
+    operands = [types.operand(Arg.SRC, source), weights, *biases, *post_operands]
+    return Primitive(call, (*operands, types.operand(Arg.DST, op.output)))
+
+
+def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
+    """The same matrices read with their last two dimensions swapped."""
+    dims, strides = descriptor.dims, layouts.strides(descriptor.dims, descriptor.layout)
+    return MemoryDescriptor(
+        (*dims[:-2], dims[-1], dims[-2]),
+        descriptor.layout,
+        (*strides[:-2], strides[-1], strides[-2]),
+    )
+
+
+def matmul(op: MatmulOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    a, b = op.primary[:2]
+    source, stored = types.of(a), types.of(b)
+    if op.transpose_a.value.data:
+        source = transposed(source)
+    if op.transpose_b.value.data:
+        stored = transposed(stored)
+    wanted, weights = _weights(b, stored, op.packing.data)
+    bias = None if op.bias is None else types.of(op.bias)
+    call = PrimitiveCall(
+        "dnnl_matmul_primitive_desc_create",
+        (ENGINE, source, wanted, bias, types.of(op.output), attributes),
+    )
+    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
+    operands = [Operand(Arg.SRC, a, source), weights, *biases, *post_operands]
+    return Primitive(call, (*operands, types.operand(Arg.DST, op.output)))
