@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl import enums, layouts
 from byoc_mlir.backends.dnnl.calls import (
     ENGINE,
     Attributes,
@@ -220,6 +220,9 @@ def _concat(op: ConcatOp, types: Types) -> Primitive:
 
 
 def _shuffle(op: ShuffleOp, types: Types) -> Primitive:
+    """oneDNN has code for shuffles of blocked channels; otherwise a reorder does it."""
+    if not layouts.blocks(types.layout(op.source)):
+        return _shuffle_by_reorder(op, types)
     call = PrimitiveCall(
         "dnnl_shuffle_forward_primitive_desc_create",
         (
@@ -242,6 +245,26 @@ def reorder(source: MemoryDescriptor, destination: MemoryDescriptor, value: SSAV
         (source, ENGINE, destination, ENGINE, Attributes()),
     )
     return Primitive(call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, value, destination)))
+
+
+def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> Primitive:
+    """A copy between two views of the shuffled dimension as two, one of them transposed."""
+    axis, size = op.axis.value.data, op.group_size.value.data
+    source, destination = types.of(op.source), types.of(op.output)
+    dims = source.dims
+    count = dims[axis] // size
+    split = (*dims[:axis], count, size, *dims[axis + 1 :])
+
+    def view(descriptor: MemoryDescriptor, outer: int, inner: int) -> MemoryDescriptor:
+        steps = layouts.strides(descriptor.dims, descriptor.layout)
+        step = steps[axis]
+        strides = (*steps[:axis], outer * step, inner * step, *steps[axis + 1 :])
+        return MemoryDescriptor(split, layouts.plain(len(split)), strides)
+
+    rows, columns = view(source, size, 1), view(destination, 1, count)
+    call = reorder(rows, columns, op.source).call
+    operands = (Operand(Arg.SRC, op.source, rows), Operand(Arg.DST, op.output, columns))
+    return Primitive(call, operands)
 
 
 def _reorder(op: ReorderOp, types: Types) -> Primitive:
