@@ -56,9 +56,9 @@ class DnnlBackend(Backend):
         module = ModuleOp([func])
         convert_region(func)
         module.verify()
-        times = plan_region(func, context.threads, self._budget, winograd=winograd)
+        plan = plan_region(func, context.threads, self._budget, winograd=winograd)
         with openmp_threads(context.threads):
-            program = make_program(func, times)
+            program = make_program(func, plan, context.threads)
             return emit(
                 program,
                 func.sym_name.data,

@@ -113,6 +113,8 @@ class Costs:
 
     def _may_use_winograd(self, op: ConvolutionOp) -> bool:
         window = shape_of(op.weights)[2:]
+        if op.algorithm.data != "direct":
+            return False
         return self._winograd and self._api.has_avx512 and window == (3, 3)
 
     def _described(self, described: Primitive) -> float:

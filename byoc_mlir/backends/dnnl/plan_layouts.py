@@ -39,6 +39,8 @@ from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.fuse_sums import fuse_sums
 from byoc_mlir.backends.dnnl.place_products import place_products
+from byoc_mlir.backends.dnnl.plan import Plan
+from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.backends.dnnl.split_post_ops import split_post_ops
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.relay import ConstantOp
@@ -60,6 +62,9 @@ _ANY_LAYOUT = (
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
 """Ops whose operands were brought to their layouts before the others are planned."""
+
+_SHORT_MILLISECONDS = 0.025
+"""Waking another thread and waiting for it takes about half of that."""
 
 _SWEEPS = 4
 _WORTH_A_CHANGE = 0.85
@@ -104,14 +109,8 @@ class PlanDnnlLayouts(ModulePass):
                 plan_region(func, self.threads, Budget(), winograd=self.winograd)
 
 
-def plan_region(
-    func: FuncOp, threads: int, budget: Budget, *, winograd: bool = True
-) -> dict[Operation, float]:
-    """Plans one region in place, measuring for as long as the budget lasts.
-
-    Returns:
-        The milliseconds of each op that was measured.
-    """
+def plan_region(func: FuncOp, threads: int, budget: Budget, *, winograd: bool = True) -> Plan:
+    """Plans one region in place, measuring for as long as the budget lasts."""
     fuse_sums(func)
     costs = Costs(api(), budget, winograd=winograd)
     with openmp_threads(threads):
@@ -122,7 +121,16 @@ def plan_region(
         planner = _Planner(func, costs)
         choice = planner.best()
         times = planner.write(choice)
-    return times
+        return Plan(times, _short_ops(func, costs) if threads > 1 else ())
+
+
+def _short_ops(func: FuncOp, costs: Costs) -> set[Operation]:
+    """The ops that one thread has done before a second one would have started."""
+    return {
+        op
+        for op in func.body.block.ops
+        if primitive(op) is not None and costs.op(op, layout_of) < _SHORT_MILLISECONDS
+    }
 
 
 Kind = Literal["plain", "channels_last", "blocked_8", "blocked_16"]

@@ -119,6 +119,26 @@ def _layout(program: Program) -> _Layout:
     )
 
 
+class _Threads:
+    """Sets the number of OpenMP threads where it changes along a function."""
+
+    def __init__(self, function: FunctionBuilder):
+        self._function = function
+        self._all: SSAValue | None = None
+        self._is_serial = False
+
+    def use(self, is_serial: bool) -> None:
+        """One thread from here on, or as many as at the function's start."""
+        if is_serial == self._is_serial:
+            return
+        function = self._function
+        if self._all is None:
+            self._all = function.call("omp_get_max_threads")
+        count = function.integer(1, i32) if is_serial else self._all
+        function.do("omp_set_num_threads", count)
+        self._is_serial = is_serial
+
+
 class _Emitter:
     def __init__(
         self, program: Program, symbol: str, layout: _Layout, runs: dict[Descriptors, int]
@@ -164,14 +184,17 @@ class _Emitter:
         for number, attributes in enumerate(program.attributes.items):
             slot = function.slot(state, layout.attributes + number)
             self._create_attributes(function, state, slot, attributes)
+        threads = _Threads(function)
         for number, (maker, created) in enumerate(
             zip(makers, program.primitives.items, strict=True)
         ):
+            threads.use(created.is_serial)
             words = [layout.primitives + number, created.scratchpad_bytes]
             for argument in created.call.arguments:
                 words += helpers.argument_words(argument, self._slots)
             table = self._table(f"primitive_{number}", [words])
             function.check(function.call(maker, state, function.address(table)))
+        threads.use(False)
         self._create_constants(function, state)
         self._pack_constants(function, state, pack)
         function.finish(function.integer(0, i32))
@@ -300,13 +323,16 @@ class _Emitter:
         stream = function.pointer(context, _STREAM)
         destination = layout.arguments
         status = function.integer(0, i32)
+        threads = _Threads(function)
         for execution in program.executions:
+            threads.use(program.primitives.items[execution.primitive].is_serial)
             primitive = function.pointer(state, layout.primitives + execution.primitive)
             count = function.integer(len(execution.arguments), i32)
             pairs = function.slot(context, destination)
             result = function.call("dnnl_primitive_execute", primitive, stream, count, pairs)
             status = function.binary(llvm.OrOp, status, result)
             destination += 2 * len(execution.arguments)
+        threads.use(False)
         waited = function.call("dnnl_stream_wait", stream)
         function.finish(function.binary(llvm.OrOp, status, waited))
 

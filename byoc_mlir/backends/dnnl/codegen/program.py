@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api
+from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api, openmp_threads
 from byoc_mlir.backends.dnnl.calls import (
     Argument,
     Attributes,
@@ -28,6 +28,7 @@ from byoc_mlir.backends.dnnl.codegen.places import (
 from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive
 from byoc_mlir.backends.dnnl.dialect import layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType, Query
+from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
@@ -91,10 +92,11 @@ class MemoryRef:
 
 @dataclass(frozen=True)
 class CreatedPrimitive:
-    """A primitive and the most scratchpad that was planned for it."""
+    """A primitive, the most scratchpad that was planned for it, and whether one thread runs it."""
 
     call: PrimitiveCall
     scratchpad_bytes: int
+    is_serial: bool
 
 
 @dataclass(frozen=True)
@@ -128,34 +130,42 @@ class _Found:
     op: Operation
     primitive: Primitive
     descriptor: PrimitiveDescriptor
+    is_serial: bool
 
 
-def make_program(func: FuncOp, times: dict[Operation, float]) -> Program:
+def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
     """Numbers everything that running a planned region takes.
 
     Args:
-        times: measured milliseconds per run, for the report.
+        func: the region.
+        plan: what planning it found out.
+        threads: the OpenMP threads of what is not serial.
 
     Raises:
         CompilationError: oneDNN has no implementation for one of the ops.
     """
-    found = [_find(op) for op in func.body.block.ops if primitive(op) is not None]
+    found = [
+        _find(op, plan.is_serial(op), threads)
+        for op in func.body.block.ops
+        if primitive(op) is not None
+    ]
     scratchpads = {one.op: one.descriptor.scratchpad_bytes for one in found}
     places = assign_places(func, scratchpads)
     maker = _Maker(Program(workspace_bytes=places.workspace_bytes), places)
     for one in found:
-        maker.add(one, times.get(one.op))
+        maker.add(one, plan.times.get(one.op))
     return maker.program
 
 
-def _find(op: Operation) -> _Found:
+def _find(op: Operation, is_serial: bool, threads: int) -> _Found:
     described = primitive(op)
     assert described is not None
-    descriptor = api().find(described.call)
+    with openmp_threads(1 if is_serial else threads):
+        descriptor = api().find(described.call)
     if descriptor is None:
         nodes = ", ".join(node_names(op)) or op.name
         raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
-    return _Found(op, described, descriptor)
+    return _Found(op, described, descriptor, is_serial)
 
 
 class _Maker:
@@ -168,7 +178,8 @@ class _Maker:
         call = _pinned(found)
         self._number_arguments(call)
         program, scratchpad = self.program, found.descriptor.scratchpad_bytes
-        number = program.primitives.number(CreatedPrimitive(call, scratchpad))
+        created = CreatedPrimitive(call, scratchpad, found.is_serial)
+        number = program.primitives.number(created)
         arguments = [
             (operand.argument, self._memory(operand, number, found))
             for operand in found.primitive.operands
