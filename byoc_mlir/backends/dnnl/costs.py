@@ -124,8 +124,9 @@ class Costs:
         implementation = descriptor.implementation
         if implementation.startswith("ref"):
             return _REFERENCE_PENALTY + self._time(described, descriptor, implementation, 0)
-        samples = 0 if _unfolds_windows(described, implementation) else math.inf
-        return self._time(described, descriptor, implementation, samples)
+        if _unfolds_windows(described, implementation):
+            return self._time(described, descriptor, f"{implementation}, unfolding", 0)
+        return self._time(described, descriptor, implementation, math.inf)
 
     def is_measured(self, op: Operation, layout: LayoutOf) -> bool:
         """Whether the time of an op comes from a measurement."""

@@ -25,6 +25,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     DeconvolutionOp,
     InnerProductOp,
     MatmulOp,
+    ViewOp,
 )
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg
@@ -34,6 +35,8 @@ from byoc_mlir.dialects.relay.base import ints, shape_of
 
 def is_packable(value: SSAValue) -> bool:
     """Whether a weight can be brought into any layout before the first run."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
     return isinstance(value.owner, ConstantOp)
 
 

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, DeconvolutionOp, PoolingOp
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, DeconvolutionOp, MatmulOp, PoolingOp
 from byoc_mlir.dialects.relay import window
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.reduce import MeanOp
@@ -18,6 +18,8 @@ from byoc_mlir.dialects.relay.reduce import MeanOp
 def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAValue:
     """`dnnl.convolution` with the first bias as operand and all other steps as post-ops."""
     rank = len(shape_of(op.data))
+    if _is_product(op):
+        return _product(builder, op, steps)
     bias, rest = take_bias(builder, steps, axis=1, rank=rank)
     post = post_ops(builder, rest, rank)
     operands = [builder.value(op.data), builder.value(op.weight), *_given(bias), *post.operands]
@@ -31,6 +33,27 @@ def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> S
             post_ops=post.attributes,
         )
     )
+
+
+def _is_product(op: window.ConvOp) -> bool:
+    """Whether there is one position and one tap: a dense layer in disguise."""
+    positions = (*shape_of(op.data)[2:], *shape_of(op.weight)[2:])
+    return set(positions) == {1} and op.groups.value.data == 1 and not any(ints(op.padding))
+
+
+def _product(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.matmul`, for which oneDNN has fast code whatever the number of channels."""
+
+    def flat(value: SSAValue) -> SSAValue:
+        return builder.view(value, shape_of(value)[:2])
+
+    rank = len(shape_of(op.data))
+    bias, rest = take_bias(builder, steps, axis=1, rank=rank)
+    post = post_ops(builder, rest, rank, flat)
+    row = [] if bias is None else [builder.expanded(bias, 2)]
+    operands = [flat(builder.value(op.data)), flat(builder.value(op.weight)), *row, *post.operands]
+    product = MatmulOp(operands, transpose_b=True, post_ops=post.attributes)
+    return builder.view(builder.add(product), shape_of(op.output))
 
 
 def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[Step]) -> SSAValue:

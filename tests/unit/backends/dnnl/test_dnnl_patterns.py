@@ -124,6 +124,22 @@ def test_residual_that_is_read_again_is_not_overwritten() -> None:
     assert report.composites["dnnl.conv2d_bias_sum"] == 2
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_convolution_of_one_pixel(batch: int) -> None:
+    nodes = [
+        node("GlobalAveragePool", "x", "p"),
+        node("Conv", "p w b", "c"),
+        node("Relu", "c", "r"),
+        node("Conv", "r v d", "e"),
+        node("Sigmoid", "e", "s"),
+        node("Mul", "x s"),
+    ]
+    weights = {"w": (5, 16, 1, 1), "b": (5,), "v": (16, 5, 1, 1), "d": (16,)}
+    report = check(model(nodes, {"x": (batch, 16, 20, 20)}, weights))
+    assert report.counts() == {"dnnl": 6}
+    assert not any(row.implementation.startswith("ref") for row in report)
+
+
 def test_constants_are_read_not_assumed() -> None:
     nodes = [
         node("Conv", "x w b", "c"),
