@@ -45,7 +45,7 @@ class DnnlBackend(Backend):
         return patterns()
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> NativeCode:
-        from byoc_mlir.backends.dnnl.api import openmp_threads
+        from byoc_mlir.backends.dnnl.api import api, openmp_threads
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
         from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import convert_region
@@ -59,13 +59,15 @@ class DnnlBackend(Backend):
         plan = plan_region(func, context.threads, self._budget, winograd=winograd)
         with openmp_threads(context.threads):
             program = make_program(func, plan, context.threads)
-            return emit(
+            code = emit(
                 program,
                 func.sym_name.data,
                 len(func.function_type.inputs),
                 len(func.function_type.outputs),
                 [load_library().path],
             )
+        api().release()
+        return code
 
     def dialects(self) -> Sequence[Dialect]:
         from byoc_mlir.backends.dnnl.dialect import DNNL

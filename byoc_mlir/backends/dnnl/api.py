@@ -137,6 +137,11 @@ class Api:
             self._found[key] = self._create(call)
         return self._found[key]
 
+    def release(self) -> None:
+        """Lets go of the memory used for measuring, and of what `find` remembers."""
+        self._buffer = np.zeros(0, np.uint8)
+        self._found.clear()
+
     def _create(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
         handle = ctypes.c_void_p()
         arguments = [self._argument(argument) for argument in call.arguments]

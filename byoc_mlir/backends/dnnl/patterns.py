@@ -6,6 +6,7 @@ Names say what is in them, in that order: bias, scale, sum, activation, as in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from byoc_mlir.backends.dnnl.conversion.matrix import is_rows_times_matrix
 from byoc_mlir.backends.dnnl.layer_norm import layer_norm_pattern, read_layer_norm
 from byoc_mlir.backends.dnnl.rules import op_rules, unsupported_types
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
-from byoc_mlir.dialects.relay.nn import BiasAddOp, MatmulOp
+from byoc_mlir.dialects.relay.nn import BiasAddOp, MatmulOp, PreluOp
 from byoc_mlir.patterns import (
     CompositePattern,
     Match,
@@ -91,6 +92,7 @@ ACTIVATIONS: dict[str, Wrap] = {
     "hardswish": _hard_swish,
     "swish": _swish,
     "hardsigmoid": _hard_gate,
+    "prelu": lambda x: is_op("nn.prelu")(x, is_constant()),
     "relu": _unary("nn.relu"),
     "leaky_relu": _unary("nn.leaky_relu"),
     "clip": _unary("clip"),
@@ -167,6 +169,8 @@ class _Variant:
             reason = _refused_bias(match)
         if reason is None and self.residual:
             reason = _refused_residual(match)
+        if reason is None and self.activation == "prelu":
+            reason = _refused_slopes(match)
         if reason is not None:
             return reason
         if not self._is_one_chain(match):
@@ -215,6 +219,17 @@ def _refused_bias(match: Match) -> str | None:
         if _is_per_channel(bias, result, axis)
         else (f"bias {bias.type} is not one number per channel of {anchor.results[0].type}")
     )
+
+
+def _refused_slopes(match: Match) -> str | None:
+    """Why the slopes of a prelu are not one number for each channel, or one for all."""
+    root = match.root
+    assert isinstance(root, PreluOp)
+    result, shape = shape_of(root.output), shape_of(root.rhs)
+    axis = len(result) - 1 if relay_name(match.op("anchor")) in _CHANNELS_LAST else 1
+    if math.prod(shape) == 1 or _is_per_channel(root.rhs, result, axis):
+        return None
+    return f"slopes {root.rhs.type} are not one number per channel of {root.output.type}"
 
 
 def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:

@@ -17,7 +17,7 @@ from byoc_mlir.dialects.relay.elementwise import (
     MultiplyOp,
     SubtractOp,
 )
-from byoc_mlir.dialects.relay.nn import BiasAddOp
+from byoc_mlir.dialects.relay.nn import BiasAddOp, PreluOp
 
 BINARY_ALGORITHMS: dict[type[Operation], str] = {
     AddOp: "add",
@@ -26,6 +26,7 @@ BINARY_ALGORITHMS: dict[type[Operation], str] = {
     MinimumOp: "min",
     SubtractOp: "sub",
     DivideOp: "div",
+    PreluOp: "prelu",
 }
 _COMMUTATIVE = (AddOp, MultiplyOp, MaximumOp, MinimumOp)
 

@@ -140,6 +140,16 @@ def test_convolution_of_one_pixel(batch: int) -> None:
     assert not any(row.implementation.startswith("ref") for row in report)
 
 
+@pytest.mark.parametrize("slopes", [(12, 1, 1), (1,), (12, 9, 9)])
+def test_prelu(slopes: tuple[int, ...]) -> None:
+    nodes = [node("Conv", "x w b", "c", pads=[1, 1, 1, 1]), node("PRelu", "c s")]
+    weights = {"w": (12, 5, 3, 3), "b": (12,), "s": slopes}
+    report = check(model(nodes, {"x": (2, 5, 9, 9)}, weights))
+    per_element = len(slopes) == 3 and slopes[1] != 1
+    expected = "dnnl.conv2d_bias" if per_element else "dnnl.conv2d_bias_prelu"
+    assert dict(report.composites) == {expected: 1}
+
+
 def test_constants_are_read_not_assumed() -> None:
     nodes = [
         node("Conv", "x w b", "c"),
