@@ -1,4 +1,4 @@
-"""Bring your own codegen: ONNX models partitioned between vendors' libraries and a host compiler."""
+"""Bring your own codegen: ONNX models split between vendors' libraries and a host compiler."""
 
 from __future__ import annotations
 

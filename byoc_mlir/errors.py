@@ -33,7 +33,7 @@ class NodeProblem:
 
 
 class UnsupportedModelError(ByocError):
-    """The model is valid, but some of its nodes cannot be compiled; `problems` lists all of them."""
+    """The model is valid, but some nodes cannot be compiled; `problems` lists all of them."""
 
     def __init__(self, problems: Sequence[NodeProblem]):
         self.problems = tuple(problems)
@@ -65,7 +65,7 @@ class BackendError(ByocError):
 
 
 class FallbackForbiddenError(ByocError):
-    """`fallback="forbid"` was asked for and some nodes stayed on the host; the message lists all."""
+    """`fallback="forbid"` was asked for and some nodes stayed on the host; all are listed."""
 
 
 class CompilationError(ByocError):

@@ -59,9 +59,7 @@ class RegionCode:
     @property
     def bound_symbols(self) -> frozenset[str]:
         """External functions that the runtime binds one by one, not by looking in libraries."""
-        return frozenset(
-            item.symbol for item in (*self.library_symbols, *self.python_regions)
-        )
+        return frozenset(item.symbol for item in (*self.library_symbols, *self.python_regions))
 
     @property
     def details(self) -> Sequence[OpDetail]:
@@ -76,7 +74,7 @@ def generate(backend: Backend, region: FuncOp, context: CodegenContext) -> Regio
         BackendError: what it returned is not usable; any other exception is the backend's own.
     """
     symbol = region.sym_name.data
-    code = backend.codegen(region, context)
+    code: object = backend.codegen(region, context)
     if isinstance(code, NativeCode):
         return _checked(RegionCode(symbol, backend.name, code))
     if isinstance(code, CSource):

@@ -52,7 +52,7 @@ def load_relus(data: bytes) -> Callable[[list[Any], list[Any]], None]:
 class Broken(_Relu):
     """Accepts relu, then fails to compile it."""
 
-    name = "broken"
+    name = "failing"
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> GeneratedCode:
         raise RuntimeError("out of registers")
@@ -88,7 +88,9 @@ def test_an_exception_in_a_blob_reaches_the_caller_and_the_next_run_is_fine() ->
     model = chain()
     with byoc_mlir.compile(model, targets=("interpreted",)) as executable:
         bad = {"x": np.full((3, 7), np.nan, np.float32)}
-        with pytest.raises(ExecutionError, match="@?interpreted_main_0.*cannot digest NaN") as info:
+        with pytest.raises(
+            ExecutionError, match=r"@?interpreted_main_0.*cannot digest NaN"
+        ) as info:
             executable.run(bad)
         assert isinstance(info.value.__cause__, ValueError)
         inputs = random_inputs(model, seed=2)
@@ -97,7 +99,7 @@ def test_an_exception_in_a_blob_reaches_the_caller_and_the_next_run_is_fine() ->
 
 @pytest.mark.parametrize(
     ("target", "reason"),
-    [("broken", "out of registers"), ("mute", "returned a str")],
+    [("failing", "out of registers"), ("mute", "returned a str")],
 )
 def test_a_region_that_does_not_compile_goes_back_to_the_host(target: str, reason: str) -> None:
     model = chain()
@@ -112,8 +114,8 @@ def test_a_region_that_does_not_compile_goes_back_to_the_host(target: str, reaso
 
 
 def test_forbidden_fallback_names_the_region_that_failed() -> None:
-    with pytest.raises(FallbackForbiddenError, match=r"broken.*@broken_main_0.*out of registers"):
-        byoc_mlir.compile(chain(), targets=("broken",), fallback="forbid")
+    with pytest.raises(FallbackForbiddenError, match=r"broken.*@failing_main_0.*out of registers"):
+        byoc_mlir.compile(chain(), targets=("failing",), fallback="forbid")
 
 
 def test_forbidden_fallback_lists_every_node() -> None:
