@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
@@ -74,7 +75,7 @@ def generate(backend: Backend, region: FuncOp, context: CodegenContext) -> Regio
         BackendError: what it returned is not usable; any other exception is the backend's own.
     """
     symbol = region.sym_name.data
-    code: object = backend.codegen(region, context)
+    code = cast(object, backend.codegen(region, context))  # foreign code may return anything
     if isinstance(code, NativeCode):
         return _checked(RegionCode(symbol, backend.name, code))
     if isinstance(code, CSource):
