@@ -13,6 +13,9 @@ import pytest
 from byoc_mlir.onnx_backend import ByocBackend, ByocBackendRep
 from byoc_mlir.testing.light import light_networks
 
+# building the runner takes seconds: one worker builds it for all of these tests
+pytestmark = pytest.mark.xdist_group("official_runner")
+
 
 class DnnlBackend(ByocBackend):
     """Everything oneDNN takes goes to oneDNN."""
