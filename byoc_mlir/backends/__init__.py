@@ -1,24 +1,31 @@
 """Backends: the contract, the registry, and one folder for each built-in backend."""
 
-from byoc_mlir.backends.base import (
-    API_VERSION,
-    Backend,
-    Blob,
-    CodegenContext,
-    CSource,
-    GeneratedCode,
-    NativeCode,
-    OpDetail,
-    Rule,
-    weight_symbol,
-)
-from byoc_mlir.backends.registry import (
-    backend_names,
-    get_backend,
-    get_backends,
-    load_backend_module,
-    register_backend,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byoc_mlir.backends.base import (
+        API_VERSION,
+        Backend,
+        Blob,
+        CodegenContext,
+        CSource,
+        GeneratedCode,
+        NativeCode,
+        OpDetail,
+        Rule,
+        weight_symbol,
+    )
+    from byoc_mlir.backends.options import Option, Setting, Target, split_targets
+    from byoc_mlir.backends.registry import (
+        backend_names,
+        get_backend,
+        get_backends,
+        load_backend_module,
+        register_backend,
+    )
+    from byoc_mlir.runtime.module import RegionFunction, RegionModule
 
 __all__ = [
     "API_VERSION",
@@ -29,11 +36,41 @@ __all__ = [
     "GeneratedCode",
     "NativeCode",
     "OpDetail",
+    "Option",
+    "RegionFunction",
+    "RegionModule",
     "Rule",
+    "Setting",
+    "Target",
     "backend_names",
     "get_backend",
     "get_backends",
     "load_backend_module",
     "register_backend",
+    "split_targets",
     "weight_symbol",
 ]
+
+_HOMES = {
+    **dict.fromkeys(("Option", "Setting", "Target", "split_targets"), "byoc_mlir.backends.options"),
+    **dict.fromkeys(("RegionFunction", "RegionModule"), "byoc_mlir.runtime.module"),
+    **dict.fromkeys(
+        (
+            "backend_names",
+            "get_backend",
+            "get_backends",
+            "load_backend_module",
+            "register_backend",
+        ),
+        "byoc_mlir.backends.registry",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used: what runs blobs shall not load the compiler."""
+    if name not in __all__:
+        raise AttributeError(f"module 'byoc_mlir.backends' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES.get(name, "byoc_mlir.backends.base")), name)

@@ -1,14 +1,21 @@
 """The contract between the compiler and a backend.
 
 A backend says what it can run (`op_rules`, `patterns`) and turns a region into code (`codegen`).
-Rules and checks are pure functions of the IR; code generation may use the machine.
+Rules and checks are pure functions of the IR; code generation may use the machine. What happens
+to a model, in order:
+
+1. `module_passes` of each target, on the whole module;
+2. `patterns` and `op_rules`: the module is partitioned;
+3. `region_passes`, on copies of the backend's regions;
+4. `codegen_regions`, by default `codegen` for one region after the other.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
@@ -17,8 +24,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Dialect, Operation
 from xdsl.passes import ModulePass
 
+from byoc_mlir.backends.options import Option, Setting
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.patterns import CompositePattern
+from byoc_mlir.runtime.module import RegionModule
 
 API_VERSION = 1
 """Raised when the contract changes in a way that breaks existing backends."""
@@ -33,8 +42,6 @@ class CodegenContext:
 
     threads: int
     """OpenMP threads that `run` will use, at least 1."""
-    options: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The user's options for this backend, `backend_options={"dnnl": {"winograd": "off"}}`."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,8 @@ class NativeCode:
     workspace_bytes: int = 0
     """Memory in the arena that is free for the region during a run, 64-byte aligned."""
     constants: tuple[Weight, ...] = ()
-    """Every constant whose symbol the code uses."""
+    """Every constant whose symbol the code uses. A constant that is not listed by any region, nor
+    used by the host, is freed: a backend that packs one lists `Weight.of(name, packed)` instead."""
     libraries: tuple[Path, ...] = ()
     """Shared objects that define the symbols the code calls."""
     details: tuple[OpDetail, ...] = ()
@@ -85,28 +93,43 @@ class NativeCode:
 
 @dataclass(frozen=True)
 class CSource:
-    """C source that defines `void R(const T *input_0, …, T *output_0, …)` for region symbol `R`.
+    """C source that defines `int R(const T *input_0, …, T *output_0, …)` for region symbol `R`.
 
-    Constants of the region come first among the inputs, in the order they stand in its body.
-    Compiling needs a C compiler (`$CC` or `cc`) where the model is compiled.
+    It returns 0, or a status for the error message. Constants come first among the inputs.
+    Compiling needs a C compiler (`$CC` or `cc`) where the model is compiled. Regions with the same
+    source and flags share one library.
     """
 
     source: str
     flags: tuple[str, ...] = ("-O2",)
+    libraries: tuple[Path, ...] = ()
+    """Shared objects that define the functions the source calls."""
+    constants: tuple[Weight, ...] | None = None
+    """What to pass as constants, where that is not each `relay.constant` of the region's body in
+    order: packed ones, `Weight.of(name, array)`. Those that are not passed are freed."""
     details: tuple[OpDetail, ...] = ()
 
 
 @dataclass(frozen=True)
 class Blob:
-    """Opaque bytes and the function that makes them callable.
+    """Opaque bytes, and the class that makes them callable.
 
-    `loader` is `"package.module:function"`; called once with `data` it returns a callable that
-    takes the region's inputs and outputs as two lists of numpy arrays and fills the outputs.
+    `loader` names a `RegionModule`, `"package.module:Class"`; its `load` gets the bytes where the
+    program is loaded. Regions with the same loader and bytes share one module.
     """
 
     data: bytes
     loader: str
+    source: str = ""
+    """The text that users may read (`Executable.get_source`), if there is one."""
     details: tuple[OpDetail, ...] = ()
+
+    @staticmethod
+    def of(module: RegionModule, details: Sequence[OpDetail] = ()) -> Blob:
+        """The blob that `module.save` makes."""
+        kind = type(module)
+        loader = f"{kind.__module__}:{kind.__qualname__}"
+        return Blob(module.save(), loader, module.get_source(), tuple(details))
 
 
 GeneratedCode: TypeAlias = NativeCode | CSource | Blob
@@ -135,6 +158,14 @@ class Backend(ABC):
     used_by_default: ClassVar[bool] = False
     """Whether models are compiled for it when no targets are named."""
 
+    options: ClassVar[Mapping[str, Option]] = {}
+    """The options that users may give, by name: `targets=("npu{tiles=4}",)`."""
+
+    @cached_property
+    def settings(self) -> Mapping[str, Setting]:
+        """The value of each option in this compilation; rules may depend on it."""
+        return {name: option.default for name, option in self.options.items()}
+
     def unavailable(self) -> str | None:
         """Why this backend cannot be used on this machine and what to install, or `None`."""
         return None
@@ -159,13 +190,48 @@ class Backend(ABC):
         """Passes of the backend's own, which `byoc-opt` shall run, by name."""
         return {}
 
+    def module_passes(self) -> Sequence[ModulePass]:
+        """Passes to run on the whole module before it is partitioned.
+
+        Other backends and the host get what they leave, so a pass must keep what the model
+        computes, the functions' types, and locations (`new.location = op.location`), and may make
+        `relay` ops only. It works on a copy: what a failing pass did is dropped, with a warning.
+        """
+        return ()
+
+    def region_passes(self) -> Sequence[ModulePass]:
+        """Passes to run on a module that holds a copy of each of this backend's regions.
+
+        They may turn the bodies into any dialect, and keep the functions' names and types. A
+        region for which they fail goes back to the host as it was.
+        """
+        return ()
+
     @abstractmethod
     def codegen(self, region: FuncOp, context: CodegenContext) -> GeneratedCode:
         """Code for one outlined region, `func.func private @R(tensors) -> tensors`.
 
-        The body holds `relay` ops and `byoc.composite`s of this backend. It must not be kept or
-        changed. An exception sends the region back to the host; its text reaches the report.
+        The body holds `relay` ops and `byoc.composite`s of this backend, or what `region_passes`
+        made of them. It must not be kept or changed. An exception sends the region back to the
+        host; its text reaches the report.
         """
+
+    def codegen_regions(
+        self, regions: Sequence[FuncOp], context: CodegenContext
+    ) -> Sequence[GeneratedCode | Exception]:
+        """Code for all regions of a model at once, in their order.
+
+        A backend overrides it to share code or constants between regions. A region that cannot be
+        compiled has an exception in its place. When the call itself raises, it is made again for
+        each region alone, so that only those go back to the host that fail.
+        """
+        return [self._attempt(region, context) for region in regions]
+
+    def _attempt(self, region: FuncOp, context: CodegenContext) -> GeneratedCode | Exception:
+        try:
+            return self.codegen(region, context)
+        except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+            return error
 
 
 def weight_symbol(digest: str) -> str:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shlex
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import cast
 
+from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.llvm import LLVMPointerType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from byoc_mlir.backends.base import (
     Backend,
@@ -29,6 +21,7 @@ from byoc_mlir.backends.base import (
     OpDetail,
     weight_symbol,
 )
+from byoc_mlir.backends.c_compiler import compile_c
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
@@ -47,6 +40,8 @@ class RegionCode:
     native: NativeCode
     library_symbols: tuple[LibrarySymbol, ...] = ()
     python_regions: tuple[PythonRegion, ...] = ()
+    source: str = ""
+    """What the backend generated, as text, if it is text."""
 
     @property
     def hooks(self) -> tuple[str, ...]:
@@ -68,14 +63,72 @@ class RegionCode:
         return self.native.details
 
 
-def generate(backend: Backend, region: FuncOp, context: CodegenContext) -> RegionCode:
-    """Asks a backend for a region's code.
+def generate_all(
+    backend: Backend, regions: Sequence[FuncOp], context: CodegenContext, ctx: Context
+) -> list[RegionCode | Exception]:
+    """Asks a backend for the code of its regions; what it raises stands for a region that failed.
+
+    Args:
+        backend: the backend of all the regions.
+        regions: outlined regions, which are left as they are.
+        context: what the backend may want to know.
+        ctx: for the backend's passes.
+    """
+    if not regions:
+        return []
+    try:
+        prepared = prepare_regions(backend, regions, ctx)
+        answers = backend.codegen_regions(prepared, context)
+        if len(answers) != len(regions):
+            raise BackendError(
+                f"backend '{backend.name}' answered {len(answers)} times for {len(regions)} regions"
+            )
+    except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+        if len(regions) == 1:
+            return [error]
+        return [generate_all(backend, [region], context, ctx)[0] for region in regions]
+    return [
+        _native(backend, region, answer) for region, answer in zip(prepared, answers, strict=True)
+    ]
+
+
+def prepare_regions(
+    backend: Backend, regions: Sequence[FuncOp], context: Context
+) -> Sequence[FuncOp]:
+    """The regions after the passes that the backend runs on them; the originals are left alone.
 
     Raises:
-        BackendError: what it returned is not usable; any other exception is the backend's own.
+        BackendError: a function's name or type is not what it was.
     """
+    passes = backend.region_passes()
+    if not passes:
+        return regions
+    module = ModuleOp([region.clone() for region in regions])
+    for pass_ in passes:
+        pass_.apply(context, module)
+        module.verify()
+    found = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    for region in regions:
+        after = found.get(region.sym_name.data)
+        if after is None or after.function_type != region.function_type:
+            raise BackendError(
+                f"the region passes of backend '{backend.name}' changed the name or the type of"
+                f" @{region.sym_name.data}"
+            )
+    return [found[region.sym_name.data] for region in regions]
+
+
+def _native(backend: Backend, region: FuncOp, answer: object) -> RegionCode | Exception:
+    if isinstance(answer, Exception):
+        return answer
+    try:
+        return _brought_to_native(backend, region, answer)
+    except BackendError as error:
+        return error
+
+
+def _brought_to_native(backend: Backend, region: FuncOp, code: object) -> RegionCode:
     symbol = region.sym_name.data
-    code = cast(object, backend.codegen(region, context))  # foreign code may return anything
     if isinstance(code, NativeCode):
         return _checked(RegionCode(symbol, backend.name, code))
     if isinstance(code, CSource):
@@ -100,21 +153,22 @@ def _checked(code: RegionCode) -> RegionCode:
 
 def _from_c(backend: Backend, region: FuncOp, code: CSource) -> RegionCode:
     symbol = region.sym_name.data
-    weights = [op.weight for op in region.walk() if isinstance(op, ConstantOp)]
-    external = LibrarySymbol(f"{symbol}_c", _compile_c(code, symbol), symbol)
+    weights = code.constants
+    if weights is None:
+        weights = tuple(op.weight for op in region.walk() if isinstance(op, ConstantOp))
+    external = LibrarySymbol(f"{symbol}_c", compile_c(code, symbol), symbol)
     inputs, outputs = _counts(region)
     block = _run_block(inputs + outputs)
     constants = [llvm.AddressOfOp(weight_symbol(weight.digest), _POINTER) for weight in weights]
-    block.add_ops(constants)
-    block.add_op(llvm.CallOp(external.symbol, *constants, *block.args[2:]))
-    _return_status(block, 0)
+    call = llvm.CallOp(external.symbol, *constants, *block.args[2:], return_type=i32)
+    block.add_ops([*constants, call, llvm.ReturnOp(call.results[0])])
     declarations: list[Operation] = [
-        _declaration(external.symbol, len(weights) + inputs + outputs, None),
+        _declaration(external.symbol, len(weights) + inputs + outputs),
         *_weight_declarations(weights),
     ]
     module = ModuleOp([*declarations, _run_function(symbol, block)])
-    native = NativeCode(module, constants=tuple(weights), details=code.details)
-    return RegionCode(symbol, backend.name, native, library_symbols=(external,))
+    native = NativeCode(module, constants=weights, details=code.details, libraries=code.libraries)
+    return RegionCode(symbol, backend.name, native, (external,), source=code.source)
 
 
 def _weight_declarations(weights: Sequence[Weight]) -> list[Operation]:
@@ -135,7 +189,7 @@ def _from_blob(backend: Backend, region: FuncOp, code: Blob) -> RegionCode:
     arrays = [_pointer_array(block, data[:inputs]), _pointer_array(block, data[inputs:])]
     call = llvm.CallOp(external, *arrays, return_type=i32)
     block.add_ops([call, llvm.ReturnOp(call.results[0])])
-    module = ModuleOp([_declaration(external, 2, i32), _run_function(symbol, block)])
+    module = ModuleOp([_declaration(external, 2), _run_function(symbol, block)])
     python = PythonRegion(
         external,
         symbol,
@@ -145,7 +199,7 @@ def _from_blob(backend: Backend, region: FuncOp, code: Blob) -> RegionCode:
         _specs("output", list(_returned(region))),
     )
     native = NativeCode(module, details=code.details)
-    return RegionCode(symbol, backend.name, native, python_regions=(python,))
+    return RegionCode(symbol, backend.name, native, python_regions=(python,), source=code.source)
 
 
 def _pointer_array(block: Block, pointers: Sequence[SSAValue]) -> SSAValue:
@@ -166,18 +220,13 @@ def _run_block(tensors: int) -> Block:
     return Block(arg_types=[_POINTER] * (2 + tensors))
 
 
-def _return_status(block: Block, status: int) -> None:
-    value = llvm.ConstantOp(IntegerAttr(status, i32), i32)
-    block.add_ops([value, llvm.ReturnOp(value.result)])
-
-
 def _run_function(symbol: str, block: Block) -> llvm.FuncOp:
     type_ = llvm.LLVMFunctionType(list(block.arg_types), i32)
     return llvm.FuncOp(symbol, type_, llvm.LinkageAttr("internal"), body=Region(block))
 
 
-def _declaration(symbol: str, parameters: int, output: Attribute | None) -> llvm.FuncOp:
-    type_ = llvm.LLVMFunctionType([_POINTER] * parameters, output)
+def _declaration(symbol: str, parameters: int) -> llvm.FuncOp:
+    type_ = llvm.LLVMFunctionType([_POINTER] * parameters, i32)
     return llvm.FuncOp(symbol, type_, llvm.LinkageAttr("external"))
 
 
@@ -192,42 +241,3 @@ def _specs(kind: str, values: Sequence[SSAValue]) -> tuple[TensorSpec, ...]:
         TensorSpec(f"{kind}_{index}", numpy_dtype(type_.element_type), type_.get_shape())
         for index, type_ in enumerate(map(tensor_type, values))
     )
-
-
-def _compile_c(code: CSource, symbol: str) -> Path:
-    """Compiles to a shared object; the same source and flags are compiled once per process."""
-    compiler = _c_compiler()
-    key = hashlib.sha256(repr((code.source, code.flags, compiler)).encode()).hexdigest()[:24]
-    library = _build_directory() / f"{symbol}_{key}.so"
-    if library.exists():
-        return library
-    source = library.with_suffix(".c")
-    source.write_text(code.source)
-    command = [*compiler, "-shared", "-fPIC", *code.flags, str(source), "-o", str(library)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise BackendError(f"the C compiler refused region @{symbol}:\n{result.stderr.strip()}")
-    return library
-
-
-def _c_compiler() -> tuple[str, ...]:
-    command = shlex.split(os.environ.get("CC", ""))
-    if command:
-        return tuple(command)
-    for name in ("cc", "gcc", "clang"):
-        if shutil.which(name):
-            return (name,)
-    raise BackendError(
-        "the backend generates C source and there is no C compiler; install one (cc, gcc or"
-        " clang) or set CC"
-    )
-
-
-@cache
-def _build_directory() -> Path:
-    directory = tempfile.TemporaryDirectory(prefix="byoc_mlir_")
-    _kept.append(directory)
-    return Path(directory.name)
-
-
-_kept: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends

@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from byoc_mlir.backends.base import API_VERSION, Backend
+from byoc_mlir.backends.options import Target, settings_of
 from byoc_mlir.errors import BackendError
 
 ENTRY_POINT_GROUP = "byoc_mlir.backends"
@@ -65,30 +66,42 @@ def backend_names() -> list[str]:
 
 
 def get_backends(targets: Sequence[str]) -> list[Backend]:
-    """New instances of the named backends, in the given order of preference.
+    """New instances of the targets' backends, in the given order of preference.
 
     Raises:
-        BackendError: a name is unknown or given twice, or a backend cannot run on this machine.
+        BackendError: a name is unknown or given twice, an option is not accepted, or a backend
+            cannot run on this machine.
     """
-    if len(set(targets)) != len(targets):
+    backends = [_usable(target) for target in targets]
+    if len({backend.name for backend in backends}) != len(backends):
         raise BackendError(f"targets {list(targets)} name a backend twice")
-    return [_usable(name) for name in targets]
+    return backends
 
 
-def _usable(name: str) -> Backend:
-    backend = get_backend(name)
+def _usable(target: str) -> Backend:
+    backend = get_backend(target)
     reason = backend.unavailable()
     if reason is not None:
-        raise BackendError(f"backend '{name}' is not usable here: {reason}")
+        raise BackendError(f"backend '{backend.name}' is not usable here: {reason}")
     return backend
 
 
-def get_backend(name: str) -> Backend:
-    """A new instance of the named backend, usable on this machine or not.
+def get_backend(target: str) -> Backend:
+    """A new instance of a backend, usable on this machine or not.
+
+    Args:
+        target: its name, or its name with options, `mine{mode=fast}`.
 
     Raises:
-        BackendError: no backend has that name.
+        BackendError: no backend has that name, or it does not accept an option.
     """
+    parsed = Target.parse(target)
+    backend = _backend_class(parsed.name)()
+    backend.settings = settings_of(parsed.name, backend.options, parsed.options)
+    return backend
+
+
+def _backend_class(name: str) -> Callable[[], Backend]:
     if name not in _registered:
         for point in _entry_points():
             if point.name == name:
@@ -97,7 +110,7 @@ def get_backend(name: str) -> Backend:
         raise BackendError(
             f"no backend is named '{name}'; known are {', '.join(backend_names()) or 'none'}"
         )
-    return _registered[name]()
+    return _registered[name]
 
 
 def _entry_points():

@@ -9,8 +9,9 @@ from pathlib import Path
 from xdsl.context import Context
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends import get_backends, weight_symbol
+from byoc_mlir.backends import Setting, get_backends, weight_symbol
 from byoc_mlir.backends.generate import RegionCode
+from byoc_mlir.compiler.backend_passes import run_module_passes
 from byoc_mlir.compiler.link import external_functions, external_globals, join_modules
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.placement import build_report, check_fallback
@@ -55,19 +56,20 @@ def compile(
     precision: str = "f32",
     fallback: str = "warn",
     *,
-    backend_options: Mapping[str, Mapping[str, str]] | None = None,
+    backend_options: Mapping[str, Mapping[str, Setting]] | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
 
     Args:
         model: path of an `.onnx` or `.mlir` file, bytes, `onnx.ModelProto`, or an xDSL module.
-        targets: backends in order of preference; `()` compiles everything for the host. Left out:
-            every built-in backend that runs on this machine.
+        targets: backends in order of preference, with options where wanted, `"mine{mode=fast}"`;
+            `()` compiles everything for the host. Left out: every backend that is used by default
+            and runs on this machine.
         threads: OpenMP threads per run; left out: the cores this process may use.
         precision: `"f32"`: full single precision, nothing is rounded to less.
         fallback: `"warn"` warns when a convolution or matrix product stays on the host, `"allow"`
             does not, `"forbid"` raises when any node does.
-        backend_options: options for each backend by name, `{"dnnl": {"winograd": "off"}}`.
+        backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled for each set of input shapes
@@ -135,11 +137,12 @@ def _compile_module(
     targets = targets_with_net(module, options)
     backends = get_backends(targets)
     with stages.stage("partition"):
+        problems = run_module_passes(context, module, backends, options.fallback)
         passes = (PartitionFor(targets=targets),)
         run_verified(context, module, passes, stages.add_pass)
     with stages.stage("generate"):
         regions = generate_regions(context, module, backends, options)
-    report = build_report(imported, regions.codes, regions.warnings, options.targets)
+    report = build_report(imported, regions.codes, (*problems, *regions.warnings), options.targets)
     check_fallback(report, options.fallback, options.targets)
     openmp = find_openmp()
     threads = options.threads if openmp is not None else 0
@@ -173,6 +176,7 @@ def _compile_module(
         context_slots=int_attribute(module, CONTEXT_SLOTS),
         arena_bytes=int_attribute(module, ARENA_BYTES),
         threads=options.threads,
+        sources={code.symbol: code.source for code in regions.codes if code.source},
         report=replace(
             report,
             compile_seconds=tuple(stages.seconds.items()),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from byoc_mlir.backends import backend_names, get_backend
-from byoc_mlir.errors import ByocError
+from byoc_mlir.backends import Setting, Target, backend_names, get_backend
+from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.runtime.threads import available_threads
 
 Fallback: TypeAlias = Literal["allow", "warn", "forbid"]
@@ -19,11 +19,9 @@ class CompileOptions:
     """Checked options of one compilation."""
 
     targets: tuple[str, ...]
+    """With their options, checked: `dnnl{winograd=off}`."""
     threads: int
     fallback: Fallback = "warn"
-    backend_options: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict[str, Mapping[str, str]]
-    )
 
     @staticmethod
     def of(
@@ -31,7 +29,7 @@ class CompileOptions:
         threads: int | None,
         precision: str,
         fallback: str,
-        backend_options: Mapping[str, Mapping[str, str]] | None,
+        backend_options: Mapping[str, Mapping[str, Setting]] | None,
     ) -> CompileOptions:
         """Options from what the user wrote.
 
@@ -48,11 +46,44 @@ class CompileOptions:
             accepted = ", ".join(map(repr, get_args(Fallback)))
             raise ByocError(f"fallback is {fallback!r}, accepted are {accepted}")
         return CompileOptions(
-            default_targets() if targets is None else tuple(targets),
+            targets_with_options(
+                default_targets() if targets is None else targets, backend_options or {}
+            ),
             available_threads() if threads is None else threads,
             cast(Fallback, fallback),
-            dict(backend_options or {}),
         )
+
+
+def targets_with_options(
+    targets: Sequence[str], options: Mapping[str, Mapping[str, Setting]]
+) -> tuple[str, ...]:
+    """The targets with the options that are given beside them, each option checked.
+
+    Raises:
+        BackendError: a backend or an option is unknown, an option is given twice or for no target,
+            or its value is not accepted.
+    """
+    parsed = [Target.parse(target) for target in targets]
+    names = [target.name for target in parsed]
+    for name in options:
+        if name not in names:
+            raise BackendError(
+                f"there are options for backend '{name}', which is none of the targets:"
+                f" {', '.join(names) or 'there are none'}"
+            )
+    merged: list[str] = []
+    for target in parsed:
+        given = options.get(target.name, {})
+        twice = sorted(given.keys() & target.options.keys())
+        if twice:
+            raise BackendError(
+                f"option '{twice[0]}' of backend '{target.name}' is given in the target and in"
+                " backend_options; give it once"
+            )
+        whole = str(Target(target.name, {**target.options, **given}))
+        get_backend(whole)  # it checks name and options
+        merged.append(whole)
+    return tuple(merged)
 
 
 def default_targets() -> tuple[str, ...]:

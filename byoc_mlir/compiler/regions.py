@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends import Backend, CodegenContext
-from byoc_mlir.backends.generate import RegionCode, generate
+from byoc_mlir.backends.generate import RegionCode, generate_all
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.lowering.region_calls import COMPILER, RegionCall, region_functions
@@ -33,22 +33,28 @@ def generate_regions(
     Raises:
         FallbackForbiddenError: one failed, and `fallback` is `"forbid"`.
     """
-    by_name = {backend.name: backend for backend in backends}
+    answers: dict[str, RegionCode | Exception] = {}
+    for backend in backends:
+        regions = [func for func in region_functions(module) if _compiler(func) == backend.name]
+        found = generate_all(backend, regions, CodegenContext(options.threads), context)
+        answers |= {
+            region.sym_name.data: answer for region, answer in zip(regions, found, strict=True)
+        }
     codes: list[RegionCode] = []
     problems: list[str] = []
     for region in region_functions(module):
-        name = _compiler(region)
-        chosen = CodegenContext(options.threads, options.backend_options.get(name, {}))
-        try:
-            codes.append(generate(by_name[name], region, chosen))
-        except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
-            symbol = region.sym_name.data
-            problem = f"compile_failed: {name} could not compile @{symbol}: {error}"
-            if options.fallback == "forbid":
-                raise FallbackForbiddenError(problem) from error
-            problems.append(problem)
-            inline_partition(module, region, reason=problem)
-            module.verify()
+        symbol = region.sym_name.data
+        answer = answers[symbol]
+        if isinstance(answer, RegionCode):
+            codes.append(answer)
+            continue
+        problem = f"compile_failed: {_compiler(region)} could not compile @{symbol}: {answer}"
+        if options.fallback == "forbid":
+            raise FallbackForbiddenError(problem) from answer
+        problems.append(problem)
+        inline_partition(module, region, reason=problem)
+    if problems:
+        module.verify()
     return Regions(tuple(codes), tuple(problems))
 
 

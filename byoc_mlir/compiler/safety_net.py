@@ -6,6 +6,7 @@ import warnings
 
 from xdsl.dialects.builtin import ModuleOp
 
+from byoc_mlir.backends import Target
 from byoc_mlir.backends.reference import ReferenceBackend
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.dialects.locations import node_names
@@ -21,7 +22,7 @@ def targets_with_net(module: ModuleOp, options: CompileOptions) -> tuple[str, ..
     """
     nodes = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
     name = ReferenceBackend.name
-    if not nodes or name in options.targets:
+    if not nodes or name in {Target.parse(target).name for target in options.targets}:
         return options.targets
     listed = "\n".join(f"  {', '.join(node_names(op))} ({op.op_type.data})" for op in nodes)
     message = f"{len(nodes)} node(s) have no native code, and run in the ONNX reference evaluator"

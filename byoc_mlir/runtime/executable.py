@@ -115,6 +115,21 @@ class Executable:
         """
         return self.program.report
 
+    def get_source(self, region: str) -> str:
+        """What a backend generated for a region, as text: C, or a graph in its own format.
+
+        Raises:
+            ExecutionError: there is no such region, or its code is not text.
+        """
+        program = self.program
+        if region not in program.sources:
+            kind = "is not text" if region in program.regions else "does not exist"
+            raise ExecutionError(
+                f"the source of region '{region}' {kind}; there is source of"
+                f" {', '.join(program.sources) or 'no region'}"
+            )
+        return program.sources[region]
+
     @property
     def program(self) -> Program:
         """The compiled program for the shapes used last."""

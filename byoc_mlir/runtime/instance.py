@@ -7,20 +7,20 @@ import importlib
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import load_library, resolve_symbol
+from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import Array, Program, PythonRegion, TensorSpec
 
 ENTRY_POINTS = ("byoc_load", "byoc_open", "byoc_run", "byoc_close", "byoc_unload")
 
 _ARENA_ALIGNMENT = 64
 
-PythonCallable: TypeAlias = Callable[[list[Array], list[Array]], None]
 _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -50,6 +50,7 @@ class Instance:
         self._free: list[Context] = []
         self._all: list[Context] = []
         self._errors = threading.local()
+        self._modules: dict[tuple[str, bytes], RegionModule] = {}
         self._callbacks = [self._callback(region) for region in program.python_regions]
         self._native = NativeModule(program.object_code, ENTRY_POINTS, self._symbols())
         self._load, self._open, self._run, self._close, self._unload = self._functions()
@@ -143,7 +144,10 @@ class Instance:
         return symbols
 
     def _callback(self, region: PythonRegion) -> object:
-        function = _load_python_region(region)
+        key = (region.loader, region.data)
+        if key not in self._modules:
+            self._modules[key] = _load_module(region)
+        function = self._modules[key].get_function(region.region)
 
         def call(inputs: int, outputs: int) -> int:
             try:
@@ -179,16 +183,26 @@ def _release(
     native.close()
 
 
-def _load_python_region(region: PythonRegion) -> PythonCallable:
-    module_name, _, function_name = region.loader.partition(":")
+def _load_module(region: PythonRegion) -> RegionModule:
+    module_name, _, class_name = region.loader.partition(":")
     try:
-        loader = getattr(importlib.import_module(module_name), function_name)
+        loader: object = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError) as error:
         raise ExecutionError(
             f"region {region.region} needs the loader '{region.loader}', which cannot be"
             f" imported: {error}; install the backend's package"
         ) from error
-    return cast(PythonCallable, loader(region.data))
+    if not (isinstance(loader, type) and issubclass(loader, RegionModule)):
+        raise ExecutionError(
+            f"the loader '{region.loader}' of region {region.region} is no RegionModule;"
+            " install the release of the backend's package that made the blob"
+        )
+    try:
+        return loader.load(region.data)
+    except Exception as error:  # foreign code, whatever it raises
+        raise ExecutionError(
+            f"region {region.region} cannot be loaded by '{region.loader}': {error}"
+        ) from error
 
 
 def _views(specs: Sequence[TensorSpec], addresses: int) -> list[Array]:

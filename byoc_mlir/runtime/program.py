@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,9 +37,9 @@ class LibrarySymbol:
 
 @dataclass(frozen=True)
 class PythonRegion:
-    """A region that Python code runs: `loader(data)` gives a callable on numpy arrays.
+    """A region that Python code runs: `loader` names the `RegionModule` that `data` makes.
 
-    `symbol` is the name under which the object code calls it.
+    `symbol` is the name under which the object code calls it, `region` that of the function.
     """
 
     symbol: str
@@ -71,3 +71,5 @@ class Program:
     arena_bytes: int
     threads: int
     report: Report
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By region: the text that its backend generated, if it generated text."""

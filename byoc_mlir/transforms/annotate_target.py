@@ -51,7 +51,8 @@ class AnnotateTarget(ModulePass):
     targets: tuple[str, ...]
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rules = {target: get_backend(target).op_rules() for target in self.targets}
+        backends = [get_backend(target) for target in self.targets]
+        rules = {backend.name: backend.op_rules() for backend in backends}
         if not rules:
             return
         regions = region_symbols(op)

@@ -67,11 +67,12 @@ def pattern_table(target: str) -> Sequence[CompositePattern]:
     Raises:
         BackendError: there is no such backend, or a row is ill-formed.
     """
-    table = get_backend(target).patterns()
+    backend = get_backend(target)
+    table, prefix = backend.patterns(), f"{backend.name}."
     for row in table:
-        if not row.name.startswith(f"{target}.") or row.name == f"{target}.":
+        if not row.name.startswith(prefix) or row.name == prefix:
             raise BackendError(
-                f"backend '{target}': composite name '{row.name}' must start with '{target}.'"
+                f"backend '{backend.name}': composite name '{row.name}' must start with '{prefix}'"
             )
         if row.pattern.heads == frozenset():
             raise BackendError(f"pattern '{row.name}' describes no op, only a value")

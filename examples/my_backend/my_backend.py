@@ -44,7 +44,7 @@ class LoopsBackend(Backend):
         return [CompositePattern("loops.add_relu", add_relu, lambda m: refusal(m.ops[0]))]
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> CSource:
-        """`void R(const float *constants…, const float *inputs…, float *outputs…)`."""
+        """`int R(const float *constants…, const float *inputs…, float *outputs…)`."""
         constants = [op.output for op in region.walk() if isinstance(op, ConstantOp)]
         inputs: list[SSAValue] = [*constants, *region.args]
         names = {value: f"in{i}[i]" for i, value in enumerate(inputs)}
@@ -56,12 +56,12 @@ class LoopsBackend(Backend):
         for i, value in enumerate(returned.operands):
             parameters.append(f"float *out{i}")
             loops.setdefault(shape_of(value), []).append(f"out{i}[i] = {names[value]};")
-        source = f"void {region.sym_name.data}({', '.join(parameters)}) {{\n"
+        source = f"int {region.sym_name.data}({', '.join(parameters)}) {{\n"
         for shape, lines in loops.items():
             count = math.prod(shape)
             source += f"  for (long i = 0; i < {count}; ++i) {{ {' '.join(lines)} }}\n"
-        source += "}\n"
-        return CSource(source, ("-O3",), (OpDetail((), "C loop"),))
+        source += "  return 0;\n}\n"
+        return CSource(source, ("-O3",), details=(OpDetail((), "C loop"),))
 
 
 def translate(

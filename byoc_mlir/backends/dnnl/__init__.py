@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode, Rule
 from byoc_mlir.backends.dnnl.library import load_library, unavailable_reason
-from byoc_mlir.errors import CompilationError
+from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
 
 _one_at_a_time = Lock()
@@ -25,6 +25,13 @@ class DnnlBackend(Backend):
 
     name: ClassVar[str] = "dnnl"
     used_by_default: ClassVar[bool] = True
+    options: ClassVar[Mapping[str, Option]] = {
+        "winograd": Option(
+            "measured",
+            "convolutions by Winograd's algorithm where that is faster, or never",
+            ("measured", "off"),
+        )
+    }
 
     def __init__(self) -> None:
         from byoc_mlir.backends.dnnl.costs import Budget
@@ -59,7 +66,7 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import convert_region
         from byoc_mlir.backends.dnnl.plan_layouts import plan_region
 
-        winograd = wants_winograd(context.options)
+        winograd = self.settings["winograd"] == "measured"
         func = region.clone()
         module = ModuleOp([func])
         convert_region(func)
@@ -90,18 +97,3 @@ class DnnlBackend(Backend):
             ConvertRelayToDnnl.name: lambda: ConvertRelayToDnnl,
             PlanDnnlLayouts.name: lambda: PlanDnnlLayouts,
         }
-
-
-def wants_winograd(options: Mapping[str, str]) -> bool:
-    """What the options say: `{"winograd": "off"}`, or `measured`, which is the default.
-
-    Raises:
-        CompilationError: an option is unknown or has another value.
-    """
-    unknown = sorted(set(options) - {"winograd"})
-    if unknown:
-        raise CompilationError(f"backend 'dnnl' has no option '{unknown[0]}'; it has: winograd")
-    value = options.get("winograd", "measured")
-    if value not in ("off", "measured"):
-        raise CompilationError(f"option winograd is '{value}', accepted are off and measured")
-    return value == "measured"

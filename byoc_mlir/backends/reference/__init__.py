@@ -1,7 +1,7 @@
 """The safety net: ONNX nodes that nothing else can run, run by the ONNX reference evaluator.
 
 It is an ordinary backend, and a small example of one that plugs in another runtime: a region
-becomes an opaque blob, an ONNX function, and a loader makes it callable.
+becomes an opaque blob, an ONNX function, and a `RegionModule` makes it callable.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule, register_backend
+from byoc_mlir.backends.reference.runtime import ReferenceModule
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
@@ -60,8 +61,7 @@ class ReferenceBackend(Backend):
             nodes,
             [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()],
         )
-        loader = "byoc_mlir.backends.reference.runtime:load"
-        return Blob(function.SerializeToString(), loader, tuple(details))
+        return Blob.of(ReferenceModule(function), details)
 
 
 def _renamed(op: OnnxNodeOp, names: dict[SSAValue, str], number: int) -> onnx.NodeProto:

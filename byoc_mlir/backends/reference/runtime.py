@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Self
 
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.runtime.module import RegionFunction, RegionModule
+from byoc_mlir.runtime.program import Array
 
 
-def load(data: bytes) -> Callable[[Sequence[Array], Sequence[Array]], None]:
-    """A callable that runs a serialised ONNX function."""
-    function = onnx.FunctionProto.FromString(data)
-    evaluator = ReferenceEvaluator(function)
+class ReferenceModule(RegionModule):
+    """A region as an ONNX function."""
 
-    def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        feeds = dict(zip(function.input, inputs, strict=True))
-        results = evaluator.run(None, feeds, {})
-        for output, result in zip(outputs, results, strict=True):
-            np.copyto(output, np.asarray(result))
+    def __init__(self, function: onnx.FunctionProto):
+        self._function = function
 
-    return run
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        return cls(onnx.FunctionProto.FromString(data))
+
+    def save(self) -> bytes:
+        return self._function.SerializeToString()
+
+    def get_function(self, symbol: str) -> RegionFunction:
+        evaluator = ReferenceEvaluator(self._function)
+
+        def run(inputs: list[Array], outputs: list[Array]) -> None:
+            feeds = dict(zip(self._function.input, inputs, strict=True))
+            results = evaluator.run(None, feeds, {})
+            for output, result in zip(outputs, results, strict=True):
+                np.copyto(output, np.asarray(result))
+
+        return run
+
+    def get_source(self) -> str:
+        return onnx.printer.to_text(self._function)

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 import byoc_mlir
-from byoc_mlir.backends import load_backend_module
+from byoc_mlir.backends import load_backend_module, split_targets
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tensors import TensorInfo
@@ -33,7 +33,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--targets",
-        help="backends in order of preference, separated by commas; '' for the host alone",
+        help="backends in order of preference, separated by commas, with options where wanted,"
+        " 'dnnl{winograd=off},mine'; '' for the host alone",
     )
     parser.add_argument("--threads", type=int, help="default: the cores this process may use")
     parser.add_argument(
@@ -52,7 +53,7 @@ def compile_model(args: argparse.Namespace) -> Executable:
     """Compiles the model that the arguments name."""
     for spec in args.backend:
         load_backend_module(spec)
-    targets = None if args.targets is None else tuple(filter(None, args.targets.split(",")))
+    targets = None if args.targets is None else split_targets(args.targets)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         return byoc_mlir.compile(

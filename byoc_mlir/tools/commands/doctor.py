@@ -8,10 +8,12 @@ from importlib.metadata import version
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from byoc_mlir import __version__
 from byoc_mlir.backends import backend_names, get_backend
+from byoc_mlir.backends.options import describe_options
 from byoc_mlir.lowering.llvm_ir.codegen import Target
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.threads import available_threads
@@ -37,5 +39,7 @@ def run(args: argparse.Namespace) -> int:
     for name in backend_names():
         backend = get_backend(name)
         table.add_row(f"backend {name}", backend.unavailable() or backend.describe())
+        for option in describe_options(backend.options):
+            table.add_row("", escape(option))
     Console().print(table)
     return 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -13,7 +13,16 @@ from onnx import ModelProto
 from xdsl.dialects.func import FuncOp
 
 import byoc_mlir
-from byoc_mlir.backends import Backend, Blob, CodegenContext, GeneratedCode, Rule, register_backend
+from byoc_mlir.backends import (
+    Backend,
+    Blob,
+    CodegenContext,
+    GeneratedCode,
+    RegionFunction,
+    RegionModule,
+    Rule,
+    register_backend,
+)
 from byoc_mlir.errors import ExecutionError, FallbackForbiddenError
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
@@ -31,21 +40,34 @@ class Interpreted(_Relu):
     name = "interpreted"
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> GeneratedCode:
-        document = {"results": len(region.function_type.outputs)}
-        return Blob(json.dumps(document).encode(), f"{__name__}:load_relus")
+        return Blob.of(Relus(len(region.function_type.outputs)))
 
 
-def load_relus(data: bytes) -> Callable[[list[Any], list[Any]], None]:
-    expected = json.loads(data)["results"]
+class Relus(RegionModule):
+    """A region with nothing but relu in it."""
 
-    def run(inputs: list[Any], outputs: list[Any]) -> None:
-        assert len(outputs) == expected
-        if np.isnan(inputs[0]).any():
-            raise ValueError("this card cannot digest NaN")
-        for source, target in zip(inputs, outputs, strict=True):
-            np.maximum(source, 0, out=target)
+    def __init__(self, results: int):
+        self.results = results
 
-    return run
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        return cls(json.loads(data)["results"])
+
+    def save(self) -> bytes:
+        return json.dumps({"results": self.results}).encode()
+
+    def get_source(self) -> str:
+        return self.save().decode()
+
+    def get_function(self, symbol: str) -> RegionFunction:
+        def run(inputs: list[Any], outputs: list[Any]) -> None:
+            assert len(outputs) == self.results
+            if np.isnan(inputs[0]).any():
+                raise ValueError("this card cannot digest NaN")
+            for source, target in zip(inputs, outputs, strict=True):
+                np.maximum(source, 0, out=target)
+
+        return run
 
 
 @register_backend
@@ -135,3 +157,10 @@ def test_heavy_nodes_on_the_host_warn_by_default() -> None:
         warnings.simplefilter("error")
         byoc_mlir.compile(model, targets=("interpreted",), fallback="allow")
         byoc_mlir.compile(model, targets=())
+
+
+def test_source_of_a_region() -> None:
+    with byoc_mlir.compile(chain(), targets=("interpreted",)) as executable:
+        assert json.loads(executable.get_source("interpreted_main_0")) == {"results": 1}
+        with pytest.raises(ExecutionError, match="there is source of interpreted_main_0"):
+            executable.get_source("nowhere")

@@ -1,0 +1,60 @@
+"""The passes that backends run on the whole module before it is partitioned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends import Backend
+from byoc_mlir.compiler.options import Fallback
+from byoc_mlir.errors import BackendError, FallbackForbiddenError
+
+_DIALECTS = ("relay", "byoc", "func", "builtin")
+"""What the host can compile when no backend takes it."""
+
+
+def run_module_passes(
+    context: Context, module: ModuleOp, backends: Sequence[Backend], fallback: Fallback
+) -> Sequence[str]:
+    """Runs each backend's passes on the module, and says which of them failed.
+
+    A pass runs on a copy. When it fails, what it did is dropped.
+
+    Raises:
+        FallbackForbiddenError: one failed, and `fallback` is `"forbid"`.
+    """
+    problems: list[str] = []
+    for backend in backends:
+        for pass_ in backend.module_passes():
+            try:
+                changed = _run(context, module, pass_)
+            except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+                problem = f"pass {pass_.name} of backend '{backend.name}' failed: {error}"
+                if fallback == "forbid":
+                    raise FallbackForbiddenError(problem) from error
+                problems.append(problem)
+                continue
+            module.body.detach_block(0)
+            module.body.add_block(changed.body.detach_block(0))
+    return problems
+
+
+def _run(context: Context, module: ModuleOp, pass_: ModulePass) -> ModuleOp:
+    copy = module.clone()
+    pass_.apply(context, copy)
+    copy.verify()
+    if _signatures(copy) != _signatures(module):
+        raise BackendError("it changed the functions, or their types")
+    for op in copy.walk():
+        if op.name.partition(".")[0] not in _DIALECTS:
+            raise BackendError(f"it made a {op.name}, which the host cannot compile")
+    return copy
+
+
+def _signatures(module: ModuleOp) -> dict[str, FunctionType]:
+    functions = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+    return {op.sym_name.data: op.function_type for op in functions}
