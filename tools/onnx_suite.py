@@ -1,4 +1,4 @@
-"""Runs the cases of ONNX's backend test suite through byoc_mlir and writes what became of each.
+"""Runs ONNX's backend test suite through byoc_mlir and says what became of the cases.
 
 python tools/onnx_suite.py [--targets dnnl] [--only REGEX] [--out results.json]
 """
@@ -10,88 +10,51 @@ import json
 import re
 import sys
 import time
-import warnings
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
-from onnx.backend.test.loader import load_model_tests
-from onnx.backend.test.runner import Runner
 
-from byoc_mlir.onnx_backend import ByocBackend
-
-KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
-
-
-def cases(only: str) -> list[Any]:
-    """The suite's cases whose names match."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        loaded = [case for kind in KINDS for case in load_model_tests(kind=kind)]
-    return [case for case in loaded if re.search(only, case.name)]
-
-
-def outcome(case: Any, targets: tuple[str, ...]) -> str:
-    """`pass`, or why not."""
-    try:
-        model, data = _load(case)
-        prepared = ByocBackend.prepare(model, targets=targets, fallback="allow")
-        for inputs, expected in data:
-            got = list(prepared.run(inputs))
-            Runner.assert_similar_outputs(expected, got, case.rtol, case.atol)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}".strip().replace("\n", " ")[:300]
-    return "pass"
-
-
-def _load(case: Any) -> tuple[Any, list[tuple[list[Any], list[Any]]]]:
-    if case.model is not None:
-        return case.model, case.data_sets
-    folder = Path(case.model_dir)
-    data = [
-        (_tensors(directory, "input"), _tensors(directory, "output"))
-        for directory in sorted(folder.glob("test_data_set_*"))
-    ]
-    return onnx.load(folder / "model.onnx"), data
-
-
-def _tensors(directory: Any, kind: str) -> list[Any]:
-    count = len(list(directory.glob(f"{kind}_*.pb")))
-    return [
-        numpy_helper.to_array(onnx.load_tensor(directory / f"{kind}_{index}.pb"))
-        for index in range(count)
-    ]
+from byoc_mlir.testing.onnx_suite import Outcome, run_case, suite_cases
 
 
 def main() -> int:
-    """Prints a summary; 0 always, the results are in the file."""
+    """Prints a summary; 0 always, every case's outcome is in the file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--targets", default="")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out")
+    parser.add_argument("--targets", default="", help="backends, separated by commas")
+    parser.add_argument("--only", default="", help="a regular expression that names match")
+    parser.add_argument("--out", help="a JSON file for the outcome of every case")
     args = parser.parse_args()
     targets = tuple(filter(None, args.targets.split(",")))
-    results: dict[str, str] = {}
     start = time.perf_counter()
+    cases = [case for case in suite_cases() if re.search(args.only, case.name)]
+    collected = time.perf_counter() - start
     with np.errstate(all="ignore"):
-        for case in cases(args.only):
-            results[case.name] = outcome(case, targets)
-    passed = sum(result == "pass" for result in results.values())
-    print(f"{passed} of {len(results)} pass, {time.perf_counter() - start:.0f} s")
-    reasons = Counter(_kind(text) for text in results.values() if text != "pass")
-    for text, count in reasons.most_common(40):
-        print(f"  {count:4} {text}")
+        outcomes = {case.name: run_case(case, targets) for case in cases}
+    _print_summary(outcomes)
+    print(f"collected in {collected:.0f} s, run in {time.perf_counter() - start - collected:.0f} s")
     if args.out:
         with open(args.out, "w") as file:
-            json.dump(results, file, indent=1, sort_keys=True)
+            json.dump({name: asdict(o) for name, o in outcomes.items()}, file, indent=1)
     return 0
 
 
-def _kind(text: str) -> str:
-    return re.sub(r"[0-9]+", "#", text)[:140]
+def _print_summary(outcomes: dict[str, Outcome]) -> None:
+    passed = [outcome for outcome in outcomes.values() if outcome.passed]
+    native = sum(not outcome.net for outcome in passed)
+    seconds = sum(outcome.seconds for outcome in outcomes.values())
+    print(f"{len(passed)} of {len(outcomes)} pass, {native} without the safety net")
+    print(f"{seconds:.0f} s of processor time; the longest:")
+    for name, outcome in sorted(outcomes.items(), key=lambda item: -item[1].seconds)[:10]:
+        print(f"  {outcome.seconds:6.2f} s {name}")
+    print("not passed, by reason:")
+    reasons = Counter(_kind(outcome.reason) for outcome in outcomes.values() if outcome.reason)
+    for text, count in reasons.most_common(40):
+        print(f"  {count:4} {text}")
+
+
+def _kind(reason: str) -> str:
+    return re.sub(r"[0-9]+", "#", reason)[:140]
 
 
 if __name__ == "__main__":

@@ -22,9 +22,13 @@ Argument: TypeAlias = Value | Sequence[Value]
 
 
 def name_hint(name: str) -> str:
-    """An ONNX name as a name hint: other characters become `_`, a digit does not come first."""
+    """An ONNX name as a name hint, which starts with no digit and is more than a number.
+
+    Other characters become `_`. xDSL drops `_` and a number at the end, so nothing must be left of
+    such names as `_12`.
+    """
     hint = re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
-    return hint if hint and not hint[0].isdigit() else f"_{hint}"
+    return f"v{hint}" if re.fullmatch(r"[0-9].*|(_[0-9]+)*", hint) else hint
 
 
 class BlockBuilder:

@@ -139,7 +139,7 @@ class ConstantOp(RelayOp):
         """The handle of the constant's content; an inline constant gets one on the spot."""
         if isinstance(self.value, WeightAttr):
             return self.value.data
-        return Weight.of("inline", np.ascontiguousarray(self.array))
+        return Weight.of("inline", self.array)
 
     def infer_types(self) -> Sequence[Attribute]:
         if isinstance(self.value, DenseIntOrFPElementsAttr):

@@ -83,7 +83,7 @@ def _register_unary(op_type: str, op: type[RelayOp]) -> None:
 def _register_binary(op_type: str, op: type[RelayOp]) -> None:
     @onnx_op(op_type, since=7)
     def binary(context: NodeContext, lhs: Value, rhs: Value) -> Value:
-        return context.emit(op, *_same_type(context, lhs, rhs))
+        return context.emit(op, lhs, rhs)
 
     @onnx_op(op_type)
     def legacy(
@@ -140,13 +140,6 @@ def scalar(value: Value, number: float) -> np.generic:
     return value.dtype.type(number)
 
 
-def _same_type(context: NodeContext, lhs: Value, rhs: Value) -> tuple[Value, Value]:
-    # only Pow may have operands of two types: the result has the base's
-    if lhs.dtype == rhs.dtype or context.op_type != "Pow":
-        return lhs, rhs
-    return lhs, cast(context, rhs, lhs.dtype)
-
-
 def _at_axis(context: NodeContext, value: Value, rank: int, axis: int | None) -> Value:
     if axis is None:
         return value
@@ -156,6 +149,17 @@ def _at_axis(context: NodeContext, value: Value, rank: int, axis: int | None) ->
     return context.emit(
         transform.ExpandDimsOp, value, axis=range(value.rank, value.rank + trailing)
     )
+
+
+@onnx_op("Pow", since=12)
+def power(context: NodeContext, base: Value, exponent: Value) -> Value:
+    if base.dtype == exponent.dtype:
+        return context.emit(relay.PowerOp, base, exponent)
+    # the result has the type of the base, but 4 to the power of 0.5 is computed in that of both
+    is_float = base.dtype.kind not in "iu"
+    wide = base.dtype if is_float else np.result_type(base.dtype, exponent.dtype)
+    operands = (cast(context, value, wide) for value in (base, exponent))
+    return cast(context, context.emit(relay.PowerOp, *operands), base.dtype)
 
 
 @onnx_op("Mean")
@@ -195,6 +199,16 @@ def is_inf(
 @onnx_op("Reciprocal")
 def reciprocal(context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()) -> Value:
     return context.emit(relay.DivideOp, scalar(data, 1), data)
+
+
+@onnx_op("Celu")
+def celu(context: NodeContext, data: Value, *, alpha: float = 1.0) -> Value:
+    # the body in the standard makes a vector of a scalar
+    scale = scalar(data, alpha)
+    growth = context.emit(relay.ExpOp, context.emit(relay.DivideOp, data, scale))
+    below = context.emit(relay.SubtractOp, growth, scalar(data, 1))
+    is_below = context.emit(relay.LessOp, data, scalar(data, 0))
+    return context.emit(relay.WhereOp, is_below, context.emit(relay.MultiplyOp, below, scale), data)
 
 
 @onnx_op("Cast", since=6)

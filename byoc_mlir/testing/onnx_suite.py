@@ -1,0 +1,139 @@
+"""ONNX's backend test suite, collected from the Python API, and what became of each case.
+
+Most cases are built by the functions of `onnx.backend.test.case`; those converted from PyTorch and
+the `simple` ones lie in files. The nine light networks of the kind `real` are run by the official
+runner, see `light`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import onnx
+from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto, numpy_helper
+from onnx.backend.test.loader import load_model_tests
+from onnx.backend.test.runner import Runner
+
+from byoc_mlir.backends.reference import ReferenceBackend
+from byoc_mlir.onnx_backend import ByocBackend
+
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+
+DataSet: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
+"""Inputs and expected outputs in the order of the graph's: arrays, lists of them, or `None`."""
+
+
+@dataclass(frozen=True)
+class SuiteCase:
+    """One case: a model, and what it is to compute to within `rtol` and `atol`."""
+
+    name: str
+    kind: str
+    rtol: float
+    atol: float
+    load: Callable[[], tuple[ModelProto, Sequence[DataSet]]]
+
+    def ops(self) -> frozenset[tuple[str, str]]:
+        """Domain and name of the ops in its model."""
+        model, _ = self.load()
+        return frozenset(_ops(model.graph))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case: it passed, or `reason` says why not."""
+
+    reason: str
+    net: tuple[str, ...]
+    """Ops that ran in the safety net."""
+    seconds: float
+    """Processor time."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether all outputs of all data sets are as expected."""
+        return not self.reason
+
+
+@cache
+def suite_cases() -> tuple[SuiteCase, ...]:
+    """All cases, by kind and name."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # the expected outputs hold overflows on purpose
+        found = [_case(case) for kind in KINDS for case in cast(Any, load_model_tests(kind=kind))]
+    return tuple(sorted(found, key=lambda case: (KINDS.index(case.kind), case.name)))
+
+
+def run_case(case: SuiteCase, targets: Sequence[str] = (), threads: int = 1) -> Outcome:
+    """Compiles a case's model, with the safety net behind the targets, and compares its outputs."""
+    start = time.process_time()
+    net: set[str] = set()
+    reason = ""
+    try:
+        model, data = case.load()
+        prepared = ByocBackend.prepare(model, targets=targets, threads=threads, fallback="allow")
+        for inputs, expected in data:
+            found = list(prepared.run(inputs))
+            rows = prepared.executable.report().placed(ReferenceBackend.name)
+            net.update(row.op_type for row in rows)
+            Runner.assert_similar_outputs(expected, found, case.rtol, case.atol)
+    except Exception as error:  # whatever it is, it is the outcome
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return Outcome(reason, tuple(sorted(net)), time.process_time() - start)
+
+
+def _case(case: Any) -> SuiteCase:
+    def built() -> tuple[ModelProto, Sequence[DataSet]]:
+        data = [(_plain(inputs), _plain(outputs)) for inputs, outputs in case.data_sets]
+        return case.model, data
+
+    def read() -> tuple[ModelProto, Sequence[DataSet]]:
+        return _read(Path(case.model_dir))
+
+    load = read if case.model is None else built
+    return SuiteCase(case.name, case.kind, case.rtol, case.atol, load)
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    return [
+        numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+        for value in values
+    ]
+
+
+def _read(folder: Path) -> tuple[ModelProto, list[DataSet]]:
+    model = onnx.load(folder / "model.onnx")
+    data: list[DataSet] = []
+    for directory in sorted(folder.glob("test_data_set_*")):
+        inputs = _values(directory, "input", model.graph.input)
+        data.append((inputs, _values(directory, "output", model.graph.output)))
+    return model, data
+
+
+def _values(directory: Path, kind: str, formals: Iterable[ValueInfoProto]) -> list[Any]:
+    paths = ((directory / f"{kind}_{number}.pb", formal) for number, formal in enumerate(formals))
+    return [_value(path, formal.type) for path, formal in paths if path.exists()]
+
+
+def _value(path: Path, type_: TypeProto) -> Any:
+    content = path.read_bytes()
+    if type_.HasField("sequence_type"):
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(content))
+    if type_.HasField("optional_type"):
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(content))
+    return numpy_helper.to_array(onnx.TensorProto.FromString(content))
+
+
+def _ops(graph: GraphProto) -> Iterator[tuple[str, str]]:
+    for node in graph.node:
+        yield "" if node.domain == "ai.onnx" else node.domain, node.op_type
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _ops(inner)
