@@ -22,14 +22,22 @@ def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
 
 
 def host_blocks(func: FuncOp) -> Iterator[Block]:
-    """A function's blocks, nested ones after the block they are in; each is a scope of its own."""
+    """A function's blocks in program order, nested ones after the block that they are in.
+
+    Each is a scope of its own.
+    """
     pending = list(reversed(func.body.blocks))
     while pending:
         block = pending.pop()
         yield block
-        for op in block.ops:
-            if not isinstance(op, CompositeOp):
-                pending.extend(inner for region in op.regions for inner in region.blocks)
+        nested = [
+            inner
+            for op in block.ops
+            if not isinstance(op, CompositeOp)
+            for region in op.regions
+            for inner in region.blocks
+        ]
+        pending.extend(reversed(nested))
 
 
 def is_constant(op: Operation) -> bool:

@@ -4,7 +4,8 @@
 // RUN: byoc-opt --backend %backends %s -p 'annotate-target{targets=alpha},annotate-target{targets=alpha,beta}' | filecheck %s
 
 // AT-1, AT-9: an accepted op has a begin for each operand and an end for each used result.
-// AT-2: the first target that accepts. AT-5: what stays on the host has no marks, and a reason.
+// AT-2: the first target that accepts. AT-5, MR-2: what stays on the host has no marks, and a
+// reason. AT-13: no op is too small.
 // CHECK-LABEL: func.func @single
 // BETA-LABEL: func.func @single
 func.func @single(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
