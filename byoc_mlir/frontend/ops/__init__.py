@@ -3,6 +3,7 @@
 from byoc_mlir.frontend.ops import (
     bounded,
     control,
+    depth,
     einsum,
     elementwise,
     image,
@@ -25,6 +26,7 @@ from byoc_mlir.frontend.ops import (
 __all__ = [
     "bounded",
     "control",
+    "depth",
     "einsum",
     "elementwise",
     "image",

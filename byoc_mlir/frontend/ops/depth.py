@@ -1,0 +1,41 @@
+"""Moving blocks of pixels between space and depth; all tensors are `[N, C, H, W]`."""
+
+from __future__ import annotations
+
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@onnx_op("DepthToSpace")
+def depth_to_space(
+    context: NodeContext, data: Value, *, blocksize: int, mode: str = "DCR"
+) -> Value:
+    """https://onnx.ai/onnx/operators/onnx__DepthToSpace.html"""
+    n, c, h, w = data.shape
+    b = blocksize
+    if b < 1 or c % (b * b):
+        raise NodeRefused(f"{c} channels do not hold blocks of {b} x {b}")
+    if mode not in ("DCR", "CRD"):
+        raise NodeRefused(f"mode is {mode!r}, accepted are 'DCR' and 'CRD'")
+    depth = c // (b * b)
+    if mode == "DCR":
+        blocks = arith.reshape(context, data, (n, b, b, depth, h, w))
+        turned = arith.transpose(context, blocks, (0, 3, 4, 1, 5, 2))
+    else:
+        blocks = arith.reshape(context, data, (n, depth, b, b, h, w))
+        turned = arith.transpose(context, blocks, (0, 1, 4, 2, 5, 3))
+    return arith.reshape(context, turned, (n, depth, h * b, w * b))
+
+
+@onnx_op("SpaceToDepth")
+def space_to_depth(context: NodeContext, data: Value, *, blocksize: int) -> Value:
+    """https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html"""
+    n, c, h, w = data.shape
+    b = blocksize
+    if b < 1 or h % b or w % b:
+        raise NodeRefused(f"an image of {h} x {w} has no whole blocks of {b} x {b}")
+    blocks = arith.reshape(context, data, (n, c, h // b, b, w // b, b))
+    turned = arith.transpose(context, blocks, (0, 3, 5, 1, 2, 4))
+    return arith.reshape(context, turned, (n, c * b * b, h // b, w // b))
