@@ -17,8 +17,7 @@ def depth_to_space(
     b = blocksize
     if b < 1 or c % (b * b):
         raise NodeRefused(f"{c} channels do not hold blocks of {b} x {b}")
-    if mode not in ("DCR", "CRD"):
-        raise NodeRefused(f"mode is {mode!r}, accepted are 'DCR' and 'CRD'")
+    _check_mode(mode)
     depth = c // (b * b)
     if mode == "DCR":
         blocks = arith.reshape(context, data, (n, b, b, depth, h, w))
@@ -30,12 +29,21 @@ def depth_to_space(
 
 
 @onnx_op("SpaceToDepth")
-def space_to_depth(context: NodeContext, data: Value, *, blocksize: int) -> Value:
+def space_to_depth(
+    context: NodeContext, data: Value, *, blocksize: int, mode: str = "DCR"
+) -> Value:
     """https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html"""
     n, c, h, w = data.shape
     b = blocksize
     if b < 1 or h % b or w % b:
         raise NodeRefused(f"an image of {h} x {w} has no whole blocks of {b} x {b}")
+    _check_mode(mode)
     blocks = arith.reshape(context, data, (n, c, h // b, b, w // b, b))
-    turned = arith.transpose(context, blocks, (0, 3, 5, 1, 2, 4))
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    turned = arith.transpose(context, blocks, order)
     return arith.reshape(context, turned, (n, c * b * b, h // b, w // b))
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in ("DCR", "CRD"):
+        raise NodeRefused(f"mode is {mode!r}, accepted are 'DCR' and 'CRD'")
