@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.backends import Backend, CodegenContext
 from byoc_mlir.backends.generate import RegionCode, generate_all
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.errors import FallbackForbiddenError
+from byoc_mlir.errors import BackendError, FallbackForbiddenError
 from byoc_mlir.lowering.region_calls import COMPILER, RegionCall, region_functions
 from byoc_mlir.transforms.inline_partitions import inline_partition
 
@@ -31,8 +31,10 @@ def generate_regions(
     """Asks the backends for their regions' code. A region that fails is inlined into its callers.
 
     Raises:
+        BackendError: a region is for none of the backends; a user drew it.
         FallbackForbiddenError: one failed, and `fallback` is `"forbid"`.
     """
+    _check_compilers(module, backends)
     answers: dict[str, RegionCode | Exception] = {}
     for backend in backends:
         regions = [func for func in region_functions(module) if _compiler(func) == backend.name]
@@ -77,6 +79,16 @@ def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:
         module.body.block.insert_op_before(declaration, region)
         region.detach()
         region.erase()
+
+
+def _check_compilers(module: ModuleOp, backends: Sequence[Backend]) -> None:
+    names = [backend.name for backend in backends]
+    for region in region_functions(module):
+        if _compiler(region) not in names:
+            raise BackendError(
+                f"region @{region.sym_name.data} is marked for '{_compiler(region)}', which is none"
+                f" of the targets: {', '.join(names) or 'there are none'}"
+            )
 
 
 def _compiler(region: FuncOp) -> str:

@@ -11,7 +11,7 @@ from onnx import ModelProto
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
@@ -22,6 +22,7 @@ from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.mlir_file import read_mlir
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.tensors import TensorInfo
+from byoc_mlir.transforms.region_graph import check_annotations
 
 ModelSource: TypeAlias = "str | Path | bytes | ModelProto | ModuleOp"
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
@@ -68,8 +69,11 @@ def read_source(model: ModelSource) -> Source:
 def _from_module(module: ModuleOp) -> Source:
     try:
         module.verify()
+        check_annotations(module)
     except VerifyException as error:
         raise InvalidModelError(f"the module does not verify: {error}") from error
+    except PassFailedException as error:
+        raise InvalidModelError(f"the regions in the module are inconsistent: {error}") from error
     main = main_function(module)
     names = _names(main.arg_attrs, "arg", len(main.function_type.inputs))
     inputs = tuple(map(_tensor_info, names, main.function_type.inputs))

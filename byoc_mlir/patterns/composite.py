@@ -108,3 +108,8 @@ class CompositePattern:
     pattern: Pattern
     check: Check | None = None
     """Asked for each way the pattern matches, until it accepts one."""
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that it belongs to."""
+        return self.name.partition(".")[0]

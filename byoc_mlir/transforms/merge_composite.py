@@ -16,6 +16,8 @@ from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches
+from byoc_mlir.transforms.region_graph import check_annotations
+from byoc_mlir.transforms.regions import find_regions
 from byoc_mlir.transforms.scopes import (
     can_offload,
     erase_unused,
@@ -31,7 +33,8 @@ class MergeComposite(ModulePass):
 
     Backends are served in the given order, their patterns in the order of their table, and for
     each pattern the matches nearest to the results first. A match whose check refuses leaves its
-    ops free, with the reason in `byoc.refused`.
+    ops free, with the reason in `byoc.refused`. In a region that is drawn already only the
+    patterns of its backend count.
 
     ```mlir
     %0 = relay.nn.conv2d %x, %w : (tensor<…>, tensor<…>) -> tensor<…>
@@ -55,6 +58,7 @@ class MergeComposite(ModulePass):
     targets: tuple[str, ...]
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_annotations(op)
         table = [pattern for target in self.targets for pattern in pattern_table(target)]
         for func in host_functions(op):
             for block in host_blocks(func):
@@ -81,11 +85,14 @@ def pattern_table(target: str) -> Sequence[CompositePattern]:
 
 def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:
     candidates = _Candidates(block)
+    drawn = {op: region.compiler for region in find_regions(block) for op in region.ops}
     taken = set[Operation]()
     found: list[tuple[str, Match]] = []
     refusals: dict[Operation, dict[str, None]] = {}
     for row in table:
         for op in candidates.roots(row):
+            if drawn.get(op, row.backend) != row.backend:
+                continue
             match = None if op in taken else _accepted(row, op, Scope(block, taken), refusals)
             if match is not None:
                 taken.update(match.ops)

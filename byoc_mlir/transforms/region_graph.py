@@ -7,12 +7,21 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.patterns.subjects import describe
-from byoc_mlir.transforms.regions import Region, unmarked
-from byoc_mlir.transforms.scopes import has_effects, is_constant, is_node, values_used
+from byoc_mlir.transforms.regions import Region, find_regions, unmarked
+from byoc_mlir.transforms.scopes import (
+    has_effects,
+    host_blocks,
+    host_functions,
+    is_constant,
+    is_node,
+    region_symbols,
+    values_used,
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,19 @@ class RegionGraph:
             f" results, through {through}; split it so that it can run as a whole"
         )
         region.ops[0].emit_error(reason, PassFailedException(reason))
+
+
+def check_annotations(module: ModuleOp) -> None:
+    """Checks the regions that are drawn in a module.
+
+    Raises:
+        PassFailedException: the annotations are inconsistent; the message says where and why.
+    """
+    outlined = region_symbols(module)
+    for func in host_functions(module):
+        for block in host_blocks(func):
+            if regions := find_regions(block):
+                build_graph(block, regions, outlined).order()
 
 
 def build_graph(block: Block, regions: Sequence[Region], outlined: Container[str]) -> RegionGraph:
