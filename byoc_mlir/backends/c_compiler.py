@@ -32,7 +32,7 @@ def compile_c(code: CSource, symbol: str) -> Path:
     Raises:
         BackendError: there is no C compiler, or it refuses the source.
     """
-    compiler = _c_compiler()
+    compiler = find_c_compiler()
     options = [*_FLAGS, *_ALL_DEFINED, *code.flags]
     libraries = [text for path in code.libraries for text in _linked(path)]
     key = hashlib.sha256(repr((code.source, options, libraries, compiler)).encode()).hexdigest()
@@ -54,17 +54,27 @@ def _linked(library: Path) -> tuple[str, str]:
     return str(library), f"-Wl,-rpath,{library.parent}"
 
 
-def _c_compiler() -> tuple[str, ...]:
+def no_c_compiler() -> str | None:
+    """Why C cannot be compiled here and what to do about it, or `None`."""
+    try:
+        find_c_compiler()
+    except BackendError as error:
+        return str(error)
+    return None
+
+
+def find_c_compiler() -> tuple[str, ...]:
+    """The command that compiles C: `$CC`, or the first of cc, gcc and clang.
+
+    Raises:
+        BackendError: there is none.
+    """
     command = shlex.split(os.environ.get("CC", ""))
-    if command:
-        return tuple(command)
-    for name in ("cc", "gcc", "clang"):
+    for name in command[:1] or ("cc", "gcc", "clang"):
         if shutil.which(name):
-            return (name,)
-    raise BackendError(
-        "the backend generates C source and there is no C compiler; install one (cc, gcc or"
-        " clang) or set CC"
-    )
+            return tuple(command) or (name,)
+    wanted = f"CC names '{command[0]}', which is not there" if command else "there is none"
+    raise BackendError(f"a C compiler is needed, and {wanted}; install cc, gcc or clang, or set CC")
 
 
 @cache

@@ -1,0 +1,1 @@
+"""C source for element-wise ops: the teaching example of backends that generate C."""

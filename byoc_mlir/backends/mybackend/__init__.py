@@ -1,0 +1,1 @@
+"""Convolution, batch norm and ReLU as one: the teaching example of patterns and packed weights."""

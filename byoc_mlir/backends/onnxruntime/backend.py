@@ -1,0 +1,58 @@
+"""A backend that hands regions to ONNX Runtime as ONNX models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import ClassVar
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
+from byoc_mlir.backends.onnxruntime.export import EXPORTS, element_type, export_region
+from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule
+from byoc_mlir.backends.options import Option
+from byoc_mlir.backends.region import nodes_of
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import relay_name, tensor_type
+
+
+class OnnxRuntimeBackend(Backend):
+    """What `EXPORTS` can write as ONNX."""
+
+    name: ClassVar[str] = "onnxruntime"
+    options: ClassVar[Mapping[str, Option]] = {
+        "optimise": Option(True, "whether ONNX Runtime rewrites the regions it gets"),
+    }
+
+    def unavailable(self) -> str | None:
+        if find_spec("onnxruntime") is None:
+            return "there is no ONNX Runtime; install it with `pip install onnxruntime`"
+        return None
+
+    def describe(self) -> str:
+        from importlib.metadata import version
+
+        return f"ONNX Runtime {version('onnxruntime')}"
+
+    def op_rules(self) -> Mapping[str, Rule]:
+        return dict.fromkeys(EXPORTS, _rule)
+
+    def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:
+        module = OnnxRuntimeModule(
+            export_region(region).SerializeToString(),
+            context.threads,
+            bool(self.settings["optimise"]),
+        )
+        details = [OpDetail(node_names(op), "ONNX Runtime") for op in nodes_of(region)]
+        return Blob.of(module, details)
+
+
+def _rule(op: Operation) -> str | None:
+    for value in (*op.operands, *op.results):
+        if element_type(value) is None:
+            return f"ONNX has no tensors of {tensor_type(value).element_type}"
+        if not tensor_type(value).has_static_shape():
+            return f"only static shapes are supported, found {value.type}"
+    return EXPORTS[relay_name(op)].refuse(op)

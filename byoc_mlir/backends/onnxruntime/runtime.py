@@ -1,0 +1,61 @@
+"""Running ONNX models in ONNX Runtime; nothing here needs the compiler."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Self, cast
+
+import numpy as np
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.module import RegionFunction, RegionModule
+from byoc_mlir.runtime.program import Array
+
+_HEADER = struct.Struct("<I?")
+
+
+class OnnxRuntimeModule(RegionModule):
+    """A region as a serialised ONNX model, and how to run it."""
+
+    def __init__(self, model: bytes, threads: int, optimise: bool):
+        self._model, self._threads, self._optimise = model, threads, optimise
+
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        threads, optimise = _HEADER.unpack_from(data)
+        return cls(data[_HEADER.size :], threads, optimise)
+
+    def save(self) -> bytes:
+        return _HEADER.pack(self._threads, self._optimise) + self._model
+
+    def get_source(self) -> str:
+        import onnx
+
+        return onnx.printer.to_text(onnx.ModelProto.FromString(self._model))
+
+    def get_function(self, symbol: str) -> RegionFunction:
+        try:
+            import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+        except ImportError as error:
+            raise ExecutionError(
+                f"region {symbol} runs in ONNX Runtime, which is not installed;"
+                " `pip install onnxruntime`"
+            ) from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.log_severity_level = 3
+        level = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = (
+            level.ORT_ENABLE_ALL if self._optimise else level.ORT_DISABLE_ALL
+        )
+        session = onnxruntime.InferenceSession(
+            self._model, options, providers=["CPUExecutionProvider"]
+        )
+        names = [value.name for value in session.get_inputs()]
+
+        def run(inputs: list[Array], outputs: list[Array]) -> None:
+            results = session.run(None, dict(zip(names, inputs, strict=True)))
+            for output, result in zip(outputs, cast(list[Any], results), strict=True):
+                np.copyto(output, result)
+
+        return run

@@ -1,0 +1,45 @@
+"""What code generators ask of a region, and rules that many backends share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import f32
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+
+
+def constants_of(region: FuncOp) -> Sequence[ConstantOp]:
+    """The constants of a region, those inside of composites too, in the order of its body."""
+    return [op for op in region.walk() if isinstance(op, ConstantOp)]
+
+
+def nodes_of(region: FuncOp) -> Sequence[Operation]:
+    """What a region computes, operands before users: ops and composites, without constants."""
+    return [op for op in region.body.block.ops if not isinstance(op, ConstantOp | ReturnOp)]
+
+
+def outputs_of(region: FuncOp) -> Sequence[SSAValue]:
+    """The values that a region returns."""
+    terminator = region.body.block.last_op
+    assert isinstance(terminator, ReturnOp)
+    return tuple(terminator.operands)
+
+
+def only_f32(op: Operation) -> str | None:
+    """A rule: all operands and results are float32 tensors."""
+    for value in (*op.operands, *op.results):
+        if tensor_type(value).element_type != f32:
+            return f"only float32 is supported, found {value.type}"
+    return None
+
+
+def elementwise_f32(op: Operation) -> str | None:
+    """A rule: all operands and results are float32 tensors of one shape."""
+    shapes = {shape_of(value) for value in (*op.operands, *op.results)}
+    if len(shapes) > 1:
+        return "operands of different shapes would have to be broadcast"
+    return only_f32(op)
