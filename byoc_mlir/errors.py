@@ -74,3 +74,23 @@ class CompilationError(ByocError):
 
 class ExecutionError(ByocError):
     """A native call failed at load or run time; the message names the region and the call."""
+
+
+class ToolchainError(ByocError):
+    """A C compiler or a tool beside it is missing, or refused its input."""
+
+
+class ArtifactError(ByocError):
+    """A compiled model cannot be written to, or used from, a file."""
+
+
+class ExportError(ArtifactError):
+    """The model cannot be exported in this form; the message says which part, and what can be."""
+
+
+class InvalidArtifactError(ArtifactError):
+    """The file is no compiled model, or truncated, altered, or of another format version."""
+
+
+class IncompatibleArtifactError(ArtifactError):
+    """The file is good, but this machine lacks something: processor features, a library."""

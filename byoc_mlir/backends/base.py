@@ -28,6 +28,7 @@ from byoc_mlir.backends.options import Option, Setting
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.patterns import CompositePattern
 from byoc_mlir.runtime.module import RegionModule
+from byoc_mlir.runtime.program import SharedLibrary
 
 API_VERSION = 1
 """Raised when the contract changes in a way that breaks existing backends."""
@@ -86,8 +87,9 @@ class NativeCode:
     constants: tuple[Weight, ...] = ()
     """Every constant whose symbol the code uses. A constant that is not listed by any region, nor
     used by the host, is freed: a backend that packs one lists `Weight.of(name, packed)` instead."""
-    libraries: tuple[Path, ...] = ()
-    """Shared objects that define the symbols the code calls."""
+    libraries: tuple[Path | SharedLibrary, ...] = ()
+    """Shared objects that define the symbols the code calls; a `SharedLibrary` has its version
+    checked where the compiled model is loaded."""
     details: tuple[OpDetail, ...] = ()
 
 

@@ -28,8 +28,15 @@ from byoc_mlir.lowering.host_pipeline import lower_host, run_verified
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
 from byoc_mlir.runtime import Executable, Program
+from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
-from byoc_mlir.runtime.program import Array, TensorSpec
+from byoc_mlir.runtime.program import (
+    THREADS_SYMBOL,
+    Array,
+    ObjectCode,
+    SharedLibrary,
+    TensorSpec,
+)
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
@@ -162,11 +169,12 @@ def _compile_module(
     for code in regions.codes:
         weights |= {weight_symbol(weight.digest): weight for weight in code.native.constants}
     bound = {symbol for code in regions.codes for symbol in code.bound_symbols}
+    data = [name for name in external_globals(module) if name != THREADS_SYMBOL]
     return Program(
-        object_code=object_code,
+        code=ObjectCode(object_code, {name: weights[name].data for name in data}),
+        cpu=Cpu.host(),
         inputs=_specs(imported.inputs),
         outputs=_specs(imported.outputs),
-        weights={name: weights[name].data for name in external_globals(module)},
         externals=tuple(name for name in external_functions(module) if name not in bound),
         libraries=_libraries(regions.codes, openmp),
         library_symbols=tuple(item for code in regions.codes for item in code.library_symbols),
@@ -189,6 +197,12 @@ def _specs(tensors: Sequence[TensorInfo]) -> tuple[TensorSpec, ...]:
     return tuple(TensorSpec(info.name, info.dtype, tuple(map(int, info.shape))) for info in tensors)
 
 
-def _libraries(codes: Sequence[RegionCode], openmp: Path | None) -> tuple[Path, ...]:
-    paths = [path for code in codes for path in code.native.libraries]
-    return tuple(dict.fromkeys([*paths, *([openmp] if openmp else [])]))
+def _libraries(codes: Sequence[RegionCode], openmp: Path | None) -> tuple[SharedLibrary, ...]:
+    libraries = [library for code in codes for library in code.native.libraries]
+    known = [*libraries, *([openmp] if openmp else [])]
+    return tuple(
+        dict.fromkeys(
+            library if isinstance(library, SharedLibrary) else SharedLibrary(library)
+            for library in known
+        )
+    )

@@ -36,6 +36,7 @@ STATE_SLOTS = "byoc.state_slots"
 CONTEXT_SLOTS = "byoc.context_slots"
 SET_THREADS = "omp_set_num_threads"
 GET_THREADS = "omp_get_max_threads"
+THREADS_SYMBOL = "byoc_threads"
 
 _POINTER = LLVMPointerType()
 _SLOT_BYTES = 8
@@ -58,7 +59,8 @@ class AddEntryPoints(ModulePass):
     and context down to the regions. docs/architecture.md, "Native code", says what they do.
 
     Options:
-        threads: OpenMP threads that loading and running use; 0 when there is no OpenMP runtime.
+        threads: OpenMP threads, in general, that loading and running use; the number of a process
+            is in the external variable `byoc_threads`. 0 when there is no OpenMP runtime.
         outputs: how many trailing arguments of @main are results.
 
     ```mlir
@@ -267,11 +269,15 @@ def _load_entry(threads: int) -> func.FuncOp:
 
 
 def _with_threads(builder: Builder, threads: int, call: func.CallOp) -> SSAValue:
-    """The result of `call`, made with that many OpenMP threads; the caller's number comes back."""
+    """The result of `call`, made with as many OpenMP threads as `byoc_threads` says.
+
+    The caller's number comes back.
+    """
     if not threads:
         return builder.insert(call).results[0]
     before = builder.insert(func.CallOp(GET_THREADS, [], [i32])).results[0]
-    count = builder.insert(arith.ConstantOp.from_int_and_width(threads, i32))
+    variable = builder.insert(llvm.AddressOfOp(THREADS_SYMBOL, _POINTER))
+    count = builder.insert(llvm.LoadOp(variable, i32)).dereferenced_value
     builder.insert(func.CallOp(SET_THREADS, [count], []))
     builder.insert(call)
     builder.insert(func.CallOp(SET_THREADS, [before], []))
@@ -310,6 +316,7 @@ def _memref(builder: Builder, pointer: SSAValue, type_: Attribute) -> SSAValue:
 def _declarations(threads: int, regions: Sequence[_Region]) -> list[Operation]:
     declared: list[Operation] = []
     if threads:
+        declared.append(llvm.GlobalOp(i32, THREADS_SYMBOL, "external"))
         declared.append(func.FuncOp.external(SET_THREADS, [i32], []))
         declared.append(func.FuncOp.external(GET_THREADS, [], [i32]))
     parameters = {"load": 1, "open": 3, "close": 2, "unload": 1}

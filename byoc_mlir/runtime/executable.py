@@ -5,12 +5,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from byoc_mlir.errors import ExecutionError, InputValuesNeededError, InvalidInputError
+from byoc_mlir.errors import (
+    ExecutionError,
+    ExportError,
+    InputValuesNeededError,
+    InvalidInputError,
+)
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
@@ -129,6 +135,69 @@ class Executable:
                 f" {', '.join(program.sources) or 'no region'}"
             )
         return program.sources[region]
+
+    def export_library(
+        self,
+        path: str | Path,
+        *,
+        shapes: Mapping[str, Shape] | None = None,
+        name: str | None = None,
+    ) -> Path:
+        """Writes one shared object that holds everything, and a C header next to it.
+
+        `byoc_mlir.load` opens it without the compiler, and C programs call it. When a region runs
+        in Python a warning says so: then `byoc_mlir.load` alone can use the file.
+
+        Args:
+            path: of the shared object, `model.so`; the header is `model.h`.
+            shapes: of all inputs, for a model with symbolic dimensions.
+            name: prefix of the C functions; left out, it is made of the file's name.
+
+        Returns:
+            The header's path.
+
+        Raises:
+            ExportError: the model cannot be exported; the message says why.
+            ToolchainError: there is no C compiler.
+            InvalidInputError: the shapes do not fit the model's inputs.
+        """
+        from byoc_mlir.artifact.export import export_library  # needs what running does not
+
+        return export_library(self._fixed(shapes), Path(path), name)
+
+    def export_object(
+        self,
+        path: str | Path,
+        *,
+        shapes: Mapping[str, Shape] | None = None,
+        name: str | None = None,
+    ) -> Path:
+        """Writes one object file that holds everything, for C programs to link, and a C header.
+
+        Arguments, result and errors as for `export_library`; but a region that runs in Python is
+        an `ExportError`.
+        """
+        from byoc_mlir.artifact.export import export_object  # needs what running does not
+
+        return export_object(self._fixed(shapes), Path(path), name)
+
+    def _fixed(self, shapes: Mapping[str, Shape] | None) -> Program:
+        """The program for given shapes, which only a model with symbolic dimensions needs."""
+        if shapes is None and self._static is not None:
+            return self._static.program
+        if shapes is None:
+            raise ExportError(
+                "shapes or values are compiled in when the first inputs come; to export the model,"
+                f" give the shapes of {', '.join(map(str, self.inputs))} as shapes={{...}}"
+            )
+        try:
+            self.warmup(shapes)
+        except InputValuesNeededError as error:
+            raise ExportError(
+                "shapes in the model depend on the values of the inputs"
+                f" {', '.join(error.inputs)}, so it cannot be exported"
+            ) from error
+        return self.program
 
     @property
     def program(self) -> Program:

@@ -12,12 +12,16 @@ from typing import Any, cast
 import numpy as np
 
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.jit import NativeModule
-from byoc_mlir.runtime.libraries import load_library, resolve_symbol
+from byoc_mlir.runtime.libraries import load_library, load_own_library, resolve_symbol
 from byoc_mlir.runtime.module import RegionModule
-from byoc_mlir.runtime.program import Array, Program, PythonRegion, TensorSpec
-
-ENTRY_POINTS = ("byoc_load", "byoc_open", "byoc_run", "byoc_close", "byoc_unload")
+from byoc_mlir.runtime.program import (
+    ENTRY_POINTS,
+    Array,
+    LoadedCode,
+    Program,
+    PythonRegion,
+    TensorSpec,
+)
 
 _ARENA_ALIGNMENT = 64
 
@@ -52,7 +56,7 @@ class Instance:
         self._errors = threading.local()
         self._modules: dict[tuple[str, bytes], RegionModule] = {}
         self._callbacks = [self._callback(region) for region in program.python_regions]
-        self._native = NativeModule(program.object_code, ENTRY_POINTS, self._symbols())
+        self._native = program.code.load(self._symbols(), program.threads)
         self._load, self._open, self._run, self._close, self._unload = self._functions()
         self._state = np.zeros(max(program.state_slots, 1), np.int64)
         self._state_address = int(self._state.ctypes.data)
@@ -131,12 +135,10 @@ class Instance:
 
     def _symbols(self) -> dict[str, int]:
         program = self.program
-        symbols = {name: int(array.ctypes.data) for name, array in program.weights.items()}
-        libraries = [load_library(path) for path in program.libraries]
-        for name in program.externals:
-            symbols[name] = resolve_symbol(name, libraries)
+        libraries = [load_library(library.path) for library in program.libraries]
+        symbols = {name: resolve_symbol(name, libraries) for name in program.externals}
         for item in program.library_symbols:
-            symbols[item.symbol] = resolve_symbol(item.name, [load_library(item.library)])
+            symbols[item.symbol] = resolve_symbol(item.name, [load_own_library(item.library)])
         for region, callback in zip(program.python_regions, self._callbacks, strict=True):
             address = ctypes.cast(cast(Any, callback), ctypes.c_void_p).value
             assert address is not None
@@ -170,7 +172,7 @@ class Instance:
 
 
 def _release(
-    native: NativeModule,
+    native: LoadedCode,
     close: Callable[..., int],
     unload: Callable[..., int],
     state: Array,

@@ -6,10 +6,26 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.program import ENTRY_POINTS, THREADS_SYMBOL, Array, ObjectCode
 
 _LIBRARY = "native"
+
+
+def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeModule:
+    """Loads object code with its weights bound.
+
+    Raises:
+        ExecutionError: a symbol is missing.
+    """
+    variable = np.array([threads], np.int32)
+    data = {**code.weights, THREADS_SYMBOL: variable}
+    addresses = {name: int(array.ctypes.data) for name, array in data.items()}
+    module = NativeModule(code.data, ENTRY_POINTS, {**symbols, **addresses})
+    module.keep(data)
+    return module
 
 
 class NativeModule:
@@ -45,6 +61,11 @@ class NativeModule:
                 f"{', '.join(external_symbols or {}) or 'nothing'}"
             ) from error
         self._addresses = {name: int(self._tracker[name]) for name in entry_points}
+        self._kept: Mapping[str, Array] = {}
+
+    def keep(self, data: Mapping[str, Array]) -> None:
+        """Keeps arrays alive as long as the code, which refers to their memory."""
+        self._kept = data
 
     def address(self, entry_point: str) -> int:
         """The address of an entry point. Raises `ExecutionError` after `close`, or if unknown."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
-from byoc_mlir.errors import ExecutionError
+from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
+from byoc_mlir.runtime.program import SharedLibrary
 from byoc_mlir.runtime.threads import prepare_openmp_environment
 
 
@@ -39,7 +44,7 @@ def resolve_symbol(name: str, libraries: Sequence[ctypes.CDLL]) -> int:
     Raises:
         ExecutionError: nobody defines it.
     """
-    for library in (*libraries, *_process_libraries()):
+    for library in (*libraries, ctypes.CDLL(None), *open_system_libraries()):
         try:
             address = ctypes.cast(library[name], ctypes.c_void_p).value
         except AttributeError:
@@ -52,9 +57,83 @@ def resolve_symbol(name: str, libraries: Sequence[ctypes.CDLL]) -> int:
     )
 
 
-def _process_libraries() -> list[ctypes.CDLL]:
-    libm = "libm.so.6"
+@cache
+def open_system_libraries() -> tuple[ctypes.CDLL, ...]:
+    """The C library and its maths functions; none where the process has them under other names."""
+    found: list[ctypes.CDLL] = []
+    for name in ("libc.so.6", "libm.so.6"):
+        try:
+            found.append(ctypes.CDLL(name))
+        except OSError:
+            continue  # not glibc
+    return tuple(found)
+
+
+def load_own_library(library: Path | bytes) -> ctypes.CDLL:
+    """A region's own library, from its file or from its content; it stays loaded.
+
+    Raises:
+        ExecutionError: it cannot be loaded.
+    """
+    if isinstance(library, Path):
+        return load_library(library)
+    descriptor = os.memfd_create("byoc_library")  # stays open: its number is the library's name
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.write(library)
+    return load_library(Path(f"/proc/self/fd/{descriptor}"))
+
+
+def located(library: SharedLibrary, folder: Path) -> SharedLibrary:
+    """The library on this machine, for code that was compiled before, perhaps elsewhere.
+
+    It is looked for where its environment variable says, else where it was, in `folder`, among the
+    files of this Python's packages, and where the dynamic loader looks.
+
+    Raises:
+        IncompatibleArtifactError: there is none, or none of a version that will do.
+    """
+    problems: list[str] = []
+    for path in _candidates(library, folder):
+        try:
+            handle = load_library(path)
+        except ExecutionError as error:
+            problems.append(str(error))
+            continue
+        problem = _version_problem(library, handle, path)
+        if problem is None:
+            return replace(library, path=path)
+        problems.append(problem)
+    hint = f"; or name another one in {library.environment}" if library.environment else ""
+    raise IncompatibleArtifactError(
+        f"the model needs {library.path.name}: {'; '.join(dict.fromkeys(problems))}{hint}"
+    )
+
+
+def _candidates(library: SharedLibrary, folder: Path) -> Iterator[Path]:
+    chosen = os.environ.get(library.environment, "") if library.environment else ""
+    if chosen:
+        yield Path(chosen)
+        return
+    name = library.path.name
+    for path in (library.path, folder / name, Path(sys.prefix, "lib", name)):
+        if path.is_absolute() and path.is_file():
+            yield path
+    yield Path(name)
+
+
+def _version_problem(library: SharedLibrary, handle: ctypes.CDLL, path: Path) -> str | None:
+    if not library.version_function:
+        return None
     try:
-        return [ctypes.CDLL(None), ctypes.CDLL(libm)]
-    except OSError:
-        return [ctypes.CDLL(None)]  # not glibc: the process has the maths functions itself
+        function = handle[library.version_function]
+    except AttributeError:
+        return f"{path} has no function {library.version_function}"
+    function.restype = ctypes.POINTER(ctypes.c_int * 3)
+    found = tuple(function().contents)
+    if found[0] == library.version[0] and found >= library.version:
+        return None
+    wanted = ".".join(map(str, library.version))
+    return (
+        f"{path} has version {'.'.join(map(str, found))}, needed is {wanted} or a later"
+        f" {library.version[0]}.x"
+    )

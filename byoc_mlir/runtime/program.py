@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.report import Report
+
+ENTRY_POINTS = ("byoc_load", "byoc_open", "byoc_run", "byoc_close", "byoc_unload")
+THREADS_SYMBOL = "byoc_threads"
+"""The `i32` that says how many OpenMP threads a run uses."""
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -27,12 +32,33 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
+class SharedLibrary:
+    """A shared object of the machine, which defines functions that the object code calls."""
+
+    path: Path
+    """Where it is on this machine; a bare name is found by the dynamic loader."""
+    environment: str = ""
+    """The environment variable that names another file, if there is one."""
+    version_function: str = ""
+    """A function without parameters that gives a pointer to three ints: major, minor, patch."""
+    version: tuple[int, int, int] = (0, 0, 0)
+    """What it gave when the model was compiled: an older one, or another major one, will not do."""
+
+
+@dataclass(frozen=True)
 class LibrarySymbol:
-    """A function of a shared object that the object code calls under the name `symbol`."""
+    """A function of a shared object that the object code calls under the name `symbol`.
+
+    The library is the region's own and travels with the program; as bytes, it already did.
+    """
 
     symbol: str
-    library: Path
+    library: Path | bytes
     name: str
+
+    def image(self) -> bytes:
+        """The shared object's content."""
+        return self.library if isinstance(self.library, bytes) else self.library.read_bytes()
 
 
 @dataclass(frozen=True)
@@ -50,18 +76,60 @@ class PythonRegion:
     outputs: tuple[TensorSpec, ...]
 
 
+class LoadedCode(Protocol):
+    """Code in the process, ready to be called."""
+
+    def address(self, entry_point: str) -> int:
+        """The address of `byoc_load`, `byoc_run` and so on."""
+        ...
+
+    def close(self) -> None:
+        """Frees the code. Nothing may call into it from here on."""
+        ...
+
+
+class Code(Protocol):
+    """Native code with its weights, in one of the forms in which it is kept."""
+
+    def load(self, symbols: Mapping[str, int], threads: int) -> LoadedCode:
+        """Brings it into the process.
+
+        Args:
+            symbols: the addresses of the functions that it calls.
+            threads: OpenMP threads of a run.
+
+        Raises:
+            ExecutionError: a symbol is missing.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ObjectCode:
+    """A relocatable object file, and the weights beside it."""
+
+    data: bytes
+    weights: Mapping[str, Array]
+    """External symbol to the array whose first byte it is."""
+
+    def load(self, symbols: Mapping[str, int], threads: int) -> LoadedCode:
+        from byoc_mlir.runtime.jit import link  # LLVM, which an artifact does without
+
+        return link(self, symbols, threads)
+
+
 @dataclass(frozen=True)
 class Program:
     """A compiled model, for one set of input shapes. See docs/architecture.md, "Native code"."""
 
-    object_code: bytes
+    code: Code
+    cpu: Cpu
+    """What the code was generated for."""
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    weights: Mapping[str, Array]
-    """External symbol to the array whose first byte it is."""
     externals: tuple[str, ...]
     """Functions that the object code calls and `libraries` or the process define."""
-    libraries: tuple[Path, ...]
+    libraries: tuple[SharedLibrary, ...]
     library_symbols: tuple[LibrarySymbol, ...]
     python_regions: tuple[PythonRegion, ...]
     regions: tuple[str, ...]
@@ -70,6 +138,7 @@ class Program:
     context_slots: int
     arena_bytes: int
     threads: int
+    """OpenMP threads of a run."""
     report: Report
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     """By region: the text that its backend generated, if it generated text."""

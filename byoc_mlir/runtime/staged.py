@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from byoc_mlir.errors import ExecutionError
+from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.executable import Executable, Inputs, Shape
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
@@ -58,6 +58,12 @@ class StagedExecutable(Executable):
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles the first stage; the others wait for the shapes that it gives."""
         self._compiled()[0].warmup(shapes)
+
+    def _fixed(self, shapes: Mapping[str, Shape] | None) -> Program:
+        raise ExportError(
+            f"the model runs in {len(self._stages)} stages, since shapes in it depend on computed"
+            " values; it cannot be exported"
+        )
 
     def report(self) -> Report:
         """Where every ONNX node of the stages compiled so far went and why."""

@@ -79,7 +79,7 @@ class DnnlBackend(Backend):
                 func.sym_name.data,
                 len(func.function_type.inputs),
                 len(func.function_type.outputs),
-                [load_library().path],
+                [load_library().requirement],
             )
         api().release()
         return code

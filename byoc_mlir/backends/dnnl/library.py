@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from byoc_mlir.errors import BackendError
+from byoc_mlir.runtime.program import SharedLibrary
+from byoc_mlir.runtime.threads import prepare_openmp_environment
 
 ENVIRONMENT_VARIABLE = "BYOC_DNNL_LIBRARY"
 """Names the shared object to use instead of the installed one."""
@@ -28,6 +30,11 @@ class Library:
     path: Path
     handle: ctypes.CDLL
     version: tuple[int, int, int]
+
+    @property
+    def requirement(self) -> SharedLibrary:
+        """What compiled code needs where it is loaded."""
+        return SharedLibrary(self.path, ENVIRONMENT_VARIABLE, "dnnl_version", self.version)
 
 
 class _Version(ctypes.Structure):
@@ -51,6 +58,7 @@ def load_library() -> Library:
         BackendError: there is none, or it is not an OpenMP build of version 3.
     """
     path = _locate()
+    prepare_openmp_environment()
     try:
         handle = ctypes.CDLL(str(path))
     except OSError as error:

@@ -1,13 +1,17 @@
-"""`byoc compile`: compile a model and say how long each stage took."""
+"""`byoc compile`: compile a model, say how long each stage took, write it to a file."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from byoc_mlir.errors import ExportError
+from byoc_mlir.runtime import Executable, Program
+from byoc_mlir.runtime.program import ObjectCode
 from byoc_mlir.tools.commands.common import add_model_arguments, compile_model, parse_shapes
 
 
@@ -17,15 +21,26 @@ def register(commands: Any) -> None:
     add_model_arguments(parser)
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,…")
     parser.add_argument("--time-passes", action="store_true", help="times of passes, not stages")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE.so|FILE.o",
+        type=Path,
+        help="write a shared object for `byoc run`, byoc_mlir.load and C programs, or an object file"
+        " for C programs, and a C header next to it",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    shapes = parse_shapes(args.shape)
     with compile_model(args) as executable:
-        if args.shape:
-            executable.warmup(parse_shapes(args.shape))
+        if shapes:
+            executable.warmup(shapes)
         program = executable.program
+        if args.output:
+            _export(executable, args.output, shapes)
     times = program.report.pass_seconds if args.time_passes else program.report.compile_seconds
     table = Table()
     table.add_column("pass" if args.time_passes else "stage")
@@ -35,9 +50,24 @@ def run(args: argparse.Namespace) -> int:
     table.add_row("total", f"{sum(seconds for _, seconds in times):.3f}")
     console = Console()
     console.print(table)
-    weights = sum(array.nbytes for array in program.weights.values())
     console.print(
-        f"object code {len(program.object_code) / 1e3:.0f} kB, weights {weights / 1e6:.1f} MB,"
-        f" arena {program.arena_bytes / 1e6:.1f} MB, regions {len(program.regions)}"
+        f"{_code_size(program)}, arena {program.arena_bytes / 1e6:.1f} MB,"
+        f" regions {len(program.regions)}"
     )
     return 0
+
+
+def _code_size(program: Program) -> str:
+    code = program.code
+    if not isinstance(code, ObjectCode):
+        return "code of a file"
+    weights = sum(array.nbytes for array in code.weights.values())
+    return f"object code {len(code.data) / 1e3:.0f} kB, weights {weights / 1e6:.1f} MB"
+
+
+def _export(executable: Executable, path: Path, shapes: dict[str, tuple[int, ...]]) -> None:
+    writers = {".so": executable.export_library, ".o": executable.export_object}
+    if path.suffix not in writers:
+        raise ExportError(f"'{path}' must end in .so (a shared object) or .o (an object file)")
+    header = writers[path.suffix](path, shapes=shapes or None)
+    Console().print(f"wrote {path} and {header}")

@@ -1,4 +1,4 @@
-"""`byoc run`: compile a model, run it, show the answer, where each op ran and how long it took."""
+"""`byoc run`: compile a model or load a compiled one, run it, show the answer, where each op ran and how long it took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.commands.common import (
     add_model_arguments,
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     console = Console()
     start = time.perf_counter()
-    with compile_model(args) as executable:
+    with _open(args) as executable:
         if args.input:
             inputs = _load(args.input)
         else:
@@ -53,6 +55,18 @@ def run(args: argparse.Namespace) -> int:
     if args.output:
         np.savez(args.output, allow_pickle=False, **outputs)
     return 0
+
+
+def _open(args: argparse.Namespace) -> Executable:
+    """The compiled model: `.so` files are loaded."""
+    if not args.model.endswith(".so"):
+        return compile_model(args)
+    if args.targets is not None:
+        raise InvalidInputError(f"{args.model} is compiled already; --targets changes nothing")
+    try:
+        return byoc_mlir.load(args.model, threads=args.threads)
+    except OSError as error:
+        raise InvalidInputError(f"{args.model} cannot be read: {error.strerror}") from error
 
 
 def placement_table(report: Report) -> Table:

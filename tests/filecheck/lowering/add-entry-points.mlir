@@ -36,7 +36,8 @@ func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
 // CHECK-NOT:  @b_main_1_open
 // CHECK-LABEL: func.func @byoc_run(
 // CHECK:      [[BEFORE:%.*]] = func.call @omp_get_max_threads()
-// CHECK-NEXT: [[THREADS:%.*]] = arith.constant 2 : i32
+// CHECK-NEXT: [[VARIABLE:%.*]] = llvm.mlir.addressof @byoc_threads
+// CHECK-NEXT: [[THREADS:%.*]] = llvm.load [[VARIABLE]] : !llvm.ptr -> i32
 // CHECK-NEXT: func.call @omp_set_num_threads([[THREADS]])
 // CHECK:      [[RESULT:%.*]] = func.call @main(
 // CHECK-NEXT: func.call @omp_set_num_threads([[BEFORE]])

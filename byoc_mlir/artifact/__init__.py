@@ -1,0 +1,1 @@
+"""Writing compiled models to files that leave Python. See docs/artifacts.md."""

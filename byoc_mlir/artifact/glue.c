@@ -1,0 +1,340 @@
+/* What a C program calls: finding libraries, state, contexts, errors.
+ *
+ * tables.h is generated for each model; it defines what is written in capitals here. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tables.h"
+
+#define ARENA_ALIGNMENT 64
+#define AT_LEAST_ONE(count) ((count) > 0 ? (count) : 1)
+
+/* Of the object code; docs/architecture.md, "Native code". */
+extern int32_t byoc_load(void *state);
+extern int32_t byoc_open(void *state, void *context, void *arena);
+extern int32_t byoc_run(void *state, void *context, void *arena, const void *const *inputs,
+                        void *const *outputs);
+extern void byoc_close(void *state, void *context);
+extern void byoc_unload(void *state);
+
+/* The object code reads it; the stubs in data.s jump to where `byoc_imports` points. */
+int32_t byoc_threads = THREADS;
+void *byoc_imports[AT_LEAST_ONE(IMPORT_COUNT)];
+
+/* What byoc_mlir.load uses; byoc_mlir/runtime/shared_object.py knows the structure. */
+__attribute__((visibility("default"))) struct {
+  int32_t (*load)(void *);
+  int32_t (*open)(void *, void *, void *);
+  int32_t (*run)(void *, void *, void *, const void *const *, void *const *);
+  void (*close)(void *, void *);
+  void (*unload)(void *);
+  int32_t *threads;
+  int64_t import_count;
+  const char *const *import_names;
+  void **imports;
+} TABLE_NAME = {byoc_load,     byoc_open,    byoc_run,     byoc_close,  byoc_unload,
+                &byoc_threads, IMPORT_COUNT, import_names, byoc_imports};
+
+typedef struct context {
+  struct context *next;
+  int64_t slots[AT_LEAST_ONE(CONTEXT_SLOTS)];
+  void *memory;
+  void *arena;
+} context;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t state[AT_LEAST_ONE(STATE_SLOTS)];
+static context *free_contexts;
+static int users; /* calls of init that no shutdown answered yet */
+
+static _Thread_local char message[1024];
+
+static int fail(int code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+const char *C_NAME(error)(void) { return message; }
+
+static int region_failure(int code, const char *what, int32_t status) {
+  int region = status >> 16;
+  return fail(code, "%s: %s failed with status %d", what,
+              region > 0 && region <= REGION_COUNT ? region_names[region - 1] : "the host function",
+              (int)(status & 0xFFFF));
+}
+
+static int has_word(const char *line, const char *word) {
+  size_t length = strlen(word);
+  for (const char *found = line; (found = strstr(found, word)) != NULL; found += length)
+    if ((found == line || found[-1] == ' ' || found[-1] == '\t') &&
+        strchr(" \t\n", found[length]) != NULL)
+      return 1;
+  return 0;
+}
+
+/* The kernel says which instructions may be used: beside the processor, it has to know them. */
+static int check_cpu(void) {
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  char *line = NULL;
+  size_t capacity = 0;
+  int status = OK;
+  if (file == NULL)
+    return fail(ERROR_CPU, "/proc/cpuinfo cannot be read, so it is unknown what this machine can do");
+  while (getline(&line, &capacity, file) > 0)
+    if (strncmp(line, "flags", 5) == 0 || strncmp(line, "Features", 8) == 0) {
+      for (int i = 0; i < FEATURE_COUNT && status == OK; i++)
+        if (!has_word(line, feature_names[i]))
+          status = fail(ERROR_CPU, "this machine lacks the processor feature %s; compile the model"
+                        " for it", feature_names[i]);
+      break;
+    }
+  free(line);
+  fclose(file);
+  return status;
+}
+
+/* An array of at least three ints: major, minor, patch. */
+typedef const int *version_function(void);
+
+static int is_wanted(void *handle, const library *wanted, const char *path) {
+  version_function *function;
+  const int *found, *least = wanted->version;
+  if (wanted->version_function[0] == 0)
+    return 1;
+  *(void **)&function = dlsym(handle, wanted->version_function);
+  if (function == NULL) {
+    fail(ERROR_LIBRARY, "%s has no function %s", path, wanted->version_function);
+    return 0;
+  }
+  found = function();
+  if (found[0] == least[0] &&
+      (found[1] > least[1] || (found[1] == least[1] && found[2] >= least[2])))
+    return 1;
+  fail(ERROR_LIBRARY, "%s has version %d.%d.%d, needed is %d.%d.%d or a later %d.x", path, found[0],
+       found[1], found[2], least[0], least[1], least[2], least[0]);
+  return 0;
+}
+
+static void *open_candidate(const library *wanted, const char *path) {
+  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) {
+    fail(ERROR_LIBRARY, "%s", dlerror());
+    return NULL;
+  }
+  if (is_wanted(handle, wanted, path))
+    return handle;
+  dlclose(handle);
+  return NULL;
+}
+
+static void *open_beside(const library *wanted) {
+  Dl_info info;
+  const char *slash;
+  char path[4096];
+  if (!dladdr((const void *)&byoc_imports, &info) || info.dli_fname == NULL)
+    return NULL;
+  slash = strrchr(info.dli_fname, '/');
+  if (slash == NULL)
+    return NULL;
+  snprintf(path, sizeof path, "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname,
+           wanted->name);
+  return access(path, R_OK) == 0 ? open_candidate(wanted, path) : NULL;
+}
+
+/* The user's choice alone if there is one; else as recorded, beside this file, as the loader
+ * finds it. */
+static void *open_library(const library *wanted) {
+  const char *chosen = wanted->environment[0] ? getenv(wanted->environment) : NULL;
+  void *handle = NULL;
+  if (chosen != NULL && chosen[0] != 0)
+    return open_candidate(wanted, chosen);
+  if (wanted->path[0] == '/' && access(wanted->path, R_OK) == 0)
+    handle = open_candidate(wanted, wanted->path);
+  if (handle == NULL)
+    handle = open_beside(wanted);
+  return handle != NULL ? handle : open_candidate(wanted, wanted->name);
+}
+
+static void *open_image(const image *wanted) {
+  char path[64];
+  size_t size = (size_t)(wanted->end - wanted->begin), written = 0;
+  void *handle = NULL;
+  int descriptor = memfd_create("byoc_library", 0);
+  while (descriptor >= 0 && written < size) {
+    ssize_t count = write(descriptor, wanted->begin + written, size - written);
+    if (count <= 0)
+      break;
+    written += (size_t)count;
+  }
+  snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+  if (descriptor >= 0 && written == size)
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  /* The descriptor stays open: its number is the library's name. */
+  return handle;
+}
+
+static int open_libraries(void **handles, void **image_handles) {
+  for (int i = 0; i < LIBRARY_COUNT; i++) {
+    handles[i] = open_library(&libraries[i]);
+    if (handles[i] == NULL) {
+      char reason[512];
+      snprintf(reason, sizeof reason, "%s", message);
+      return fail(ERROR_LIBRARY, "%s cannot be used: %s%s%s", libraries[i].name, reason,
+                  libraries[i].environment[0] ? "; name another one in " : "",
+                  libraries[i].environment);
+    }
+  }
+  for (int i = 0; i < IMAGE_COUNT; i++) {
+    image_handles[i] = open_image(&images[i]);
+    if (image_handles[i] == NULL)
+      return fail(ERROR_LIBRARY, "a region's library cannot be loaded: %s", dlerror());
+  }
+  return OK;
+}
+
+static int resolve_imports(void) {
+  void *handles[AT_LEAST_ONE(LIBRARY_COUNT)];
+  void *image_handles[AT_LEAST_ONE(IMAGE_COUNT)];
+  int status;
+  if (PYTHON_REGION[0] != 0)
+    return fail(ERROR_PYTHON, "region %s runs in Python; load this file with byoc_mlir.load",
+                PYTHON_REGION);
+  status = open_libraries(handles, image_handles);
+  for (int i = 0; i < IMPORT_COUNT && status == OK; i++) {
+    const import *wanted = &imports[i];
+    void *address = NULL;
+    if (wanted->image >= 0)
+      address = dlsym(image_handles[wanted->image], wanted->function);
+    for (int j = 0; wanted->image < 0 && j < LIBRARY_COUNT && address == NULL; j++)
+      address = dlsym(handles[j], wanted->function);
+    if (address == NULL && wanted->image < 0)
+      address = dlsym(RTLD_DEFAULT, wanted->function);
+    if (address == NULL)
+      status = fail(ERROR_LIBRARY, "no library defines the function %s", wanted->function);
+    byoc_imports[i] = address;
+  }
+  return status;
+}
+
+static int start(int threads) {
+  int status = check_cpu();
+  int32_t failure;
+  if (threads < 0)
+    return fail(ERROR_USAGE, "threads must not be negative, found %d", threads);
+  if (getenv("OMP_WAIT_POLICY") == NULL)
+    setenv("GOMP_SPINCOUNT", OPENMP_SPINS, 0);
+  if (status == OK)
+    status = resolve_imports();
+  if (status != OK)
+    return status;
+  byoc_threads = threads > 0 ? threads : THREADS;
+  memset(state, 0, sizeof state);
+  failure = byoc_load(state);
+  return failure == 0 ? OK : region_failure(ERROR_LOAD, "loading", failure);
+}
+
+int C_NAME(init)(int threads) {
+  int status = OK;
+  pthread_mutex_lock(&lock);
+  if (users == 0)
+    status = start(threads);
+  if (status == OK)
+    users++;
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+static void destroy(context *one) {
+  byoc_close(state, one->slots);
+  free(one->memory);
+  free(one);
+}
+
+void C_NAME(shutdown)(void) {
+  pthread_mutex_lock(&lock);
+  if (users > 0 && --users == 0) {
+    while (free_contexts != NULL) {
+      context *one = free_contexts;
+      free_contexts = one->next;
+      destroy(one);
+    }
+    byoc_unload(state);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* With the lock held. */
+static int make_context(context **made) {
+  context *one = calloc(1, sizeof *one);
+  int32_t failure;
+  *made = NULL;
+  if (one == NULL)
+    return fail(ERROR_MEMORY, "out of memory");
+  one->memory = malloc(ARENA_BYTES + ARENA_ALIGNMENT);
+  if (one->memory == NULL) {
+    free(one);
+    return fail(ERROR_MEMORY, "out of memory: a run needs %lld bytes", (long long)ARENA_BYTES);
+  }
+  one->arena = (void *)(((uintptr_t)one->memory + ARENA_ALIGNMENT - 1) &
+                        ~(uintptr_t)(ARENA_ALIGNMENT - 1));
+  failure = byoc_open(state, one->slots, one->arena);
+  if (failure == 0) {
+    *made = one;
+    return OK;
+  }
+  return region_failure(ERROR_LOAD, "opening a context", failure);
+}
+
+static int lease(context **leased) {
+  int status = OK;
+  pthread_mutex_lock(&lock);
+  if (users == 0) {
+    status = fail(ERROR_USAGE, "init was not called");
+  } else if (free_contexts != NULL) {
+    *leased = free_contexts;
+    free_contexts = free_contexts->next;
+  } else {
+    status = make_context(leased);
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+static void give_back(context *one) {
+  pthread_mutex_lock(&lock);
+  one->next = free_contexts;
+  free_contexts = one;
+  pthread_mutex_unlock(&lock);
+}
+
+int C_NAME(run)(RUN_PARAMETERS) {
+  const void *const inputs[] = {RUN_INPUTS};
+  void *const outputs[] = {RUN_OUTPUTS};
+  context *leased = NULL;
+  int32_t failure;
+  int status;
+  for (int i = 0; i < INPUT_COUNT; i++)
+    if (inputs[i] == NULL)
+      return fail(ERROR_USAGE, "input %d is a null pointer", i);
+  for (int i = 0; i < OUTPUT_COUNT; i++)
+    if (outputs[i] == NULL)
+      return fail(ERROR_USAGE, "output %d is a null pointer", i);
+  status = lease(&leased);
+  if (status != OK)
+    return status;
+  failure = byoc_run(state, leased->slots, leased->arena, inputs, outputs);
+  give_back(leased);
+  return failure == 0 ? OK : region_failure(ERROR_RUN, "running", failure);
+}

@@ -1,0 +1,183 @@
+"""What differs from model to model in the C glue: `tables.h` and `data.s`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from byoc_mlir.artifact.header import ERROR_CODES, c_type, parameters
+from byoc_mlir.runtime.libraries import open_system_libraries
+from byoc_mlir.runtime.program import Array, Program, SharedLibrary
+from byoc_mlir.runtime.serialise import array_bytes
+from byoc_mlir.runtime.shared_object import TABLE_SYMBOL
+from byoc_mlir.runtime.threads import OPENMP_SPINS
+
+WEIGHTS_FILE = "weights.bin"
+_WEIGHT_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Import:
+    """A function that the object code calls under the name `symbol`.
+
+    `image` is the number of the library, among those that travel inside, that defines `function`;
+    -1 for one that a shared library of the machine defines.
+    """
+
+    symbol: str
+    function: str
+    image: int = -1
+
+
+def imports(program: Program, images: Sequence[bytes]) -> tuple[Import, ...]:
+    """What is bound when the artifact is loaded; the linker finds the C library's functions."""
+    system = open_system_libraries()
+    functions = [
+        Import(name, name)
+        for name in program.externals
+        if not any(hasattr(library, name) for library in system)
+    ]
+    functions += [
+        Import(item.symbol, item.name, images.index(item.image()))
+        for item in program.library_symbols
+    ]
+    return (*functions, *(Import(region.symbol, "") for region in program.python_regions))
+
+
+def tables_header(
+    program: Program, name: str, imported: Sequence[Import], images: Sequence[bytes]
+) -> str:
+    """The text of `tables.h`."""
+    tensors = parameters(program)
+    features = program.cpu.features
+    declared = [
+        f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec)} *tensor_{index}"
+        for index, tensor in enumerate(tensors)
+    ]
+    inputs = [f"tensor_{index}" for index in range(len(program.inputs))]
+    outputs = [f"tensor_{index}" for index in range(len(program.inputs), len(tensors))]
+    python = next((region.region for region in program.python_regions), "")
+    numbers = {
+        **{code: number for number, code in enumerate(ERROR_CODES)},
+        "STATE_SLOTS": program.state_slots,
+        "CONTEXT_SLOTS": program.context_slots,
+        "ARENA_BYTES": program.arena_bytes,
+        "THREADS": program.threads,
+        "OPENMP_SPINS": quoted(str(OPENMP_SPINS)),
+        "REGION_COUNT": len(program.regions),
+        "FEATURE_COUNT": len(features),
+        "LIBRARY_COUNT": len(program.libraries),
+        "IMAGE_COUNT": len(images),
+        "IMPORT_COUNT": len(imported),
+        "INPUT_COUNT": len(inputs),
+        "OUTPUT_COUNT": len(outputs),
+        "PYTHON_REGION": quoted(python),
+        "TABLE_NAME": TABLE_SYMBOL,
+        "RUN_PARAMETERS": ", ".join(declared) or "void",
+        "RUN_INPUTS": ", ".join(inputs) or "NULL",
+        "RUN_OUTPUTS": ", ".join(outputs) or "NULL",
+    }
+    libraries = [_library(library) for library in program.libraries]
+    image_ends = [f"{{byoc_image_{index}, byoc_image_{index}_end}}" for index in range(len(images))]
+    return "\n".join(
+        [
+            *(f"#define {key} {value}" for key, value in numbers.items()),
+            f"#define C_NAME(function) {name}_##function",
+            "typedef struct {",
+            "  const char *name, *path, *environment, *version_function;",
+            "  int version[3];",
+            "} library;",
+            "typedef struct {",
+            "  const unsigned char *begin, *end;",
+            "} image;",
+            "typedef struct {",
+            "  int image;",
+            "  const char *function;",
+            "} import;",
+            *(
+                f"extern const unsigned char byoc_image_{index}[], byoc_image_{index}_end[];"
+                for index in range(len(images))
+            ),
+            _array("char *const", "region_names", map(quoted, program.regions)),
+            _array("char *const", "feature_names", map(quoted, features)),
+            _array("char *const", "import_names", [quoted(item.symbol) for item in imported]),
+            _array("library", "libraries", libraries),
+            _array("image", "images", image_ends),
+            _array(
+                "import",
+                "imports",
+                [f"{{{item.image}, {quoted(item.function)}}}" for item in imported],
+            ),
+            "",
+        ]
+    )
+
+
+def _library(library: SharedLibrary) -> str:
+    texts = (library.path.name, str(library.path), library.environment, library.version_function)
+    version = ", ".join(map(str, library.version))
+    return f"{{{', '.join(map(quoted, texts))}, {{{version}}}}}"
+
+
+def data_assembly(
+    weights: Mapping[str, Array], imported: Sequence[Import], images: Sequence[bytes]
+) -> str:
+    """The text of `data.s`: the weights, libraries that travel inside, and stubs of imports.
+
+    A stub jumps to where its slot of `byoc_imports` points, as a procedure linkage table does; so
+    nothing is looked up by the dynamic loader, and models in one process share no names.
+    """
+    lines = ['.section .note.GNU-stack,"",@progbits', '.section .byoc.weights,"a",@progbits']
+    offset = 0
+    for symbol, array in weights.items():
+        lines += [
+            f".balign {_WEIGHT_ALIGNMENT}",
+            *_symbol(symbol, "object"),
+            f'.incbin "{WEIGHTS_FILE}", {offset}, {array.nbytes}' if array.nbytes else ".byte 0",
+        ]
+        offset += array.nbytes
+    for index in range(len(images)):
+        lines += [
+            *_symbol(f"byoc_image_{index}", "object"),
+            f'.incbin "{image_file(index)}"',
+            *_symbol(f"byoc_image_{index}_end", "object"),
+            ".byte 0",
+        ]
+    lines.append(".text")
+    for slot, item in enumerate(imported):
+        lines += [*_symbol(item.symbol, "function"), f"jmp *byoc_imports+{8 * slot}(%rip)"]
+    return "\n".join([*lines, ""])
+
+
+def write_weights(folder: Path, weights: Mapping[str, Array], images: Sequence[bytes]) -> None:
+    """Writes the files that `data.s` includes."""
+    with (folder / WEIGHTS_FILE).open("wb") as file:
+        for array in weights.values():
+            file.write(array_bytes(array))
+    for index, image in enumerate(images):
+        (folder / image_file(index)).write_bytes(image)
+
+
+def image_file(index: int) -> str:
+    """The name of the file that holds a library which travels inside."""
+    return f"image_{index}.so"
+
+
+def quoted(text: str) -> str:
+    """A C string literal."""
+    escaped = "".join(
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\?' else f"\\{byte:03o}"
+        for byte in text.encode()
+    )
+    return f'"{escaped}"'
+
+
+def _symbol(name: str, kind: str) -> list[str]:
+    return [f".globl {name}", f".hidden {name}", f".type {name}, @{kind}", f"{name}:"]
+
+
+def _array(kind: str, name: str, items: Sequence[str] | map[str]) -> str:
+    """An array; one without items gets an empty one, as C has no arrays without."""
+    rows = list(items) or ["{0}" if not kind.startswith("char") else "NULL"]
+    return f"static const {kind} {name}[] = {{{', '.join(rows)}}};"

@@ -1,0 +1,46 @@
+"""The C compiler and the tools beside it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from byoc_mlir.errors import ToolchainError
+
+_INSTALL = "install one (`apt-get install gcc`, or clang), or name it in the variable CC"
+
+
+def c_compiler() -> tuple[str, ...]:
+    """The C compiler's command: `$CC`, or the first of `cc`, `gcc` and `clang` that there is.
+
+    Raises:
+        ToolchainError: there is none.
+    """
+    command = tuple(shlex.split(os.environ.get("CC", "")))
+    if command:
+        if shutil.which(command[0]) is None:
+            raise ToolchainError(f"there is no '{command[0]}', which CC names; {_INSTALL}")
+        return command
+    for name in ("cc", "gcc", "clang"):
+        if shutil.which(name):
+            return (name,)
+    raise ToolchainError(f"exporting needs a C compiler, and there is none; {_INSTALL}")
+
+
+def run_tool(command: Sequence[str], folder: Path) -> None:
+    """Runs a command in a folder.
+
+    Raises:
+        ToolchainError: it cannot be run, or fails; the message has what it printed.
+    """
+    try:
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ToolchainError(f"'{command[0]}' cannot be run: {error}; is it installed?") from error
+    if result.returncode:
+        said = (result.stderr or result.stdout).strip()
+        raise ToolchainError(f"`{shlex.join(command)}` failed:\n{said}")

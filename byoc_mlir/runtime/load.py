@@ -1,0 +1,68 @@
+"""`load`: opening what `Executable.export_library` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.runtime.container import read_container
+from byoc_mlir.runtime.executable import Executable, Shape
+from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.shared_object import SharedCode
+from byoc_mlir.runtime.stored import decode_program
+from byoc_mlir.tensors import TensorInfo
+
+
+def load(path: str | Path, threads: int | None = None) -> Executable:
+    """Opens a compiled model; no compiler is loaded.
+
+    Nothing of the file runs before its hash, its format version, the processor's features and the
+    libraries' versions are checked.
+
+    Args:
+        path: of the file that `export_library` wrote.
+        threads: OpenMP threads per run; left out: as many as the model was compiled for.
+
+    Raises:
+        InvalidArtifactError: the file is no compiled model, or truncated, or altered.
+        IncompatibleArtifactError: this machine lacks a processor feature or a library.
+        ExecutionError: a backend's package is missing, or a region cannot be set up.
+        OSError: the file cannot be read.
+    """
+    if threads is not None and threads < 1:
+        raise InvalidInputError(f"threads must be at least 1, found {threads}")
+    path = Path(path)
+    with path.open("rb") as file:
+        container = read_container(file, path.name)
+        code = SharedCode(file, path.name)
+        folder = path.resolve().parent
+        program = decode_program(container.document, container.blobs, code, path.name, folder)
+        if threads is not None:
+            program = replace(program, threads=threads)
+        return ready(program)
+
+
+def ready(program: Program) -> Executable:
+    """The executable of a program that is compiled already."""
+    inputs = [TensorInfo(spec.name, spec.dtype, spec.shape) for spec in program.inputs]
+    outputs = [spec.name for spec in program.outputs]
+    return Executable(inputs, outputs, _Compiled(program))
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A specialiser for the only shapes there are."""
+
+    program: Program
+
+    @property
+    def value_inputs(self) -> tuple[str, ...]:
+        return ()
+
+    def specialise(self, arrays: Mapping[str, Array]) -> Program:
+        return self.program
+
+    def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
+        return self.program
