@@ -7,15 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends import Setting, get_backends, weight_symbol
+from byoc_mlir.backends import Backend, Setting, get_backends, weight_symbol
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.backend_passes import run_module_passes
 from byoc_mlir.compiler.link import external_functions, external_globals, join_modules
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.placement import build_report, check_fallback
 from byoc_mlir.compiler.progress import Stages
+from byoc_mlir.compiler.pruning import prune as prune_module
 from byoc_mlir.compiler.regions import declare_regions, generate_regions
 from byoc_mlir.compiler.safety_net import targets_with_net
 from byoc_mlir.compiler.source import ModelSource, Shapes, Source, Values, read_source
@@ -64,6 +66,7 @@ def compile(
     fallback: str = "warn",
     *,
     backend_options: Mapping[str, Mapping[str, Setting]] | None = None,
+    prune: str = "off",
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -77,6 +80,8 @@ def compile(
         fallback: `"warn"` warns when a convolution or matrix product stays on the host, `"allow"`
             does not, `"forbid"` raises when any node does.
         backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.
+        prune: `"estimated"` sends regions with little work back to the host, `"measured"` those
+            that ran faster there when both were timed while compiling; `"off"` keeps all.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled for each set of input shapes
@@ -89,7 +94,7 @@ def compile(
         BackendError: a target is unknown or cannot run here.
         CompilationError: a later stage failed.
     """
-    options = CompileOptions.of(targets, threads, precision, fallback, backend_options)
+    options = CompileOptions.of(targets, threads, precision, fallback, backend_options, prune)
     source = read_source(model)
 
     def compile_source(source: Source) -> Executable:
@@ -147,9 +152,30 @@ def _compile_module(
         problems = run_module_passes(context, module, backends, options.fallback)
         passes = (PartitionFor(targets=targets),)
         run_verified(context, module, passes, stages.add_pass)
+
+    def build(part: ModuleOp) -> Program:
+        alone = read_source(part).bind({}, {})
+        return _build(context, alone, backends, replace(options, fallback="allow"), Stages())
+
+    if options.prune != "off":
+        with stages.stage("prune"):
+            prune_module(module, options, build)
+    return _build(context, imported, backends, options, stages, problems)
+
+
+def _build(
+    context: Context,
+    imported: ImportedModel,
+    backends: Sequence[Backend],
+    options: CompileOptions,
+    stages: Stages,
+    problems: Sequence[str] = (),
+) -> Program:
+    """The program of a partitioned model; `problems` go into its report."""
+    module = imported.module
     with stages.stage("generate"):
         regions = generate_regions(context, module, backends, options)
-    report = build_report(imported, regions.codes, (*problems, *regions.warnings), options.targets)
+    report = build_report(imported, regions.codes, (*problems, *regions.warnings))
     check_fallback(report, options.fallback, options.targets)
     openmp = find_openmp()
     threads = options.threads if openmp is not None else 0

@@ -12,6 +12,7 @@ from byoc_mlir.runtime.threads import available_threads
 
 Fallback: TypeAlias = Literal["allow", "warn", "forbid"]
 Precision: TypeAlias = Literal["f32"]
+Prune: TypeAlias = Literal["off", "estimated", "measured"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class CompileOptions:
     """With their options, checked: `dnnl{winograd=off}`."""
     threads: int
     fallback: Fallback = "warn"
+    prune: Prune = "off"
 
     @staticmethod
     def of(
@@ -30,6 +32,7 @@ class CompileOptions:
         precision: str,
         fallback: str,
         backend_options: Mapping[str, Mapping[str, Setting]] | None,
+        prune: str,
     ) -> CompileOptions:
         """Options from what the user wrote.
 
@@ -42,15 +45,17 @@ class CompileOptions:
             raise ByocError(f"threads must be at least 1, found {threads}")
         if precision not in get_args(Precision):
             raise ByocError(f"precision is {precision!r}, accepted is 'f32'")
-        if fallback not in get_args(Fallback):
-            accepted = ", ".join(map(repr, get_args(Fallback)))
-            raise ByocError(f"fallback is {fallback!r}, accepted are {accepted}")
+        for name, value, kind in (("fallback", fallback, Fallback), ("prune", prune, Prune)):
+            if value not in get_args(kind):
+                accepted = ", ".join(map(repr, get_args(kind)))
+                raise ByocError(f"{name} is {value!r}, accepted are {accepted}")
         return CompileOptions(
             targets_with_options(
                 default_targets() if targets is None else targets, backend_options or {}
             ),
             available_threads() if threads is None else threads,
             cast(Fallback, fallback),
+            cast(Prune, prune),
         )
 
 

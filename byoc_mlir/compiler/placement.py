@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.options import Fallback
@@ -12,43 +15,42 @@ from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode
 from byoc_mlir.runtime.report import Report, ReportRow
-from byoc_mlir.transforms.placement import Placement, placements
+from byoc_mlir.transforms.placement import HOST, Placement, placements
 
-HOST = "host"
-
-HEAVY_ONNX_OPS = frozenset(
-    {"Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN", "Attention", "Einsum"}
+HEAVY_OPS = frozenset(
+    {
+        *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv"),
+        *("MatMul", "MatMulInteger", "QLinearMatMul", "Gemm", "Einsum", "Attention"),
+        *("LSTM", "GRU", "RNN"),
+        *(f"nn.conv{rank}d{kind}" for rank in (1, 2, 3) for kind in ("", "_transpose")),
+        *("nn.dense", "nn.matmul", "nn.lstm", "nn.gru"),
+    }
 )
-"""What costs so much that a user wants to know when no backend took it."""
+"""What costs so much that a user wants to know when no backend took it: ONNX's name for it, and
+Relay's for models that come as IR."""
 
 
 def build_report(
     imported: ImportedModel,
     codes: Sequence[RegionCode],
     problems: Sequence[str],
-    targets: Sequence[str],
 ) -> Report:
-    """A row for each node of the model; for IR that came without one, a row for each op."""
-    found = placements(imported.module)
-    nodes = imported.nodes or _nodes_of_ops(found)
-    by_node: dict[str, Placement] = {}
-    for placement in found:
-        for name in placement.nodes:
-            known = by_node.get(name)
-            # A node may have become several ops: what stayed on the host is what to report.
-            if known is None or (known.backend != HOST and placement.backend == HOST):
-                by_node[name] = placement
+    """A row for each node of the model; for IR that came without one, a row for each op.
+
+    Args:
+        imported: the model, partitioned.
+        codes: the code of its regions.
+        problems: what went wrong on the way.
+    """
     details = {name: detail for code in codes for detail in code.details for name in detail.nodes}
     rows: list[ReportRow] = []
-    for node in nodes:
-        detail = details.get(node.name)
-        rows.append(
-            ReportRow(
-                **_placed(node, by_node.get(node.name), targets),
-                implementation=detail.implementation if detail else "",
-                milliseconds=detail.milliseconds if detail else None,
+    for row in report_rows(imported.module, imported.nodes):
+        detail = details.get(row.node)
+        if detail is not None:
+            row = replace(
+                row, implementation=detail.implementation, milliseconds=detail.milliseconds
             )
-        )
+        rows.append(row)
     notes = [
         f"{', '.join(detail.nodes)}: {detail.note}"
         for code in codes
@@ -73,7 +75,7 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
             f"{len(on_host)} node(s) are not taken by {', '.join(targets) or 'any target'}:\n"
             + _listed(on_host)
         )
-    heavy = [row for row in on_host if row.op_type in HEAVY_ONNX_OPS]
+    heavy = [row for row in on_host if row.op_type in HEAVY_OPS]
     if fallback == "warn" and heavy and targets:
         warnings.warn(
             f"{len(heavy)} heavy node(s) stay on the host:\n{_listed(heavy)}\n"
@@ -82,27 +84,42 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
         )
 
 
-def _placed(node: OnnxNode, placement: Placement | None, targets: Sequence[str]) -> dict[str, str]:
-    row = {"node": node.name, "op_type": node.op_type}
-    if node.status != "imported":
-        return {**row, "placement": node.status, "reason": node.note}
-    if placement is None:
-        return {**row, "placement": "removed", "reason": "nothing is left of it after folding"}
-    return {
-        **row,
-        "placement": placement.backend,
-        "region": placement.region,
-        "composite": placement.composite,
-        "reason": placement.reason if targets else "no backend was asked",
-    }
+def report_rows(module: ModuleOp, nodes: Sequence[OnnxNode]) -> Sequence[ReportRow]:
+    """Where each node went, by a partitioned module.
 
-
-def _nodes_of_ops(found: Iterable[Placement]) -> tuple[OnnxNode, ...]:
-    nodes: dict[str, OnnxNode] = {}
+    Args:
+        module: the module.
+        nodes: what became of each node of the model at import; none for IR that came without a
+            model, which gets a row for each op.
+    """
+    found = placements(module)
+    if not nodes:
+        return [_placed(", ".join(one.nodes) or "-", one.op, [one]) for one in found]
+    of_node: dict[str, list[Placement]] = {}
     for placement in found:
         for name in placement.nodes:
-            nodes.setdefault(name, OnnxNode(name, placement.op, "imported"))
-    return tuple(nodes.values())
+            of_node.setdefault(name, []).append(placement)
+    return [
+        _placed(node.name, node.op_type, of_node.get(node.name, ()))
+        if node.status == "imported"
+        else ReportRow(node.name, node.op_type, node.status, reason=node.note)
+        for node in nodes
+    ]
+
+
+def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
+    """The row of a node that became these ops: on the host, if one of them is."""
+    if not ops:
+        note = "nothing is left of it after folding"
+        return ReportRow(name, op_type, "removed", reason=note)
+    on_host = [one for one in ops if one.backend == HOST]
+    if not on_host:
+        one = ops[0]
+        return ReportRow(name, op_type, one.backend, one.region, one.composite, one.reason)
+    reason = "; ".join(dict.fromkeys(one.reason or "no backend was asked" for one in on_host))
+    if len(on_host) < len(ops):
+        reason = f"{len(on_host)} of its {len(ops)} ops: {reason}"
+    return ReportRow(name, op_type, HOST, reason=reason)
 
 
 def _listed(rows: Iterable[ReportRow]) -> str:

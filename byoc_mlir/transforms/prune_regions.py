@@ -58,7 +58,7 @@ class PruneRegions(ModulePass):
         names = {relay_name(op) for op in computations(region)}
         if self.heavy and names.isdisjoint(self.heavy):
             return f"the region has none of {', '.join(self.heavy)}"
-        work = sum(estimated_work(op) for op in computations(region))
+        work = estimated_work_of(region)
         if work < self.min_work:
             return f"the region does about {work} operations, less than {self.min_work}"
         return None
@@ -78,6 +78,11 @@ def prune_regions(module: ModuleOp, refuse: Callable[[FuncOp], str | None]) -> l
                 pruned.append(op.sym_name.data)
                 inline_partition(module, op, reason=f"demoted: {reason}")
     return pruned
+
+
+def estimated_work_of(region: FuncOp) -> int:
+    """Arithmetic operations of an outlined region, by `estimated_work`."""
+    return sum(map(estimated_work, computations(region)))
 
 
 def computations(region: FuncOp) -> Iterator[Operation]:

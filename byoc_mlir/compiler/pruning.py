@@ -1,0 +1,124 @@
+"""Regions that do not pay, by estimate or by measurement, go back to the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+
+from byoc_mlir.backends import Target
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.dialects.byoc import region_compiler
+from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.program import Array, Program, TensorSpec
+from byoc_mlir.transforms.inline_partitions import inline_partition
+from byoc_mlir.transforms.prune_regions import estimated_work_of, prune_regions
+
+MIN_WORK = 20_000
+"""Arithmetic operations below which a region is taken not to pay: some microseconds of one core,
+about as long as it takes to start a primitive and to keep its neighbours from fusing with it."""
+
+MEASURED_SECONDS = 0.05
+MEASURED_RUNS = 5
+
+Build = Callable[[ModuleOp], Program]
+"""Compiles a partitioned module."""
+
+
+def prune(module: ModuleOp, options: CompileOptions, build: Build) -> None:
+    """Sends regions back to the host that are of no use there; their ops say why.
+
+    Args:
+        module: the partitioned module.
+        options: `prune` says how to tell; only regions of its `targets` are judged.
+        build: compiles a partitioned module, to measure it.
+    """
+    targets = {Target.parse(target).name for target in options.targets}
+    judge = _slower_than_host(build) if options.prune == "measured" else _too_little_work
+    prune_regions(
+        module, lambda region: judge(region) if region_compiler(region) in targets else None
+    )
+
+
+def _too_little_work(region: FuncOp) -> str | None:
+    work = estimated_work_of(region)
+    if work >= MIN_WORK:
+        return None
+    return f"the region does about {work} operations, less than {MIN_WORK}"
+
+
+def _slower_than_host(build: Build) -> Callable[[FuncOp], str | None]:
+    """Measures regions both ways; equal ones once."""
+    known: dict[str, str | None] = {}
+
+    def judge(region: FuncOp) -> str | None:
+        module = _alone(region)
+        key = str(module)
+        if key not in known:
+            known[key] = _measured(module, build)
+        return known[key]
+
+    return judge
+
+
+def _measured(module: ModuleOp, build: Build) -> str | None:
+    on_host = module.clone()
+    region = next(op for op in on_host.walk() if isinstance(op, FuncOp) and region_compiler(op))
+    compiler = region_compiler(region)
+    inline_partition(on_host, region)
+    backend_seconds, host_seconds = _fastest(build(module), build(on_host))
+    if backend_seconds <= host_seconds:
+        return None
+    return (
+        f"measured {host_seconds * 1e3:.3f} ms on the host,"
+        f" {backend_seconds * 1e3:.3f} ms on {compiler}"
+    )
+
+
+def _alone(region: FuncOp) -> ModuleOp:
+    """A model that is one region."""
+    function = region.clone()
+    function.properties["sym_name"] = StringAttr("region")
+    type_ = region.function_type
+    main = FuncOp("main", type_)
+    block = main.body.block
+    call = CallOp("region", block.args, type_.outputs.data)
+    block.add_ops([call, ReturnOp(*call.results)])
+    return ModuleOp([main, function])
+
+
+def _fastest(*programs: Program) -> list[float]:
+    """The shortest run of each, in turns, so that what disturbs one disturbs all."""
+    instances = [Instance(program) for program in programs]
+    inputs = [_random(spec) for spec in programs[0].inputs]
+    try:
+        return _shortest_runs(instances, inputs)
+    finally:
+        for instance in instances:
+            instance.close()
+
+
+def _shortest_runs(instances: list[Instance], inputs: list[Array]) -> list[float]:
+    for instance in instances:
+        instance.run(inputs)
+    shortest = [float("inf")] * len(instances)
+    deadline, runs = time.perf_counter() + MEASURED_SECONDS * len(instances), 0
+    while runs < MEASURED_RUNS or time.perf_counter() < deadline:
+        for index, instance in enumerate(instances):
+            start = time.perf_counter()
+            instance.run(inputs)
+            shortest[index] = min(shortest[index], time.perf_counter() - start)
+        runs += 1
+    return shortest
+
+
+def _random(spec: TensorSpec) -> np.ndarray[Any, np.dtype[Any]]:
+    """Positive numbers: no op is slower than usual for overflows or denormal results."""
+    generator = np.random.default_rng(0)
+    if spec.dtype.kind in "iub":
+        return generator.integers(0, 2, spec.shape).astype(spec.dtype)
+    return generator.uniform(0.5, 1.5, spec.shape).astype(spec.dtype)
