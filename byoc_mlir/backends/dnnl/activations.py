@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.elementwise import (
     ErfOp,
     ExpOp,
     LogOp,
+    MinimumOp,
     MultiplyOp,
     NegativeOp,
     PowerOp,
@@ -198,10 +199,13 @@ class Reader:
         return tensors == [x, x, x]
 
     def _mish(self, value: SSAValue) -> Activation | None:
-        """`x · tanh(log(1 + exp(x)))`."""
+        """`x · tanh(log(1 + exp(x)))`; the logarithm may be bounded, as where the exponential
+        overflows: the tangent is 1 there.
+        """
 
         def inside(tanh: Operation | None) -> SSAValue | None:
             log = self.owner(tanh.data) if isinstance(tanh, TanhOp) else None
+            log = self.owner(log.lhs) if isinstance(log, MinimumOp) else log
             one_plus = self.shifted(log.data) if isinstance(log, LogOp) else None
             exp = self.owner(one_plus[0]) if one_plus and one_plus[1] == 1.0 else None
             return self.resolve(exp.data) if isinstance(exp, ExpOp) else None

@@ -74,14 +74,14 @@ class PrimitiveDescriptor:
         """The memory behind one of its descriptors."""
         return int(self._api.library.dnnl_memory_desc_get_size(self._query(what, index)))
 
-    def wants(self, what: Query, index: int, descriptor: MemoryDescriptor) -> bool:
+    def wants(self, argument: int, descriptor: MemoryDescriptor) -> bool:
         """Whether that argument is described by exactly this descriptor."""
-        mine, other = self._query(what, index), self._api.descriptor(descriptor)
+        mine, other = self.argument_descriptor(argument), self._api.descriptor(descriptor)
         return bool(self._api.library.dnnl_memory_desc_equal(mine, other))
 
-    def same(self, what: Query, index: int, other: PrimitiveDescriptor) -> bool:
+    def same(self, argument: int, other: PrimitiveDescriptor) -> bool:
         """Whether that argument of both has one descriptor."""
-        mine, theirs = self._query(what, index), other._query(what, index)
+        mine, theirs = self.argument_descriptor(argument), other.argument_descriptor(argument)
         return bool(self._api.library.dnnl_memory_desc_equal(mine, theirs))
 
     def argument_descriptor(self, argument: int) -> ctypes.c_void_p:

@@ -17,7 +17,9 @@ from byoc_mlir.backends.dnnl.channel_shuffle import read_channel_shuffle
 from byoc_mlir.backends.dnnl.conversion import matrix, others, window
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
+from byoc_mlir.backends.dnnl.conversion.recurrent import recurrent_layer
 from byoc_mlir.backends.dnnl.layer_norm import read_layer_norm
+from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, read_recurrent_layer
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, nn, reduce, transform
@@ -111,10 +113,22 @@ def _convert_composite(builder: Builder, op: byoc.CompositeOp) -> None:
     for inner in ops:
         if isinstance(inner, ConstantOp):
             builder.convert(inner.output, builder.add(inner.clone()))
+    builder.location = fused_location([op, *ops])
+    layer = read_recurrent_layer(builder.reader, op.yielded[0])
+    if layer is not None:
+        _convert_layer(builder, op, layer)
+        return
     if len(op.outputs) != 1:
         raise PassFailedException(f"composite {op.composite_name}: expected one result")
-    builder.location = fused_location([op, *ops])
     builder.convert(op.outputs[0], _convert_expression(builder, op.yielded[0], ops))
+
+
+def _convert_layer(builder: Builder, op: byoc.CompositeOp, layer: RecurrentLayer) -> None:
+    used = [position for position, output in enumerate(op.outputs) if output.uses]
+    results = recurrent_layer(builder, layer, used)
+    for output, result in zip(op.outputs, results, strict=True):
+        if result is not None:
+            builder.convert(output, result)
 
 
 def _convert_expression(builder: Builder, value: SSAValue, ops: Sequence[Operation]) -> SSAValue:

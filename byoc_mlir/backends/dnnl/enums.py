@@ -33,6 +33,10 @@ class Arg(IntEnum):
     DST = 17
     DST_1 = 18
     DST_2 = 19
+    SRC_ITER = 2
+    SRC_ITER_C = 3
+    DST_ITER = 18
+    DST_ITER_C = 19
     WEIGHTS = 33
     WEIGHTS_1 = 34
     BIAS = 41
@@ -63,7 +67,6 @@ class Query(IntEnum):
 
     IMPL_INFO_STR = 8
     SRC_MD = 129
-    WEIGHTS_MD = 131
     DST_MD = 133
     SCRATCHPAD_MD = 136
     EXEC_ARG_MD = 255
@@ -124,6 +127,8 @@ POOLING: Mapping[str, int] = {
 LRN_ACROSS_CHANNELS = 0xAFF
 
 SOFTMAX: Mapping[str, int] = {"accurate": 0x30000, "log": 0x30001}
+
+DIRECTIONS: Mapping[str, int] = {"forward": 1, "reverse": 2}
 
 RESAMPLING: Mapping[str, int] = {"nearest": 0x2FFF0, "linear": 0x2FFF1}
 

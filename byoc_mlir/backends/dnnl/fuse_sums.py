@@ -8,10 +8,20 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import BinaryAttr, EltwiseAttr, PermuteOp, SumAttr, ViewOp
+from byoc_mlir.backends.dnnl.dialect import (
+    BinaryAttr,
+    EltwiseAttr,
+    PermuteOp,
+    SliceOp,
+    SumAttr,
+    ViewOp,
+)
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.dialects.relay import ConstantOp
+
+_NAMES = ViewOp | PermuteOp | SliceOp
+"""Ops whose results are other names for the memory of their operand."""
 
 
 def fuse_sums(func: FuncOp) -> None:
@@ -46,15 +56,12 @@ def _fuse(op: PostOpsOp, positions: Mapping[Operation, int]) -> None:
 
 def _dies_at(addend: SSAValue, op: PostOpsOp, positions: Mapping[Operation, int]) -> bool:
     owner = addend.owner
-    if not isinstance(owner, Operation) or isinstance(
-        owner, ConstantOp | ViewOp | PermuteOp | ReturnOp
-    ):
+    if not isinstance(owner, Operation) or isinstance(owner, ConstantOp | ReturnOp | _NAMES):
         return False
     if addend.type != op.result.type or op.operands.count(addend) != 1:
         return False
     readers = [use.operation for use in addend.uses if use.operation is not op]
     # A view shows the same memory for as long as the view itself is read.
     return all(
-        not isinstance(reader, ViewOp | PermuteOp) and positions[reader] < positions[op]
-        for reader in readers
+        not isinstance(reader, _NAMES) and positions[reader] < positions[op] for reader in readers
     )

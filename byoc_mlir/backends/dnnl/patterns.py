@@ -17,6 +17,11 @@ from byoc_mlir.backends.dnnl.channel_shuffle import channel_shuffle_pattern, rea
 from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
 from byoc_mlir.backends.dnnl.conversion.matrix import is_rows_times_matrix
 from byoc_mlir.backends.dnnl.layer_norm import layer_norm_pattern, read_layer_norm
+from byoc_mlir.backends.dnnl.recurrent_layer import (
+    gru_pattern,
+    lstm_pattern,
+    read_recurrent_layer,
+)
 from byoc_mlir.backends.dnnl.rules import op_rules, unsupported_types
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
 from byoc_mlir.dialects.relay.nn import BiasAddOp, MatmulOp, PreluOp
@@ -82,7 +87,9 @@ def _hard_swish(x: Pattern) -> Pattern:
 
 
 def _mish(x: Pattern) -> Pattern:
-    return x * is_op("tanh")(is_op("log")(is_op("exp")(x) + is_constant()))
+    softplus = is_op("log")(is_op("exp")(x) + is_constant())
+    bounded = is_op("minimum")(softplus, is_op("maximum")(x, is_constant()))
+    return x * is_op("tanh")(softplus | bounded)
 
 
 ACTIVATIONS: dict[str, Wrap] = {
@@ -104,6 +111,10 @@ ACTIVATIONS: dict[str, Wrap] = {
 }
 """Name in a composite's name to the expression around its argument."""
 
+_LEAST_STATE = 512
+"""Numbers in the state of a recurrent layer. The step of one sequence is a matrix times a vector,
+limited by memory, where the host's loop is 1.5 times faster; with small states, too."""
+
 _AFTER_SUM = ("relu", "clip", "leaky_relu")
 
 
@@ -111,6 +122,8 @@ def patterns() -> Sequence[CompositePattern]:
     """The pattern table."""
     rows = [row for variant in _variants() for row in variant.rows()]
     return [
+        CompositePattern("dnnl.lstm", lstm_pattern(), _check_layer),
+        CompositePattern("dnnl.gru", gru_pattern(), _check_layer),
         *rows,
         CompositePattern("dnnl.layer_norm", layer_norm_pattern(), _check_layer_norm),
         CompositePattern("dnnl.channel_shuffle", channel_shuffle_pattern(), _check_shuffle),
@@ -120,6 +133,16 @@ def patterns() -> Sequence[CompositePattern]:
 def _check_shuffle(match: Match) -> str | None:
     if read_channel_shuffle(Reader(), match.results[0]) is None:
         return "the shapes and axes do not make it a shuffle of channels"
+    return unsupported_types(match.root)
+
+
+def _check_layer(match: Match) -> str | None:
+    layer = read_recurrent_layer(Reader(), match.results[0])
+    if layer is None:
+        return "the shapes and axes do not make it a layer on the products of its input"
+    _, _, batch, _, hidden = layer.sizes
+    if batch < 2 or batch * hidden < _LEAST_STATE:
+        return f"a batch of {batch} with {hidden} numbers each (its steps are faster on the host)"
     return unsupported_types(match.root)
 
 

@@ -36,11 +36,12 @@ from byoc_mlir.backends.dnnl.dialect import (
     with_layout,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.fuse_sums import fuse_sums
 from byoc_mlir.backends.dnnl.place_products import place_products
 from byoc_mlir.backends.dnnl.plan import Plan
-from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.backends.dnnl.share_threads import share_threads
 from byoc_mlir.backends.dnnl.split_post_ops import split_post_ops
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.relay import ConstantOp
@@ -62,9 +63,6 @@ _ANY_LAYOUT = (
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
 """Ops whose operands were brought to their layouts before the others are planned."""
-
-_SHORT_MILLISECONDS = 0.025
-"""Waking another thread and waiting for it takes about half of that."""
 
 _SWEEPS = 4
 _WORTH_A_CHANGE = 0.85
@@ -121,16 +119,7 @@ def plan_region(func: FuncOp, threads: int, budget: Budget, *, winograd: bool = 
         planner = _Planner(func, costs)
         choice = planner.best()
         times = planner.write(choice)
-        return Plan(times, _short_ops(func, costs) if threads > 1 else ())
-
-
-def _short_ops(func: FuncOp, costs: Costs) -> set[Operation]:
-    """The ops that one thread has done before a second one would have started."""
-    return {
-        op
-        for op in func.body.block.ops
-        if primitive(op) is not None and costs.op(op, layout_of) < _SHORT_MILLISECONDS
-    }
+    return share_threads(func, costs, times, threads)
 
 
 Kind = Literal["plain", "channels_last", "blocked_8", "blocked_16"]
@@ -309,6 +298,8 @@ def _laid_out(op: Operation) -> tuple[SSAValue, ...]:
         return (op.primary[0], *_of_rank(op, extra), *_full_rank(op))
     if isinstance(op, ConcatOp):
         return tuple(op.sources)
+    if isinstance(op, RecurrentOp):
+        return (op.source, *op.states)
     return tuple(op.operands[:1])
 
 

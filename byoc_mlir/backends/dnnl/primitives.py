@@ -32,9 +32,11 @@ from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     DeconvolutionOp,
     EltwiseOp,
+    GruOp,
     InnerProductOp,
     LayerNormalizationOp,
     LrnOp,
+    LstmOp,
     MatmulOp,
     PoolingOp,
     ReorderOp,
@@ -43,6 +45,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg
+from byoc_mlir.backends.dnnl.recurrent import gru, lstm
 from byoc_mlir.backends.dnnl.weighted import (
     convolution,
     deconvolution,
@@ -279,9 +282,11 @@ _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], Primitive]] = {
     ConvolutionOp: convolution,
     DeconvolutionOp: deconvolution,
     EltwiseOp: _eltwise,
+    GruOp: gru,
     InnerProductOp: inner_product,
     LayerNormalizationOp: _layer_normalization,
     LrnOp: _lrn,
+    LstmOp: lstm,
     MatmulOp: matmul,
     PoolingOp: _pooling,
     ReorderOp: _reorder,

@@ -56,6 +56,7 @@ def op_rules() -> Mapping[str, Rule]:
         ((transform.ConcatenateOp,), _guarded(concatenate)),
     ):
         table |= {cls.name.removeprefix("relay."): rule for cls in classes}
+    table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
     table["transpose"] = _guarded(transpose)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
     table |= {name: _guarded(anything) for name in ("reshape", "squeeze", "expand_dims")}
@@ -114,6 +115,10 @@ def _unsupported_type(value: SSAValue) -> str | None:
     if len(shape) > MAX_RANK:
         return f"rank {len(shape)} (oneDNN's primitives go up to {MAX_RANK})"
     return None
+
+
+def _projection_missing(op: Operation) -> str | None:
+    return "without the product of its input and constant weights, which oneDNN's layer computes"
 
 
 def anything(op: RelayOp) -> str | None:
@@ -211,10 +216,13 @@ def concatenate(op: transform.ConcatenateOp) -> str | None:
     return None if len(shape_of(op.output)) >= 2 else "a vector (cheaper on the host)"
 
 
+_RECURRENT = ("dnnl.lstm", "dnnl.gru")
+
+
 def transpose(op: transform.TransposeOp) -> str | None:
     """Transposes before and after products, which read and write permuted tensors as they are."""
-    neighbours = [_source(op.data), *_users(op.output)]
-    if any("matmul" in _kind(one) for one in neighbours):
+    neighbours = [_kind(one) for one in (_source(op.data), *_users(op.output))]
+    if any("matmul" in one for one in neighbours) or neighbours[0] in _RECURRENT:
         return None
     return "transpose away from any product (cheaper on the host)"
 

@@ -17,8 +17,9 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 Row: TypeAlias = tuple[Index, ...]
 """Where a row of a buffer is: all its positions but the last."""
 
-_ROWS = 8
-"""Rows of the weight that are multiplied in one pass over the sums."""
+_ROWS = 4
+"""Rows of the weight that are multiplied in one pass over the sums. Rows are often a power of two
+apart: eight of them and the sums fall into one set of the cache, which has room for eight lines."""
 
 
 def _sigmoid(number: Num) -> Num:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
@@ -35,6 +34,8 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
 )
 from byoc_mlir.backends.dnnl.codegen.places import Input, Output, Workspace
 from byoc_mlir.backends.dnnl.codegen.program import Execution, MemoryRef, Program
+from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
+from byoc_mlir.runtime.program import SharedLibrary
 
 _STREAM = 0
 """The context slot of the stream."""
@@ -62,7 +63,7 @@ class _Layout:
 
 
 def emit(
-    program: Program, symbol: str, inputs: int, outputs: int, libraries: Sequence[Path]
+    program: Program, symbol: str, inputs: int, outputs: int, libraries: Sequence[SharedLibrary]
 ) -> NativeCode:
     """The native code of the region `symbol`."""
     runs = _number_runs(program)
@@ -117,6 +118,20 @@ def _layout(program: Program) -> _Layout:
         arguments=arguments,
         context_slots=arguments + 2 * pairs,
     )
+
+
+_Group = Sequence[tuple[Execution, int]]
+"""Executions that run at the same time, each with the first slot of its arguments."""
+
+
+def _groups(executions: Sequence[Execution], first: int) -> list[_Group]:
+    groups: list[list[tuple[Execution, int]]] = []
+    for execution in executions:
+        if not execution.is_beside:
+            groups.append([])
+        groups[-1].append((execution, first))
+        first += 2 * len(execution.arguments)
+    return list(groups)
 
 
 class _Threads:
@@ -265,6 +280,7 @@ class _Emitter:
                 layout.primitives + packed.primitive,
                 layout.packed + number,
                 layout.buffers + number,
+                packed.argument,
             ]
             table = function.address(self._table(f"pack_{number}", [words]))
             source = self._source(function, packed.weight.digest)
@@ -319,22 +335,35 @@ class _Emitter:
                 first = inputs if isinstance(memory.place, Output) else 0
                 held = function.pointer(context, layout.memories + number)
                 tensor = tensors[first + memory.place.index]
+                if memory.place.offset:
+                    tensor = function.offset(tensor, function.integer(memory.place.offset))
                 function.check(function.call("dnnl_memory_set_data_handle", held, tensor))
-        stream = function.pointer(context, _STREAM)
-        destination = layout.arguments
         status = function.integer(0, i32)
         threads = _Threads(function)
-        for execution in program.executions:
-            threads.use(program.primitives.items[execution.primitive].is_serial)
-            primitive = function.pointer(state, layout.primitives + execution.primitive)
-            count = function.integer(len(execution.arguments), i32)
-            pairs = function.slot(context, destination)
-            result = function.call("dnnl_primitive_execute", primitive, stream, count, pairs)
+        for group in _groups(program.executions, layout.arguments):
+            threads.use(program.primitives.items[group[0][0].primitive].is_serial)
+            result = self._run_group(function, state, context, group)
             status = function.binary(llvm.OrOp, status, result)
-            destination += 2 * len(execution.arguments)
         threads.use(False)
-        waited = function.call("dnnl_stream_wait", stream)
+        waited = function.call("dnnl_stream_wait", function.pointer(context, _STREAM))
         function.finish(function.binary(llvm.OrOp, status, waited))
+
+    def _run_group(
+        self, function: FunctionBuilder, state: SSAValue, context: SSAValue, group: _Group
+    ) -> SSAValue:
+        """The status of one execution, or of several that run at the same time."""
+
+        def execute(inner: FunctionBuilder, state: SSAValue, context: SSAValue, n: int) -> SSAValue:
+            execution, destination = group[n]
+            primitive = inner.pointer(state, self._layout.primitives + execution.primitive)
+            count = inner.integer(len(execution.arguments), i32)
+            pairs, stream = inner.slot(context, destination), inner.pointer(context, _STREAM)
+            return inner.call("dnnl_primitive_execute", primitive, stream, count, pairs)
+
+        if len(group) == 1:
+            return execute(function, state, context, 0)
+        name = self._helper(f"beside_{group[0][1]}")
+        return run_side_by_side(function, name, (state, context), len(group), execute)
 
     def emit_close(self) -> None:
         """`R_close`: what `R_open` made."""

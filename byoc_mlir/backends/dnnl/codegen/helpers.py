@@ -133,7 +133,8 @@ def add_make_primitive(module: ModuleBuilder, prefix: str, call: PrimitiveCall) 
         word += words
     function.check(function.call(call.function, descriptor, *arguments))
     created = function.load(descriptor, POINTER)
-    scratchpad = _query(function, created, Query.SCRATCHPAD_MD, 0)
+    first = function.integer(0, i32)
+    scratchpad = _query(function, created, Query.SCRATCHPAD_MD, first)
     size = function.call("dnnl_memory_desc_get_size", scratchpad, result=i64)
     too_much = function.compare("sgt", size, function.word(table, 1))
     excess = function.integer(SCRATCHPAD_STATUS, i32)
@@ -166,12 +167,14 @@ def _read_argument(
     return function.word(table, word, f32 if isinstance(argument, float) else i32), 1
 
 
-def _query(function: FunctionBuilder, descriptor: SSAValue, what: Query, index: int) -> SSAValue:
+def _query(
+    function: FunctionBuilder, descriptor: SSAValue, what: Query, index: SSAValue
+) -> SSAValue:
     return function.call(
         "dnnl_primitive_desc_query_md",
         descriptor,
         function.integer(what, i32),
-        function.integer(index, i32),
+        index,
         result=POINTER,
     )
 
@@ -180,7 +183,7 @@ def add_pack(module: ModuleBuilder, prefix: str) -> str:
     """`i32 (state, source, table)`: copies a constant to the layout that a primitive asks for.
 
     The table holds the slots of the stored descriptor, the primitive, the memory object and the
-    buffer.
+    buffer, then the argument that the constant is.
     """
     name = f"{prefix}_pack"
     function = module.function(name, (POINTER,) * 3, internal=True)
@@ -190,7 +193,8 @@ def add_pack(module: ModuleBuilder, prefix: str) -> str:
     temporary = [function.stack_slot() for _ in range(4)]
     primitive = function.pointer(state, function.word(table, 1))
     function.check(function.call("dnnl_primitive_get_primitive_desc", primitive, temporary[0]))
-    wanted = _query(function, function.load(temporary[0], POINTER), Query.WEIGHTS_MD, 0)
+    argument = function.word(table, 4, i32)
+    wanted = _query(function, function.load(temporary[0], POINTER), Query.EXEC_ARG_MD, argument)
     buffer = _allocate(function, wanted)
     function.store(buffer, function.slot(state, function.word(table, 3)))
     memory = function.slot(state, function.word(table, 2))

@@ -189,6 +189,15 @@ class FunctionBuilder:
         self.block.add_op(llvm.BrOp(head, following))
         self.block = after
 
+    def when(self, condition: SSAValue, body: Callable[[], None]) -> None:
+        """Runs `body` only if the condition holds."""
+        inside, after = self._new_block(), self._new_block()
+        self.block.add_op(llvm.CondBrOp(condition, inside, [], after, []))
+        self.block = inside
+        body()
+        self.block.add_op(llvm.BrOp(after))
+        self.block = after
+
     def branch(
         self,
         condition: SSAValue,

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.dialect import PermuteOp, SumAttr, ViewOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import PermuteOp, SliceOp, SumAttr, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
 
 ALIGNMENT = 64
+_ELEMENT_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Input:
-    """The memory of a region's input."""
+    """The memory of a region's input, from a byte on."""
 
     index: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)
 class Output:
-    """The memory of a region's output."""
+    """The memory of a region's output, from a byte on."""
 
     index: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def root(value: SSAValue) -> SSAValue:
 
 
 def _shared_operand(op: Operation) -> SSAValue | None:
-    if isinstance(op, ViewOp | PermuteOp):
+    if isinstance(op, ViewOp | PermuteOp | SliceOp):
         return op.source
     if isinstance(op, PostOpsOp):
         readers = (one for one in op.post_ops if not hasattr(one, "alpha"))
@@ -88,11 +93,12 @@ class _Interval:
     offset: int = 0
 
 
-def assign_places(func: FuncOp, scratchpads: dict[Operation, int]) -> Places:
+def assign_places(func: FuncOp, scratchpads: dict[Operation, int], plan: Plan) -> Places:
     """Plans the workspace, where values and scratchpads that are never needed at once share memory.
 
     Args:
         scratchpads: the bytes of scratchpad that each primitive needs.
+        plan: which ops run at the same time.
     """
     block = func.body.block
     fixed: dict[SSAValue, Place] = {
@@ -103,24 +109,59 @@ def assign_places(func: FuncOp, scratchpads: dict[Operation, int]) -> Places:
     fixed |= {root(value): Output(index) for index, value in enumerate(last.operands)}
     intervals: dict[SSAValue | Operation, _Interval] = {}
     shown: dict[SSAValue, SSAValue] = {argument: argument for argument in block.args}
-    for position, op in enumerate(block.ops):
+    for op, (first, last) in _times(block.ops, plan):
         if isinstance(op, ConstantOp):
             fixed[op.output] = Stored(op)
         for operand in op.operands:
             if shown[operand] in intervals:
-                intervals[shown[operand]].last = position
+                intervals[shown[operand]].last = last
         for result in op.results:
             base = shown[result] = root(result)
             if base is result and base not in fixed:
-                intervals[base] = _Interval(position, position, _size_of(base))
+                intervals[base] = _Interval(first, last, _size_of(base))
         if scratchpads.get(op):
-            intervals[op] = _Interval(position, position, scratchpads[op])
+            intervals[op] = _Interval(first, last, scratchpads[op])
     total = _pack(list(intervals.values()))
     places = {
-        value: fixed.get(base) or Workspace(intervals[base].offset) for value, base in shown.items()
+        value: _further(fixed.get(base) or Workspace(intervals[base].offset), _offset(value))
+        for value, base in shown.items()
     }
     pads = {op: Workspace(intervals[op].offset) for op in scratchpads if op in intervals}
     return Places(places, pads, total)
+
+
+def _times(ops: Iterable[Operation], plan: Plan) -> list[tuple[Operation, tuple[int, int]]]:
+    """Every op with the first and the last position at which it may run."""
+    listed = list(ops)
+    spans = [[position, position] for position in range(len(listed))]
+    leader = 0
+    for position, op in enumerate(listed):
+        if plan.runs_beside(op):
+            spans[position] = spans[leader]
+            spans[leader][1] = position
+        elif plan.leads(op):
+            leader = position
+    return [(op, (first, last)) for op, (first, last) in zip(listed, spans, strict=True)]
+
+
+def _offset(value: SSAValue) -> int:
+    """The bytes by which a value begins after the one whose memory it shares."""
+    total = 0
+    while isinstance(value.owner, Operation):
+        source = _shared_operand(value.owner)
+        if source is None:
+            break
+        if isinstance(value.owner, SliceOp):
+            total += value.owner.offset * _ELEMENT_BYTES
+        value = source
+    return total
+
+
+def _further(place: Place, offset: int) -> Place:
+    if isinstance(place, Stored):
+        assert not offset
+        return place
+    return replace(place, offset=place.offset + offset)
 
 
 def _size_of(value: SSAValue) -> int:

@@ -27,7 +27,7 @@ from byoc_mlir.backends.dnnl.codegen.places import (
 )
 from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive
 from byoc_mlir.backends.dnnl.dialect import layout_of
-from byoc_mlir.backends.dnnl.enums import Arg, DataType, Query
+from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.dialects.locations import node_names
@@ -71,6 +71,7 @@ class PackedMemory:
     weight: Weight
     stored: int
     primitive: int
+    argument: int
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,8 @@ class Execution:
 
     primitive: int
     arguments: tuple[tuple[int, MemoryRef], ...]
+    is_beside: bool = False
+    """Whether it runs at the same time as the one before."""
 
 
 @dataclass
@@ -150,10 +153,10 @@ def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
         if primitive(op) is not None
     ]
     scratchpads = {one.op: one.descriptor.scratchpad_bytes for one in found}
-    places = assign_places(func, scratchpads)
+    places = assign_places(func, scratchpads, plan)
     maker = _Maker(Program(workspace_bytes=places.workspace_bytes), places)
     for one in found:
-        maker.add(one, plan.times.get(one.op))
+        maker.add(one, plan)
     return maker.program
 
 
@@ -172,9 +175,9 @@ class _Maker:
     def __init__(self, program: Program, places: Places):
         self.program = program
         self._places = places
-        self._packers: dict[tuple[str, int], dict[int, PrimitiveDescriptor]] = {}
+        self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
-    def add(self, found: _Found, milliseconds: float | None) -> None:
+    def add(self, found: _Found, plan: Plan) -> None:
         call = _pinned(found)
         self._number_arguments(call)
         program, scratchpad = self.program, found.descriptor.scratchpad_bytes
@@ -188,8 +191,9 @@ class _Maker:
             descriptor = MemoryDescriptor.plain((scratchpad,), DataType.U8)
             place = self._places.scratchpads[found.op]
             arguments.append((Arg.SCRATCHPAD, self._context_memory(descriptor, place)))
-        program.executions.append(Execution(number, tuple(arguments)))
-        program.details.append(_detail(found, milliseconds))
+        is_beside = plan.runs_beside(found.op)
+        program.executions.append(Execution(number, tuple(arguments), is_beside))
+        program.details.append(_detail(found, plan.times.get(found.op)))
 
     def _number_arguments(self, call: PrimitiveCall) -> None:
         for argument in call.arguments:
@@ -211,17 +215,17 @@ class _Maker:
         if not operand.packed or _is_stored_as_wanted(found, operand):
             constant = ConstantMemory(weight, descriptor)
             return MemoryRef("constant", self.program.constants.number(constant))
-        return MemoryRef("packed", self._pack(weight, descriptor, number, found.descriptor))
+        packed = PackedMemory(weight, descriptor, number, operand.argument)
+        return MemoryRef("packed", self._pack(packed, found.descriptor))
 
-    def _pack(
-        self, weight: Weight, stored: int, number: int, descriptor: PrimitiveDescriptor
-    ) -> int:
+    def _pack(self, packed: PackedMemory, descriptor: PrimitiveDescriptor) -> int:
         """The packed memory; uses of one weight in one layout share it."""
-        packers = self._packers.setdefault((weight.digest, stored), {})
+        key = (packed.weight.digest, packed.stored, packed.argument)
+        packers = self._packers.setdefault(key, {})
         for index, packer in packers.items():
-            if descriptor.same(Query.WEIGHTS_MD, 0, packer):
+            if descriptor.same(packed.argument, packer):
                 return index
-        self.program.packed.append(PackedMemory(weight, stored, number))
+        self.program.packed.append(packed)
         index = len(self.program.packed) - 1
         packers[index] = descriptor
         return index
@@ -237,23 +241,23 @@ def _weight(op: ConstantOp) -> Weight:
 
 
 def _is_stored_as_wanted(found: _Found, operand: Operand) -> bool:
-    return found.descriptor.wants(Query.WEIGHTS_MD, 0, operand.descriptor)
+    return found.descriptor.wants(operand.argument, operand.descriptor)
 
 
 def _pinned(found: _Found) -> PrimitiveCall:
     """The call with `any` replaced where oneDNN asks for the weights as they are stored."""
     call = found.primitive.call
-    for operand in found.primitive.operands:
-        if operand.packed and _is_stored_as_wanted(found, operand):
-            stored = operand.descriptor
-            arguments: list[Argument] = [
-                stored
-                if isinstance(argument, MemoryDescriptor) and argument.layout == layouts.ANY
-                else argument
-                for argument in call.arguments
-            ]
-            return replace(call, arguments=tuple(arguments))
-    return call
+    packed = [operand for operand in found.primitive.operands if operand.packed]
+    if not packed or not all(_is_stored_as_wanted(found, operand) for operand in packed):
+        return call
+    stored = {operand.descriptor.dims: operand.descriptor for operand in packed}
+    arguments: list[Argument] = [
+        stored[argument.dims]
+        if isinstance(argument, MemoryDescriptor) and argument.layout == layouts.ANY
+        else argument
+        for argument in call.arguments
+    ]
+    return replace(call, arguments=tuple(arguments))
 
 
 def _detail(found: _Found, milliseconds: float | None) -> OpDetail:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
-from byoc_mlir.backends.dnnl.dialect import PermuteOp, ReorderOp, ViewOp
+from byoc_mlir.backends.dnnl.dialect import PermuteOp, ReorderOp, SliceOp, ViewOp
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
@@ -56,6 +56,13 @@ class Builder:
             return value
         return self.add(ViewOp(self.row_major(value), result_types=[like(value, shape)]))
 
+    def slice(self, value: SSAValue, begin: Sequence[int], sizes: Sequence[int]) -> SSAValue:
+        """The same memory from an element on, as far as `sizes` go."""
+        if shape_of(value) == tuple(sizes):
+            return value
+        source = self.row_major(value)
+        return self.add(SliceOp(source, begin=list(begin), result_types=[like(value, sizes)]))
+
     def row_major(self, value: SSAValue) -> SSAValue:
         """The same tensor in the row-major layout, which only permuted ones are not in."""
         plain = like(value, shape_of(value))
@@ -73,7 +80,7 @@ class Builder:
 
     def is_computed(self, value: SSAValue) -> bool:
         """Whether a primitive writes it, so that it can be written to any place."""
-        return not isinstance(value.owner, Block | ConstantOp)
+        return not isinstance(value.owner, Block | ConstantOp | SliceOp)
 
     def copy(self, value: SSAValue) -> SSAValue:
         """The same tensor in memory of its own."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.activations import Activation
 from byoc_mlir.backends.dnnl.channel_shuffle import ChannelShuffle
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
@@ -21,6 +22,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     PermuteOp,
     ShuffleOp,
     SoftmaxOp,
+    layout_of,
 )
 from byoc_mlir.backends.dnnl.layer_norm import LayerNorm
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
@@ -83,8 +85,14 @@ def view(builder: Builder, op: RelayOp) -> SSAValue:
 
 
 def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:
-    """`dnnl.permute`: products read and write permuted tensors as they are."""
-    return builder.add(PermuteOp.of(builder.row_major(builder.value(op.data)), ints(op.axes)))
+    """`dnnl.permute`: products read and write permuted tensors as they are.
+
+    A permuted tensor is copied before it is permuted again, unless that makes it row-major.
+    """
+    value, axes = builder.value(op.data), ints(op.axes)
+    if layouts.permuted(layout_of(value), axes) != layouts.plain(len(axes)):
+        value = builder.row_major(value)
+    return builder.add(PermuteOp.of(value, axes))
 
 
 def elementwise(builder: Builder, chain: Chain) -> SSAValue:

@@ -21,13 +21,21 @@ from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, 
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, with_layout
 from byoc_mlir.backends.dnnl.dialect.elementwise import BinaryOp, EltwiseOp
 from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
-from byoc_mlir.backends.dnnl.dialect.memory import ConcatOp, PermuteOp, ReorderOp, ShuffleOp, ViewOp
+from byoc_mlir.backends.dnnl.dialect.memory import (
+    ConcatOp,
+    PermuteOp,
+    ReorderOp,
+    ShuffleOp,
+    SliceOp,
+    ViewOp,
+)
 from byoc_mlir.backends.dnnl.dialect.normalization import (
     BatchNormalizationOp,
     LayerNormalizationOp,
     LrnOp,
     SoftmaxOp,
 )
+from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp
 from byoc_mlir.backends.dnnl.dialect.window import ConvolutionOp, DeconvolutionOp, PoolingOp
 
 __all__ = [
@@ -41,15 +49,18 @@ __all__ = [
     "DnnlOp",
     "EltwiseAttr",
     "EltwiseOp",
+    "GruOp",
     "InnerProductOp",
     "LayerNormalizationOp",
     "LayoutAttr",
     "LrnOp",
+    "LstmOp",
     "MatmulOp",
     "PermuteOp",
     "PoolingOp",
     "ReorderOp",
     "ShuffleOp",
+    "SliceOp",
     "SoftmaxOp",
     "SumAttr",
     "ViewOp",
@@ -66,14 +77,17 @@ DNNL = Dialect(
         ConvolutionOp,
         DeconvolutionOp,
         EltwiseOp,
+        GruOp,
         InnerProductOp,
         LayerNormalizationOp,
         LrnOp,
+        LstmOp,
         MatmulOp,
         PermuteOp,
         PoolingOp,
         ReorderOp,
         ShuffleOp,
+        SliceOp,
         SoftmaxOp,
         ViewOp,
     ],

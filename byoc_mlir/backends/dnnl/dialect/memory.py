@@ -104,6 +104,52 @@ class ViewOp(DnnlOp):
 
 
 @irdl_op_definition
+class SliceOp(DnnlOp):
+    """A part of the memory of `source`, from the element `begin` on; nothing is moved.
+
+    Source and result are row-major, and the part is one run of elements: at most one dimension is
+    cut to more than one element, and all after it are whole.
+    """
+
+    name = "dnnl.slice"
+    source = operand_def(TensorType)
+    begin = ints_prop()
+    output = result_def(TensorType)
+
+    @property
+    def offset(self) -> int:
+        """Elements before the first one."""
+        shape = shape_of(self.source)
+        steps = layouts.strides(shape, layouts.plain(len(shape)))
+        return sum(place * step for place, step in zip(ints(self.begin), steps, strict=True))
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (like(self.source, shape_of(self.output)),)
+
+    def verify_(self) -> None:
+        super().verify_()
+        whole, part, begin = shape_of(self.source), shape_of(self.output), ints(self.begin)
+        fits = len(whole) == len(part) == len(begin) and all(
+            first >= 0 and first + size <= most
+            for first, size, most in zip(begin, part, whole, strict=True)
+        )
+        if not fits or not is_run(whole, part):
+            raise VerifyException(
+                f"{self.name}: {self.output.type} from {list(begin)} on is no run of elements of"
+                f" {self.source.type}"
+            )
+        for value in (self.source, self.output):
+            if layout_of(value) != layouts.plain(len(whole)):
+                raise VerifyException(f"{self.name}: {value.type} is not row-major")
+
+
+def is_run(whole: Sequence[int], part: Sequence[int]) -> bool:
+    """Whether a part of a row-major tensor lies in one piece."""
+    cut = next((axis for axis, size in enumerate(part) if size != 1), len(part))
+    return tuple(part[cut + 1 :]) == tuple(whole[cut + 1 :])
+
+
+@irdl_op_definition
 class PermuteOp(DnnlOp):
     """The memory of `source` with dimension `i` named after its dimension `axes[i]`.
 

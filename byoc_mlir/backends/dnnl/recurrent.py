@@ -1,0 +1,67 @@
+"""Primitives of recurrent layers."""
+
+from __future__ import annotations
+
+from byoc_mlir.backends.dnnl import enums, layouts
+from byoc_mlir.backends.dnnl.calls import (
+    ENGINE,
+    Argument,
+    Attributes,
+    MemoryDescriptor,
+    PrimitiveCall,
+)
+from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive, Types
+from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp, RecurrentOp
+from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg
+from byoc_mlir.dialects.relay.base import shape_of
+
+_FIRST_STATES = (Arg.SRC_ITER, Arg.SRC_ITER_C)
+_LAST_STATES = (Arg.DST_ITER, Arg.DST_ITER_C)
+_NO_FLAGS = 0
+
+
+def lstm(op: LstmOp, types: Types) -> Primitive:
+    no_peepholes, no_projection = None, None
+    return _recurrent(op, types, "dnnl_lstm_forward", no_peepholes, no_projection)
+
+
+def gru(op: GruOp, types: Types) -> Primitive:
+    is_linear = op.linear_before_reset.value.data
+    return _recurrent(op, types, "dnnl_lbr_gru_forward" if is_linear else "dnnl_gru_forward")
+
+
+def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Primitive:
+    """The call `kind`; `between` stands after the weights."""
+    bias = op.arguments[3]
+    first: list[Argument] = [None] * op.STATES
+    for index, state in enumerate(op.states):
+        first[index] = types.of(state)
+    weights = [MemoryDescriptor(shape_of(value), layouts.ANY) for value in op.arguments[1:3]]
+    call = PrimitiveCall(
+        f"{kind}_primitive_desc_create",
+        (
+            ENGINE,
+            FORWARD_INFERENCE,
+            enums.DIRECTIONS[op.direction.data],
+            types.of(op.source),
+            *first,
+            *weights,
+            *between,
+            types.of(bias),
+            *(types.of(result) for result in op.results),
+            _NO_FLAGS,
+            Attributes(),
+        ),
+    )
+    operands = (
+        types.operand(Arg.SRC, op.source),
+        *map(types.operand, _FIRST_STATES, op.states),
+        *(
+            Operand(argument, value, types.of(value), packed=True)
+            for argument, value in zip((Arg.WEIGHTS, Arg.WEIGHTS_1), op.arguments[1:3], strict=True)
+        ),
+        types.operand(Arg.BIAS, bias),
+        *map(types.operand, _LAST_STATES, op.results[1:]),
+        types.operand(Arg.DST, op.results[0]),
+    )
+    return Primitive(call, operands)
