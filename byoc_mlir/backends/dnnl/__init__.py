@@ -12,7 +12,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode, Rule
-from byoc_mlir.backends.dnnl.library import load_library, unavailable_reason
+from byoc_mlir.backends.onednn import load_library, unavailable_reason
 from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
 

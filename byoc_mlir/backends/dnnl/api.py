@@ -34,7 +34,7 @@ from byoc_mlir.backends.dnnl.enums import (
     Query,
     Status,
 )
-from byoc_mlir.backends.dnnl.library import load_library
+from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.errors import CompilationError
 
 _ALIGNMENT = 64

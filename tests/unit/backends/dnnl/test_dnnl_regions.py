@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 import byoc_mlir
 from byoc_mlir.backends.base import CodegenContext, NativeCode
 from byoc_mlir.backends.dnnl import DnnlBackend
-from byoc_mlir.backends.dnnl.library import load_library
+from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.dialects.relay.elementwise import ExpOp
 from byoc_mlir.errors import BackendError
 from byoc_mlir.testing.networks import NETWORKS
