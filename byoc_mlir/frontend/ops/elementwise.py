@@ -211,6 +211,16 @@ def celu(context: NodeContext, data: Value, *, alpha: float = 1.0) -> Value:
     return context.emit(relay.WhereOp, is_below, context.emit(relay.MultiplyOp, below, scale), data)
 
 
+@onnx_op("Softplus")
+def softplus(context: NodeContext, data: Value) -> Value:
+    growth = context.emit(relay.ExpOp, data)
+    result = context.emit(relay.LogOp, context.emit(relay.AddOp, growth, scalar(data, 1)))
+    # where the exponential overflows the result is the operand
+    limit = np.floor(np.log(float(ml_dtypes.finfo(data.dtype).max)))
+    bound = context.emit(relay.MaximumOp, data, scalar(data, limit))
+    return context.emit(relay.MinimumOp, result, bound)
+
+
 @onnx_op("Cast", since=6)
 def cast_node(
     context: NodeContext, data: Value, *, to: int, saturate: int = 1, round_mode: str = "up"

@@ -267,8 +267,8 @@ def remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     a, b = s.cast(lhs, type_, f64), s.cast(rhs, type_, f64)
     quotient = s.unary(math.TruncOp, s.div(a, b))
     exact = s.emit(math.FmaOp(s.unary(arith.NegfOp, quotient), b, a))
-    infinite = s.compare("eq", s.unary(math.AbsFOp, b), s.like(pymath.inf, b))
-    return s.cast(s.select(infinite, a, exact), f64, type_)
+    smaller = s.compare("lt", s.unary(math.AbsFOp, a), s.unary(math.AbsFOp, b))
+    return s.cast(s.select(smaller, a, exact), f64, type_)
 
 
 def floor_remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
