@@ -1,0 +1,148 @@
+"""A backend that generates C source which calls oneDNN.
+
+```c
+int dnnl_c_main_0(const float *in0, const float *in1, const float *in2, float *out0) {
+  float *buf_0 = malloc(18433);
+  int status = buf_0 ? 0 : 1;
+  if (!status) status = product(in2, in0, in1, buf_0, 4, (int64_t[]){1, 32, 14, 14}, …, 1);
+  …
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail, Rule
+from byoc_mlir.backends.c_compiler import no_c_compiler
+from byoc_mlir.backends.onednn import load_library, unavailable_reason
+from byoc_mlir.backends.region import (
+    constants_of,
+    elementwise_f32,
+    nodes_of,
+    only_f32,
+    outputs_of,
+)
+from byoc_mlir.dialects.byoc import CompositeOp
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import ints, relay_name, shape_of
+from byoc_mlir.dialects.relay.nn import DenseOp
+from byoc_mlir.dialects.relay.window import Conv2DOp
+from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
+
+BINARY = {"add": 0x1FFF0, "multiply": 0x1FFF1, "subtract": 0x1FFF5}
+ELTWISE = {"nn.relu": 0x20, "tanh": 0x21, "sigmoid": 0x29}
+"""Relay ops to oneDNN's `dnnl_alg_kind_t`."""
+
+
+class DnnlCBackend(Backend):
+    """Convolutions and dense layers, with bias and ReLU, and element-wise ops."""
+
+    name: ClassVar[str] = "dnnl_c"
+
+    def unavailable(self) -> str | None:
+        return unavailable_reason() or no_c_compiler()
+
+    def op_rules(self) -> Mapping[str, Rule]:
+        elementwise = dict.fromkeys((*BINARY, *ELTWISE), elementwise_f32)
+        return {**elementwise, "nn.conv2d": _product_rule, "nn.dense": _product_rule}
+
+    def patterns(self) -> Sequence[CompositePattern]:
+        conv = is_op("nn.conv2d")(wildcard(), wildcard()).named("conv")
+        biased = is_op("nn.bias_add")(conv, wildcard())
+        rows = {
+            "conv2d_bias_relu": is_op("nn.relu")(biased),
+            "conv2d_bias": biased,
+            "conv2d_relu": is_op("nn.relu")(conv),
+        }
+        return [CompositePattern(f"dnnl_c.{name}", row, _check) for name, row in rows.items()]
+
+    def codegen(self, region: FuncOp, context: CodegenContext) -> CSource:
+        return self.codegen_regions([region], context)[0]
+
+    def codegen_regions(
+        self, regions: Sequence[FuncOp], context: CodegenContext
+    ) -> Sequence[CSource]:
+        kernels = Path(__file__).with_name("kernels.c").read_text()
+        source = kernels + "".join(map(_function, regions))
+        libraries = (load_library().path,)
+        return [CSource(source, libraries=libraries, details=_details(r)) for r in regions]
+
+
+def _function(region: FuncOp) -> str:
+    inputs = [*(op.output for op in constants_of(region)), *region.args]
+    names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(inputs)}
+    outputs, buffers, calls = outputs_of(region), "", ""
+    made: list[str] = []
+    for op in nodes_of(region):
+        result = op.results[0]
+        if result in outputs:
+            names[result] = f"out{outputs.index(result)}"
+        else:
+            names[result] = f"buf_{len(made)}"
+            made.append(names[result])
+            buffers += f"  float *{names[result]} = malloc({4 * _elements(result)} + 1);\n"
+        call = _call(op, [names[operand] for operand in op.operands], names[result])
+        calls += f"  if (!status) status = {call};\n"
+    parameters = [f"const float *{names[value]}" for value in inputs]
+    parameters += [f"float *out{i}" for i in range(len(outputs))]
+    return f"""
+int {region.sym_name.data}({", ".join(parameters)}) {{
+{buffers}  int status = {f"{' && '.join(made)} ? 0 : 1" if made else "0"};
+{calls}{"".join(f"  free({name});{chr(10)}" for name in made)}  return status;
+}}
+"""
+
+
+def _call(op: Operation, operands: Sequence[str], result: str) -> str:
+    """The call of the kernel that computes an op or a composite."""
+    name = relay_name(op)
+    if name in BINARY:
+        return (
+            f"binary({BINARY[name]}, {', '.join(operands)}, {result}, {_elements(op.results[0])})"
+        )
+    if name in ELTWISE:
+        return f"eltwise({ELTWISE[name]}, {operands[0]}, {result}, {_elements(op.results[0])})"
+    inner = list(op.ops()) if isinstance(op, CompositeOp) else [op]
+    data, weight, bias = (*operands, "NULL")[:3]
+    dims = [_numbers(shape_of(value)) for value in (*inner[0].operands[:2], op.results[0])]
+    window = _window(inner[0]) if isinstance(inner[0], Conv2DOp) else "NULL"
+    rank, relu = len(shape_of(op.results[0])), int(relay_name(inner[-1]) == "nn.relu")
+    tensors = f"{data}, {weight}, {bias}, {result}"
+    return f"product({tensors}, {rank}, {', '.join(dims)}, {window}, {relu})"
+
+
+def _window(conv: Conv2DOp) -> str:
+    dilation = [size - 1 for size in ints(conv.dilation)]
+    return _numbers((*ints(conv.strides), *dilation, *ints(conv.padding)))
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    return f"(const int64_t[]){{{', '.join(map(str, numbers))}}}"
+
+
+def _elements(value: SSAValue) -> int:
+    return math.prod(shape_of(value))
+
+
+def _check(match: Match) -> str | None:
+    return _product_rule(match.op("conv"))
+
+
+def _product_rule(op: Operation) -> str | None:
+    data = op.operands[0]
+    if isinstance(op, Conv2DOp) and op.groups.value.data != 1:
+        return f"only one group is supported, found {op.groups.value.data}"
+    if isinstance(op, DenseOp) and len(shape_of(data)) != 2:
+        return f"only data of rank 2 is supported, found {data.type}"
+    return only_f32(op)
+
+
+def _details(region: FuncOp) -> tuple[OpDetail, ...]:
+    return tuple(OpDetail(node_names(op), "oneDNN from C") for op in nodes_of(region))

@@ -1,0 +1,1 @@
+"""oneDNN behind a JSON graph: the teaching example of a backend with an engine of its own."""

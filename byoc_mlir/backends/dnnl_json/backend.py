@@ -1,0 +1,74 @@
+"""A backend that writes regions as JSON graphs, for a runtime that builds oneDNN primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
+from byoc_mlir.backends.dnnl_json.runtime import DnnlJsonModule
+from byoc_mlir.backends.json_graph import json_graph
+from byoc_mlir.backends.onednn import unavailable_reason
+from byoc_mlir.backends.region import elementwise_f32, nodes_of, only_f32
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.nn import DenseOp
+from byoc_mlir.dialects.relay.window import Conv2DOp
+from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
+
+
+class DnnlJsonBackend(Backend):
+    """Convolutions and dense layers with what follows them, and element-wise ops."""
+
+    name: ClassVar[str] = "dnnl_json"
+
+    def unavailable(self) -> str | None:
+        return unavailable_reason()
+
+    def op_rules(self) -> Mapping[str, Rule]:
+        elementwise = ("add", "subtract", "multiply", "nn.relu", "tanh", "sigmoid")
+        return {
+            **dict.fromkeys(elementwise, elementwise_f32),
+            "nn.conv2d": _product_rule,
+            "nn.dense": _product_rule,
+        }
+
+    def patterns(self) -> Sequence[CompositePattern]:
+        rows: list[CompositePattern] = []
+        for anchor in ("conv2d", "dense"):
+            product = is_op(f"nn.{anchor}")(wildcard(), wildcard()).named("product")
+            biased = is_op("nn.bias_add")(product, wildcard()).named("biased")
+            for name, pattern in {
+                f"{anchor}_bias_relu": is_op("nn.relu")(biased),
+                f"{anchor}_bias": biased,
+                f"{anchor}_relu": is_op("nn.relu")(product),
+            }.items():
+                rows.append(CompositePattern(f"{self.name}.{name}", pattern, self._check))
+        return rows
+
+    def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:
+        graph, constants = json_graph(region)
+        details = [OpDetail(node_names(op), "oneDNN") for op in nodes_of(region)]
+        return Blob.of(DnnlJsonModule(graph, constants), details)
+
+    def _check(self, match: Match) -> str | None:
+        product = match.op("product")
+        if "biased" in match and shape_of(match.op("biased").operands[1])[0] != _channels(product):
+            return "the bias is not one number for each output channel"
+        return _product_rule(product)
+
+
+def _channels(product: Operation) -> int:
+    return shape_of(product.operands[1])[0]
+
+
+def _product_rule(op: Operation) -> str | None:
+    data = op.operands[0]
+    if isinstance(op, Conv2DOp) and op.groups.value.data != 1:
+        return f"only one group is supported, found {op.groups.value.data}"
+    if isinstance(op, DenseOp) and len(shape_of(data)) != 2:
+        return f"only data of rank 2 is supported, found {data.type}"
+    return only_f32(op)
