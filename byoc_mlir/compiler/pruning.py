@@ -18,12 +18,12 @@ from byoc_mlir.runtime.program import Array, Program, TensorSpec
 from byoc_mlir.transforms.inline_partitions import inline_partition
 from byoc_mlir.transforms.prune_regions import estimated_work_of, prune_regions
 
-MIN_WORK = 20_000
-"""Arithmetic operations below which a region is taken not to pay: some microseconds of one core,
-about as long as it takes to start a primitive and to keep its neighbours from fusing with it."""
+MIN_WORK = 10_000
+"""Arithmetic operations below which a region is taken not to pay. Single ops timed both ways break
+even between 4,000 and 16,000: it takes some microseconds to start a primitive."""
 
-MEASURED_SECONDS = 0.05
-MEASURED_RUNS = 5
+MEASURED_SECONDS = 0.2
+MEASURED_RUNS = 10
 
 Build = Callable[[ModuleOp], Program]
 """Compiles a partitioned module."""
@@ -80,8 +80,14 @@ def _measured(module: ModuleOp, build: Build) -> str | None:
 
 
 def _alone(region: FuncOp) -> ModuleOp:
-    """A model that is one region."""
+    """A model that is one region; equal ones for equal regions."""
     function = region.clone()
+    for op in function.walk():
+        arguments = (
+            value for inner in op.regions for block in inner.blocks for value in block.args
+        )
+        for value in (*op.results, *arguments):
+            value.name_hint = None
     function.properties["sym_name"] = StringAttr("region")
     type_ = region.function_type
     main = FuncOp("main", type_)

@@ -38,7 +38,16 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--threads", type=int, help="default: the cores this process may use")
     parser.add_argument(
-        "--fallback", choices=("allow", "warn", "forbid"), default="warn", help="see the docs"
+        "--fallback",
+        choices=("allow", "warn", "forbid"),
+        default="warn",
+        help="what to do about nodes that stay on the host",
+    )
+    parser.add_argument(
+        "--prune",
+        choices=("off", "estimated", "measured"),
+        default="off",
+        help="send regions back to the host that do little, or that run faster there",
     )
     parser.add_argument(
         "--backend",
@@ -57,7 +66,11 @@ def compile_model(args: argparse.Namespace) -> Executable:
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         return byoc_mlir.compile(
-            find_model(args.model), targets=targets, threads=args.threads, fallback=args.fallback
+            find_model(args.model),
+            targets=targets,
+            threads=args.threads,
+            fallback=args.fallback,
+            prune=args.prune,
         )
 
 
