@@ -94,3 +94,7 @@ class InvalidArtifactError(ArtifactError):
 
 class IncompatibleArtifactError(ArtifactError):
     """The file is good, but this machine lacks something: processor features, a library."""
+
+
+class UnsafeCacheError(ByocError):
+    """Others may write to the folder of the cache, and so choose what runs in this process."""

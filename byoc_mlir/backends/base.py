@@ -160,6 +160,13 @@ class Backend(ABC):
     used_by_default: ClassVar[bool] = False
     """Whether models are compiled for it when no targets are named."""
 
+    is_cacheable: ClassVar[bool] = True
+    """Whether the same model, options, package and machine always give code that is as good: if
+    so, another process may take it from the disk (`compile(cache=…)`)."""
+
+    environment: ClassVar[tuple[str, ...]] = ()
+    """Environment variables that its code depends on."""
+
     options: ClassVar[Mapping[str, Option]] = {}
     """The options that users may give, by name: `targets=("npu{tiles=4}",)`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from byoc_mlir.errors import BackendError
 
 ENTRY_POINT_GROUP = "byoc_mlir.backends"
 
-_registered: dict[str, Callable[[], Backend]] = {}
+_registered: dict[str, type[Backend]] = {}
 
 
 def register_backend(cls: type[Backend]) -> type[Backend]:
@@ -39,6 +39,11 @@ def register_backend(cls: type[Backend]) -> type[Backend]:
         raise BackendError(f"a backend named '{name}' is registered already; choose another name")
     _registered[name] = cls
     return cls
+
+
+def registered_backends() -> Mapping[str, type[Backend]]:
+    """The classes that are registered in the process, by name."""
+    return dict(_registered)
 
 
 def load_backend_module(spec: str) -> None:

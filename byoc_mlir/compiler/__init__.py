@@ -1,6 +1,5 @@
 """The driver: from a model to an executable, stage by stage."""
 
-from byoc_mlir.compiler.driver import compile
-from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.entry import compile
 
-__all__ = ["CompileOptions", "compile"]
+__all__ = ["compile"]

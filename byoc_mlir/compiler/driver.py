@@ -1,16 +1,17 @@
-"""`compile`: the stages in order."""
+"""The stages of a compilation in order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends import Backend, Setting, get_backends, weight_symbol
+from byoc_mlir.backends import Backend, get_backends, weight_symbol
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.backend_passes import run_module_passes
 from byoc_mlir.compiler.link import external_functions, external_globals, join_modules
@@ -19,8 +20,9 @@ from byoc_mlir.compiler.placement import build_report, check_fallback
 from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.pruning import prune as prune_module
 from byoc_mlir.compiler.regions import declare_regions, generate_regions
+from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.safety_net import targets_with_net
-from byoc_mlir.compiler.source import ModelSource, Shapes, Source, Values, read_source
+from byoc_mlir.compiler.source import Shapes, Source, Values, read_source
 from byoc_mlir.compiler.staged import compile_in_stages
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import InputValuesNeededError
@@ -31,6 +33,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.executable import Specialiser
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import (
     THREADS_SYMBOL,
@@ -58,49 +61,43 @@ CANONICALISATION: tuple[ModulePass, ...] = (
 )
 
 
-def compile(
-    model: ModelSource,
-    targets: Sequence[str] | None = None,
-    threads: int | None = None,
-    precision: str = "f32",
-    fallback: str = "warn",
-    *,
-    backend_options: Mapping[str, Mapping[str, Setting]] | None = None,
-    prune: str = "off",
-) -> Executable:
-    """Compiles a model for this machine.
+Keep: TypeAlias = Callable[[Source, CompileOptions, Specialiser], Specialiser]
+
+
+def compile_model(request: Request, keep: Keep | None = None) -> Executable:
+    """Compiles a model; arguments and errors are those of `compile`.
 
     Args:
-        model: path of an `.onnx` or `.mlir` file, bytes, `onnx.ModelProto`, or an xDSL module.
-        targets: backends in order of preference, with options where wanted, `"mine{mode=fast}"`;
-            `()` compiles everything for the host. Left out: every backend that is used by default
-            and runs on this machine.
-        threads: OpenMP threads per run; left out: the cores this process may use.
-        precision: `"f32"`: full single precision, nothing is rounded to less.
-        fallback: `"warn"` warns when a convolution or matrix product stays on the host, `"allow"`
-            does not, `"forbid"` raises when any node does.
-        backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.
-        prune: `"estimated"` sends regions with little work back to the host, `"measured"` those
-            that ran faster there when both were timed while compiling; `"off"` keeps all.
-
-    Returns:
-        The executable. A model with symbolic dimensions is compiled for each set of input shapes
-        when it first comes.
-
-    Raises:
-        InvalidModelError: the model is not valid, or unsafe to load.
-        UnsupportedModelError: it has nodes that cannot be compiled; the error lists all.
-        FallbackForbiddenError: `fallback="forbid"` and some nodes stayed on the host.
-        BackendError: a target is unknown or cannot run here.
-        CompilationError: a later stage failed.
+        keep: what puts the model into the cache. Models that run in stages are not kept.
     """
-    options = CompileOptions.of(targets, threads, precision, fallback, backend_options, prune)
-    source = read_source(model)
+    options = _options(request)
+    source = read_source(request.model)
 
     def compile_source(source: Source) -> Executable:
         return Executable(source.inputs, source.outputs, ModelSpecialiser(source, options))
 
-    return compile_in_stages(source, compile_source) or compile_source(source)
+    staged = compile_in_stages(source, compile_source)
+    if staged is not None:
+        return staged
+    compiler = ModelSpecialiser(source, options)
+    kept = compiler if keep is None else keep(source, options, compiler)
+    return Executable(source.inputs, source.outputs, kept)
+
+
+def specialiser(request: Request) -> Specialiser:
+    """What compiles the model of a request for given inputs."""
+    return ModelSpecialiser(read_source(request.model), _options(request))
+
+
+def _options(request: Request) -> CompileOptions:
+    return CompileOptions.of(
+        request.targets,
+        request.threads,
+        request.precision,
+        request.fallback,
+        request.backend_options,
+        request.prune,
+    )
 
 
 class ModelSpecialiser:

@@ -26,8 +26,8 @@ def register(commands: Any) -> None:
         "--output",
         metavar="FILE.so|FILE.o",
         type=Path,
-        help="write a shared object for `byoc run`, byoc_mlir.load and C programs, or an object file"
-        " for C programs, and a C header next to it",
+        help="write a shared object for `byoc run`, byoc_mlir.load and C programs, or an object"
+        " file for C programs, and a C header next to it",
     )
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""`byoc run`: compile a model or load a compiled one, run it, show the answer, where each op ran and how long it took."""
+"""`byoc run`: compile or load a model, run it, show the answer, placement and latency."""
 
 from __future__ import annotations
 

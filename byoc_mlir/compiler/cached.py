@@ -1,0 +1,243 @@
+"""One model in the cache: what it takes and gives, and its program for each set of shapes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_mlir.compiler.cache import Cache
+from byoc_mlir.compiler.fingerprint import (
+    digest,
+    environment_values,
+    file_digest,
+    machine_and_software,
+    model_digest,
+    stamp,
+)
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.errors import ArtifactError, InputValuesNeededError
+from byoc_mlir.runtime.executable import Shape, Specialiser
+from byoc_mlir.runtime.program import Array, ObjectCode, Program
+from byoc_mlir.runtime.serialise import Blob, Json, decode, encode, encode_fields
+from byoc_mlir.runtime.stored import decode_program, encode_program
+from byoc_mlir.tensors import TensorInfo
+
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.options import CompileOptions
+    from byoc_mlir.compiler.source import Source
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """What is known of a model without its programs, and what else it depends on."""
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[str, ...]
+    value_inputs: tuple[str, ...]
+    """Inputs whose values are compiled in."""
+    files: Mapping[str, str]
+    """External data: path below the model's folder, to the content's hash."""
+    variables: tuple[str, ...]
+    """Environment variables that the backends look at."""
+    environment: Mapping[str, str]
+    """Those of them that were set."""
+
+
+@dataclass(frozen=True)
+class _Circumstances:
+    """What was said and used while a program was compiled."""
+
+    warnings: tuple[str, ...]
+    libraries: Mapping[str, str]
+    """Size and date of each shared library by path."""
+
+
+@dataclass(frozen=True)
+class CachedModel:
+    """A model with the options it is compiled with, in a cache."""
+
+    cache: Cache
+    request: Request
+    key: str
+
+    @staticmethod
+    def of(cache: Cache, request: Request) -> CachedModel | None:
+        """The model of a request; `None` when its programs cannot be told from others.
+
+        Raises:
+            OSError: the model's file cannot be read.
+        """
+        model = model_digest(request.model)
+        surroundings = machine_and_software()
+        if model is None or surroundings is None:
+            return None
+        return CachedModel(cache, request, digest(model, request.choices, surroundings))
+
+    def read_entry(self) -> ModelEntry | None:
+        """What the cache knows of the model, if all that it depended on is as it was."""
+        container = self.cache.read(self.key)
+        if container is None:
+            return None
+        try:
+            entry = decode(ModelEntry, container.document, container.blobs)
+        except ArtifactError:
+            self.cache.delete(self.key)
+            return None
+        if environment_values(entry.variables) != entry.environment:
+            return None
+        return entry if self._files(list(entry.files)) == entry.files else None
+
+    def keep(self, source: Source, options: CompileOptions, compiler: Specialiser) -> Specialiser:
+        """Puts a model into the cache, if it can be there; its programs follow when they are made.
+
+        Args:
+            compiler: makes the programs.
+        """
+        from onnx import ModelProto
+
+        from byoc_mlir.backends import get_backend
+        from byoc_mlir.compiler.external_files import external_locations
+
+        backends = [get_backend(target) for target in options.targets]
+        if not all(backend.is_cacheable for backend in backends):
+            return compiler
+        model = source.model
+        files = self._files(external_locations(model)) if isinstance(model, ModelProto) else None
+        if files is None:
+            return compiler
+        variables = tuple(name for backend in backends for name in backend.environment)
+        environment = environment_values(variables)
+        entry = ModelEntry(source.inputs, source.outputs, (), files, variables, environment)
+        self.write_entry(entry)
+        return CachedSpecialiser(self, entry, compiler)
+
+    def write_entry(self, entry: ModelEntry) -> None:
+        """Keeps what is known of the model."""
+        self.cache.write(self.key, encode_fields(entry, [], without=""))
+
+    def program_key(self, shapes: Mapping[str, Shape], values: Mapping[str, Array]) -> str:
+        """The name of a program in the cache."""
+        contents = {
+            name: hashlib.sha256(array_bytes(array)).hexdigest() for name, array in values.items()
+        }
+        return digest(self.key, {name: list(shape) for name, shape in shapes.items()}, contents)
+
+    def read_program(self, key: str) -> Program | None:
+        """A program of the cache; its warnings are given again."""
+        start = time.perf_counter()
+        container = self.cache.read(key)
+        if container is None:
+            return None
+        document, blobs = container.document, container.blobs
+        try:
+            code = decode(ObjectCode, document.get("code"), blobs)
+            said = decode(_Circumstances, document.get("circumstances"), blobs)
+            folder = self.cache.folder
+            program = decode_program(document.get("program"), blobs, code, "the cache", folder)
+        except ArtifactError:
+            self.cache.delete(key)
+            return None
+        if _libraries(program) != said.libraries:
+            return None
+        for text in said.warnings:
+            warnings.warn(text, stacklevel=2)
+        seconds = (("cache", time.perf_counter() - start),)
+        report = replace(program.report, compile_seconds=seconds, pass_seconds=())
+        return replace(program, report=report)
+
+    def write_program(self, key: str, program: Program, said: tuple[str, ...]) -> None:
+        """Keeps a program, and what was said while it was compiled."""
+        assert isinstance(program.code, ObjectCode)
+        blobs: list[Blob] = []
+        document: dict[str, Json] = {
+            "program": encode_program(program, blobs),
+            "code": encode(program.code, blobs),
+            "circumstances": encode(_Circumstances(said, _libraries(program)), blobs),
+        }
+        self.cache.write(key, document, blobs)
+
+    def _files(self, names: list[str]) -> dict[str, str] | None:
+        """The hash of each file below the model's folder; `None` when one cannot be read."""
+        if not isinstance(self.request.model, str | Path):
+            return None if names else {}
+        folder = Path(self.request.model).parent
+        try:
+            return {name: file_digest(folder / name) for name in names}
+        except OSError:
+            return None  # the compiler says what is wrong with it
+
+
+class CachedSpecialiser:
+    """Takes programs from the cache; what is not there is compiled and put there.
+
+    Args:
+        compiler: makes the programs; left out, it is made when it is first needed.
+    """
+
+    def __init__(self, model: CachedModel, entry: ModelEntry, compiler: Specialiser | None = None):
+        self._model = model
+        self._entry = entry
+        self._compiler = compiler
+
+    @property
+    def value_inputs(self) -> tuple[str, ...]:
+        return self._entry.value_inputs
+
+    def specialise(self, arrays: Mapping[str, Array]) -> Program:
+        """The program for inputs of these shapes, with the values that shapes depend on."""
+        found = self._model.read_program(self._key(arrays))
+        if found is not None:
+            return found
+        compiler = self._compiler_now()
+        program, said = _recorded(lambda: compiler.specialise(arrays))
+        values = tuple(sorted({*self._entry.value_inputs, *compiler.value_inputs}))
+        if values != self._entry.value_inputs:
+            self._entry = replace(self._entry, value_inputs=values)
+            self._model.write_entry(self._entry)
+        self._model.write_program(self._key(arrays), program, said)
+        return program
+
+    def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
+        """The program for inputs of these shapes, whatever their values."""
+        if self._entry.value_inputs:
+            raise InputValuesNeededError((), self._entry.value_inputs)
+        key = self._model.program_key(shapes, {})
+        found = self._model.read_program(key)
+        if found is not None:
+            return found
+        compiler = self._compiler_now()
+        program, said = _recorded(lambda: compiler.specialise_shapes(shapes))
+        self._model.write_program(key, program, said)
+        return program
+
+    def _key(self, arrays: Mapping[str, Array]) -> str:
+        values = {name: arrays[name] for name in self._entry.value_inputs}
+        shapes = {name: array.shape for name, array in arrays.items()}
+        return self._model.program_key(shapes, values)
+
+    def _compiler_now(self) -> Specialiser:
+        if self._compiler is None:
+            from byoc_mlir.compiler.driver import specialiser
+
+            self._compiler = specialiser(self._model.request)
+        return self._compiler
+
+
+def _libraries(program: Program) -> dict[str, str]:
+    paths = [library.path for library in program.libraries]
+    return {str(path): stamp(path) for path in paths if path.is_absolute()}
+
+
+def _recorded(compile_program: Callable[[], Program]) -> tuple[Program, tuple[str, ...]]:
+    """A program, and the warnings that were given while it was compiled."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        program = compile_program()
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    said = [str(item.message) for item in caught if item.category is UserWarning]
+    return program, tuple(said)

@@ -1,0 +1,72 @@
+"""`compile`: what is in the cache is loaded, the rest is compiled.
+
+Nothing here imports the compiler before it is needed: most of a second, which a model that comes
+from the cache does not pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_mlir.compiler.cache import Cache
+from byoc_mlir.compiler.cached import CachedModel, CachedSpecialiser
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from byoc_mlir.backends import Setting
+    from byoc_mlir.compiler.source import ModelSource
+
+
+def compile(
+    model: ModelSource,
+    targets: Sequence[str] | None = None,
+    threads: int | None = None,
+    precision: str = "f32",
+    fallback: str = "warn",
+    *,
+    backend_options: Mapping[str, Mapping[str, Setting]] | None = None,
+    prune: str = "off",
+    cache: str | Path | None = None,
+) -> Executable:
+    """Compiles a model for this machine.
+
+    Args:
+        model: path of an `.onnx` or `.mlir` file, bytes, `onnx.ModelProto`, or an xDSL module.
+        targets: backends in order of preference, with options where wanted, `"mine{mode=fast}"`;
+            `()` compiles everything for the host. Left out: every backend that is used by default
+            and runs on this machine.
+        threads: OpenMP threads per run; left out: the cores this process may use.
+        precision: `"f32"`: full single precision, nothing is rounded to less.
+        fallback: `"warn"` warns when a convolution or matrix product stays on the host, `"allow"`
+            does not, `"forbid"` raises when any node does.
+        backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.
+        prune: `"estimated"` sends regions with little work back to the host, `"measured"` those
+            that ran faster there when both were timed while compiling; `"off"` keeps all.
+        cache: a folder that keeps compiled models for other processes; left out: the one that the
+            environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/artifacts.md.
+
+    Returns:
+        The executable. A model with symbolic dimensions is compiled for each set of input shapes
+        when it first comes.
+
+    Raises:
+        InvalidModelError: the model is not valid, or unsafe to load.
+        UnsupportedModelError: it has nodes that cannot be compiled; the error lists all.
+        FallbackForbiddenError: `fallback="forbid"` and some nodes stayed on the host.
+        BackendError: a target is unknown or cannot run here.
+        CompilationError: a later stage failed.
+        UnsafeCacheError: others may write to the folder of the cache.
+    """
+    options = backend_options or {}
+    request = Request(model, targets, threads, precision, fallback, options, prune)
+    opened = Cache.open(cache)
+    cached = None if opened is None else CachedModel.of(opened, request)
+    entry = None if cached is None else cached.read_entry()
+    if cached is not None and entry is not None:
+        return Executable(entry.inputs, entry.outputs, CachedSpecialiser(cached, entry))
+    from byoc_mlir.compiler.driver import compile_model
+
+    return compile_model(request, None if cached is None else cached.keep)

@@ -1,0 +1,42 @@
+"""The files of tensor data that belong to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+from byoc_mlir.frontend.tensor_check import external_entries
+
+
+def external_locations(model: ModelProto) -> list[str]:
+    """Where the model's external data lies, relative to its folder; sorted."""
+    tensors = [
+        *_graph_tensors(model.graph),
+        *(tensor for function in model.functions for tensor in _node_tensors(function.node)),
+    ]
+    return sorted(
+        {
+            external_entries(tensor)["location"]
+            for tensor in tensors
+            if tensor.data_location == TensorProto.EXTERNAL
+        }
+    )
+
+
+def _graph_tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _node_tensors(graph.node)
+
+
+def _node_tensors(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            graphs = [attribute.g] if attribute.HasField("g") else []
+            for graph in (*graphs, *attribute.graphs):
+                yield from _graph_tensors(graph)
