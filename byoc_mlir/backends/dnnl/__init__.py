@@ -12,7 +12,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode, Rule
-from byoc_mlir.backends.onednn import load_library, unavailable_reason
+from byoc_mlir.backends.onednn import ENVIRONMENT_VARIABLE, load_library, unavailable_reason
 from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
 
@@ -25,6 +25,13 @@ class DnnlBackend(Backend):
 
     name: ClassVar[str] = "dnnl"
     used_by_default: ClassVar[bool] = True
+    environment: ClassVar[tuple[str, ...]] = (
+        ENVIRONMENT_VARIABLE,
+        "ONEDNN_MAX_CPU_ISA",
+        "DNNL_MAX_CPU_ISA",
+        "ONEDNN_CPU_ISA_HINTS",
+        "DNNL_CPU_ISA_HINTS",
+    )
     options: ClassVar[Mapping[str, Option]] = {
         "winograd": Option(
             "measured",

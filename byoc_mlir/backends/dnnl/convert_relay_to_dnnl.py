@@ -22,7 +22,7 @@ from byoc_mlir.backends.dnnl.layer_norm import read_layer_norm
 from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, read_recurrent_layer
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, nn, reduce, transform
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, image, nn, reduce, transform
 from byoc_mlir.dialects.relay import window as relay_window
 
 _WITH_POST_OPS: tuple[
@@ -35,11 +35,13 @@ _WITH_POST_OPS: tuple[
     (nn.DenseOp, matrix.dense),
     (nn.MatmulOp, matrix.matmul),
     (reduce.SoftmaxLikeOp, others.softmax),
+    (image.ResizeOp, window.resampling),
 )
 """Ops that become a primitive with a chain of post-ops."""
 
 _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
-    (reduce.MeanOp, window.spatial_mean),
+    (reduce.MeanOp, window.spatial_reduction),
+    (reduce.MaxOp, window.spatial_reduction),
     (nn.LrnOp, others.lrn),
     (nn.BatchNormOp, others.batch_norm),
     (nn.LayerNormOp, others.layer_norm),

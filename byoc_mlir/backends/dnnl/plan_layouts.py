@@ -29,6 +29,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     PermuteOp,
     PoolingOp,
     ReorderOp,
+    ResamplingOp,
     ShuffleOp,
     SoftmaxOp,
     ViewOp,
@@ -56,6 +57,7 @@ _ANY_LAYOUT = (
     EltwiseOp,
     LrnOp,
     PoolingOp,
+    ResamplingOp,
     ShuffleOp,
     SoftmaxOp,
 )

@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends.dnnl import enums, layouts
 from byoc_mlir.backends.dnnl.calls import (
     ENGINE,
+    NULL,
     Attributes,
     Descriptors,
     MemoryDescriptor,
@@ -40,6 +41,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     MatmulOp,
     PoolingOp,
     ReorderOp,
+    ResamplingOp,
     ShuffleOp,
     SoftmaxOp,
     layout_of,
@@ -80,6 +82,24 @@ def _pooling(op: PoolingOp, types: Types) -> Primitive:
             dilates(op),
             op.begins,
             op.ends,
+            attributes,
+        ),
+    )
+    return unary(call, types, source, op.output, post_operands)
+
+
+def _resampling(op: ResamplingOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    source = op.arguments[0]
+    call = PrimitiveCall(
+        "dnnl_resampling_forward_primitive_desc_create",
+        (
+            ENGINE,
+            FORWARD_INFERENCE,
+            enums.RESAMPLING[op.algorithm.data],
+            NULL,
+            types.of(source),
+            types.of(op.output),
             attributes,
         ),
     )
@@ -290,6 +310,7 @@ _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], Primitive]] = {
     MatmulOp: matmul,
     PoolingOp: _pooling,
     ReorderOp: _reorder,
+    ResamplingOp: _resampling,
     ShuffleOp: _shuffle,
     SoftmaxOp: _softmax,
 }

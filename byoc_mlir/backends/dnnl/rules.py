@@ -15,8 +15,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Commutative
 
 from byoc_mlir.backends.base import Rule
+from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.resampling import is_between_centres
 from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform, window
+from byoc_mlir.dialects.relay import RelayOp, image, nn, reduce, transform, window
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
 
 LARGE_ACTIVATION = 1 << 12
@@ -49,7 +51,8 @@ def op_rules() -> Mapping[str, Rule]:
             _guarded(anything),
         ),
         ((reduce.SoftmaxOp, reduce.LogSoftmaxOp), _guarded(anything)),
-        ((reduce.MeanOp,), _guarded(spatial_mean)),
+        ((reduce.MeanOp, reduce.MaxOp), _guarded(spatial_reduction)),
+        ((image.ResizeOp,), _guarded(resampling)),
         ((nn.LrnOp,), _guarded(lrn)),
         ((nn.BatchNormOp,), _guarded(batch_norm)),
         ((nn.LayerNormOp,), _guarded(layer_norm)),
@@ -174,8 +177,21 @@ def _reaches_beyond_padding(op: window.PoolOp) -> bool:
     )
 
 
-def spatial_mean(op: reduce.MeanOp) -> str | None:
-    """A mean over all spatial dimensions, which is a pool of one window."""
+def resampling(op: image.ResizeOp) -> str | None:
+    """Spatial dimensions resized as oneDNN does it: between the centres of pixels."""
+    method, axes = op.method.data, op.resized_axes()
+    if method not in enums.RESAMPLING or not 3 <= len(shape_of(op.data)) <= 5:
+        return f"{method} on {op.data.type} (oneDNN has nearest and linear on [N, C, ...])"
+    if any(axis < 2 for axis, _ in axes):
+        return "the batch or the channels are resized"
+    mode, rounding = op.coordinate_transformation_mode.data, op.rounding_method.data
+    if not all(is_between_centres(taps, shape_of(op.data)[axis], method) for axis, taps in axes):
+        return f"{method} with {mode} and {rounding} (oneDNN maps the centres of pixels)"
+    return None
+
+
+def spatial_reduction(op: reduce.MeanOp | reduce.MaxOp) -> str | None:
+    """A reduction over all spatial dimensions, which is a pool of one window."""
     rank = len(shape_of(op.data))
     if not 4 <= rank <= 5 or op.axes != tuple(range(2, rank)):
         return f"axes {list(op.axes)} of {op.data.type} (oneDNN's pool takes all spatial ones)"

@@ -9,10 +9,17 @@ from xdsl.ir import SSAValue
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, DeconvolutionOp, MatmulOp, PoolingOp
+from byoc_mlir.backends.dnnl.dialect import (
+    ConvolutionOp,
+    DeconvolutionOp,
+    MatmulOp,
+    PoolingOp,
+    ResamplingOp,
+)
 from byoc_mlir.dialects.relay import window
 from byoc_mlir.dialects.relay.base import ints, shape_of
-from byoc_mlir.dialects.relay.reduce import MeanOp
+from byoc_mlir.dialects.relay.image import ResizeOp
+from byoc_mlir.dialects.relay.reduce import MaxOp, MeanOp
 
 
 def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAValue:
@@ -132,14 +139,28 @@ def global_pooling(builder: Builder, op: window.GlobalPoolOp, steps: Sequence[St
     )
 
 
-def spatial_mean(builder: Builder, op: MeanOp) -> SSAValue:
-    """`dnnl.pooling` with one window for a mean over all spatial dimensions."""
+def resampling(builder: Builder, op: ResizeOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.resampling`."""
+    shape = shape_of(op.output)
+    post = post_ops(builder, steps, len(shape))
+    return builder.add(
+        ResamplingOp(
+            [builder.value(op.data), *post.operands],
+            algorithm=op.method,
+            size=list(shape[2:]),
+            post_ops=post.attributes,
+        )
+    )
+
+
+def spatial_reduction(builder: Builder, op: MeanOp | MaxOp) -> SSAValue:
+    """`dnnl.pooling` with one window for a mean or maximum over all spatial dimensions."""
     source = shape_of(op.data)
     spatial = len(source) - 2
     pooled = builder.add(
         PoolingOp(
             [builder.value(op.data)],
-            algorithm="avg_exclude_padding",
+            algorithm="max" if isinstance(op, MaxOp) else "avg_exclude_padding",
             kernel=list(source[2:]),
             strides=[1] * spatial,
             padding=[0] * (2 * spatial),

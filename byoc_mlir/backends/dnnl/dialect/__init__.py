@@ -36,7 +36,12 @@ from byoc_mlir.backends.dnnl.dialect.normalization import (
     SoftmaxOp,
 )
 from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp
-from byoc_mlir.backends.dnnl.dialect.window import ConvolutionOp, DeconvolutionOp, PoolingOp
+from byoc_mlir.backends.dnnl.dialect.window import (
+    ConvolutionOp,
+    DeconvolutionOp,
+    PoolingOp,
+    ResamplingOp,
+)
 
 __all__ = [
     "DNNL",
@@ -59,6 +64,7 @@ __all__ = [
     "PermuteOp",
     "PoolingOp",
     "ReorderOp",
+    "ResamplingOp",
     "ShuffleOp",
     "SliceOp",
     "SoftmaxOp",
@@ -86,6 +92,7 @@ DNNL = Dialect(
         PermuteOp,
         PoolingOp,
         ReorderOp,
+        ResamplingOp,
         ShuffleOp,
         SliceOp,
         SoftmaxOp,

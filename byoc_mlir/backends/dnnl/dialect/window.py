@@ -179,3 +179,25 @@ class PoolingOp(WindowOp):
             )
         ]
         return (like(source, [*shape[:2], *spatial]),)
+
+
+@irdl_op_definition
+class ResamplingOp(PostOpsOp):
+    """`source [N, C, ...] -> [N, C, size...]`, `nearest` or `linear` between pixels' centres.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_resampling.html
+    """
+
+    name = "dnnl.resampling"
+    algorithm = str_prop("nearest")
+    size = ints_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        (source,) = self.check_primary(1, 1)
+        shape, size = shape_of(source), ints(self.size)
+        if self.algorithm.data not in enums.RESAMPLING or len(size) != len(shape) - 2:
+            raise VerifyException(
+                f"{self.name}: {self.algorithm.data} to {list(size)} of {source.type}"
+            )
+        return (like(source, [*shape[:2], *size]),)

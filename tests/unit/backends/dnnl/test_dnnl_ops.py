@@ -46,6 +46,7 @@ CASES: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     "sigmoid": ("Sigmoid", LARGE, {}),
     "exp": ("Exp", LARGE, {}),
     "reduce_mean": ("ReduceMean", LARGE, {"keepdims": 0}),
+    "reduce_max": ("ReduceMax", LARGE, {"keepdims": 1}),
 }
 
 
@@ -54,7 +55,7 @@ def test_op_is_offloaded_and_agrees(case: str) -> None:
     op_type, shape, attributes = CASES[case]
     weights: dict[str, Any] = {}
     inputs = "x"
-    if op_type == "ReduceMean":
+    if op_type.startswith("Reduce"):
         inputs, weights = "x axes", {"axes": np.array([2, 3], np.int64)}
     report = check(model([node(op_type, inputs, **attributes)], {"x": shape}, weights))
     assert report.counts() == {"dnnl": 1}
@@ -128,7 +129,7 @@ REFUSED: dict[str, tuple[str, tuple[int, ...], dict[str, Any], str]] = {
 def test_refusals_have_reasons_and_right_numbers(case: str) -> None:
     op_type, shape, attributes, reason = REFUSED[case]
     inputs, weights = "x", {}
-    if op_type == "ReduceMean":
+    if op_type.startswith("Reduce"):
         inputs, weights = "x axes", {"axes": np.array([3], np.int64)}
     if op_type == "LayerNormalization":
         inputs, weights = "x s b", {"s": LARGE[2:], "b": LARGE[2:]}

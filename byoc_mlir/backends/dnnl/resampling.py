@@ -1,0 +1,40 @@
+"""How oneDNN resizes: every result is looked up where the centre of its pixel falls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byoc_mlir.dialects.relay.resampling import Taps
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_TOLERANCE = 1e-6
+
+
+def is_between_centres(taps: Taps, size: int, method: str) -> bool:
+    """Whether an axis of `size` elements is resized as oneDNN's `nearest` or `linear` does it."""
+    new_size = len(taps.positions)
+    centres = (np.arange(new_size) + 0.5) * size / new_size - 0.5
+    expected = np.zeros((new_size, size))
+    rows = np.arange(new_size)
+    if method == "nearest":
+        expected[rows, np.floor(centres + 0.5).astype(int)] = 1.0
+    else:
+        low = np.maximum(np.floor(centres), 0).astype(int)
+        high = np.minimum(np.ceil(centres), size - 1).astype(int)
+        part = np.abs(centres - low)
+        np.add.at(expected, (rows, low), 1.0 - part)
+        np.add.at(expected, (rows, high), part)
+    return not taps.outside.any() and bool(
+        np.all(np.abs(_matrix(taps, size) - expected) < _TOLERANCE)
+    )
+
+
+def _matrix(taps: Taps, size: int) -> Array:
+    """The weight of every element `[new size, size]`."""
+    matrix = np.zeros((len(taps.positions), size))
+    rows = np.broadcast_to(np.arange(len(taps.positions))[:, None], taps.positions.shape)
+    np.add.at(matrix, (rows, taps.positions.astype(int)), taps.weights)
+    return matrix
