@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from byoc_mlir.compiler.cache import Cache
 from byoc_mlir.compiler.fingerprint import (
+    array_digest,
     digest,
     environment_values,
     file_digest,
@@ -121,9 +122,7 @@ class CachedModel:
 
     def program_key(self, shapes: Mapping[str, Shape], values: Mapping[str, Array]) -> str:
         """The name of a program in the cache."""
-        contents = {
-            name: hashlib.sha256(array_bytes(array)).hexdigest() for name, array in values.items()
-        }
+        contents = {name: array_digest(array) for name, array in values.items()}
         return digest(self.key, {name: list(shape) for name, shape in shapes.items()}, contents)
 
     def read_program(self, key: str) -> Program | None:
