@@ -51,6 +51,12 @@ def _outline_kernels() -> type[ModulePass]:
     return OutlineKernels
 
 
+def _pack_weights() -> type[ModulePass]:
+    from byoc_mlir.lowering.pack_weights import PackWeights
+
+    return PackWeights
+
+
 def _plan_buffers() -> type[ModulePass]:
     from byoc_mlir.lowering.plan_buffers import PlanBuffers
 
@@ -65,6 +71,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fuse-elementwise": _fuse_elementwise,
     "lower-small-types": _lower_small_types,
     "outline-kernels": _outline_kernels,
+    "pack-weights": _pack_weights,
     "plan-buffers": _plan_buffers,
     **to_llvm.PASSES,
 }

@@ -19,6 +19,7 @@ from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLi
 from byoc_mlir.lowering.llvm_ir.codegen import Target
 from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
+from byoc_mlir.lowering.pack_weights import PackWeights
 from byoc_mlir.lowering.plan_buffers import PlanBuffers
 from byoc_mlir.lowering.region_calls import COMPILER
 from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
@@ -34,16 +35,18 @@ Timing = Callable[[str, float], None]
 
 def loop_passes(*, threads: bool) -> tuple[ModulePass, ...]:
     """From `relay` on tensors to loops on one arena; @main has its final arguments."""
+    bits = vector_bits(Target.host())
     return (
         LowerSmallTypes(),
         ConvertRelayToLinalg(),
         CheckLegal("linalg"),
         FuseElementwise(),
+        PackWeights(vector_bits=bits),
         Bufferize(),
         OutlineKernels(),
         CheckLegal("buffers"),
         PlanBuffers(),
-        ConvertLinalgToLoops(threads=threads, vector_bits=vector_bits(Target.host())),
+        ConvertLinalgToLoops(threads=threads, vector_bits=bits),
         CheckLegal("loops"),
     )
 

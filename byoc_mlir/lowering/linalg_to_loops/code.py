@@ -129,9 +129,9 @@ class Code:
         """Whether an index is zero."""
         return self.emit(arith.CmpiOp(value, self.index(0), "eq"))
 
-    def false(self) -> SSAValue:
-        """The constant `false`."""
-        return self.emit(arith.ConstantOp.from_int_and_width(0, i1))
+    def boolean(self, value: bool) -> SSAValue:
+        """A constant."""
+        return self.emit(arith.ConstantOp.from_int_and_width(int(value), i1))
 
     @contextmanager
     def unrolled(

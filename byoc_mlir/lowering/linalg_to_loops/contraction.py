@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AffineMapAttr, Float32Type, Float64Type, FloatAttr
@@ -23,7 +24,7 @@ from byoc_mlir.lowering.linalg_to_loops.nest import (
 FEWEST_ROWS = 3
 """With fewer rows a product is a few scalar products, and nothing is worth packing."""
 
-_FEWEST_STEPS = 4
+FEWEST_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Contraction:
     fresh: bool
     """Whether the result begins with zero, not with what it holds."""
     epilogues: tuple[Epilogue, ...]
+
+    @property
+    def panel_columns(self) -> int:
+        """The columns of the panels that b is stored in; 0 when it is stored otherwise."""
+        return self.nest.accesses[1].panel_columns
 
     @property
     def rows(self) -> int:
@@ -161,10 +167,10 @@ def _classified(nest: Nest, fresh: bool, epilogues: tuple[Epilogue, ...]) -> Con
 
 def _is_worthwhile(contraction: Contraction) -> bool:
     nest = contraction.nest
-    steps = 1
-    for loop in contraction.steps:
-        steps *= nest.sizes[loop]
-    return contraction.rows >= FEWEST_ROWS and steps >= _FEWEST_STEPS
+    if contraction.panel_columns:
+        return True  # nothing else reads panels
+    steps = prod(nest.sizes[loop] for loop in contraction.steps)
+    return contraction.rows >= FEWEST_ROWS and steps >= FEWEST_STEPS
 
 
 def _walks_evenly(contraction: Contraction) -> bool:

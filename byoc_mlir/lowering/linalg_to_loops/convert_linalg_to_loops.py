@@ -22,8 +22,8 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import (
 )
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.nest import nest_of
+from byoc_mlir.lowering.linalg_to_loops.products import emit_contraction
 from byoc_mlir.lowering.linalg_to_loops.simple import emit_nest
-from byoc_mlir.lowering.linalg_to_loops.tiled import emit_contraction
 
 
 @dataclass(frozen=True)

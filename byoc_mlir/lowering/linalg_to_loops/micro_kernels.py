@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
     FunctionType,
     IndexType,
     MemRefType,
@@ -25,6 +26,17 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
 
 _INDEX = IndexType()
 _UNROLLED = 4
+_TILE_VECTORS = 2
+
+
+def tile_lanes(element: FixedBitwidthType, vector_bits: int) -> int:
+    """The elements of a vector register."""
+    return max(2, vector_bits // element.bitwidth)
+
+
+def tile_columns(element: FixedBitwidthType, vector_bits: int) -> int:
+    """The columns of a full tile."""
+    return _TILE_VECTORS * tile_lanes(element, vector_bits)
 
 
 @dataclass(frozen=True)
@@ -35,10 +47,10 @@ class Tile:
     """
 
     rows: int
-    vectors: int
     lanes: int
-    element: Attribute
+    element: FixedBitwidthType
     masked: bool
+    vectors: int = _TILE_VECTORS
 
     @property
     def columns(self) -> int:

@@ -28,6 +28,8 @@ class Access:
     buffer: SSAValue
     offset: int
     coefficients: tuple[int, ...]
+    panel_columns: int = 0
+    """Of a matrix stored in panels, their columns; the coefficients hold inside of one panel."""
 
     @property
     def element_type(self) -> Attribute:
@@ -114,7 +116,32 @@ def plain_nest(op: linalg.GenericOp) -> Nest:
     )
 
 
+def panel_exprs(step: AffineExpr, column: AffineExpr, columns: int) -> tuple[AffineExpr, ...]:
+    """Where a matrix stored in panels of `columns` columns has the element of a step and column."""
+    return (column // columns, step, column % columns)
+
+
+def _panel_access(operand: SSAValue, exprs: Sequence[AffineExpr], rank: int) -> Access | None:
+    """The access to a matrix in panels; `None` if it is none."""
+    match exprs:
+        case (
+            AffineBinaryOpExpr(kind=AffineBinaryOpKind.FloorDiv, rhs=AffineConstantExpr()),
+            AffineDimExpr() as step,
+            AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mod, lhs=AffineDimExpr() as column),
+        ):
+            assert isinstance(operand.type, MemRefType)
+            columns = operand.type.get_shape()[-1]
+            coefficients = [0] * rank
+            coefficients[step.position], coefficients[column.position] = columns, 1
+            return Access(operand, 0, tuple(coefficients), columns)
+        case _:
+            return None
+
+
 def _access(operand: SSAValue, exprs: Sequence[AffineExpr], rank: int) -> Access:
+    panels = _panel_access(operand, exprs, rank)
+    if panels is not None:
+        return panels
     type_ = operand.type
     assert isinstance(type_, MemRefType)
     strides, offset = type_.get_strides(), type_.get_offset()

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
-import numpy as np
 from xdsl.dialects import math
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay import nn as relay
 from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
-from byoc_mlir.lowering.linalg_to_loops.contraction import FEWEST_ROWS
 from byoc_mlir.lowering.relay_to_linalg import reduce
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     LinalgBuilder,
@@ -50,20 +46,9 @@ def contract(
 def _lower_dense(op: relay.DenseOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     rank = len(shape_of(op.output))
     rows = dims(range(rank - 1))
-    reads = [Read(op.data, (*rows, dim(rank))), _dense_weight(op, b, rank)]
+    reads = [Read(op.data, (*rows, dim(rank))), Read(op.weight, dims((rank - 1, rank)))]
     output = tensor_type(op.output)
     return [contract(b, reads, output, dims(range(rank)), [rank], rank + 1)]
-
-
-def _dense_weight(op: relay.DenseOp, b: LinalgBuilder, rank: int) -> Read:
-    """The weight read as [units, in]; a constant is turned, so that units lie side by side, unless
-    the data is so small that each weight is read about once.
-    """
-    weight = op.weight.owner
-    if prod(shape_of(op.data)[:-1]) < FEWEST_ROWS or not isinstance(weight, ConstantOp):
-        return Read(op.weight, dims((rank - 1, rank)))
-    turned = b.constant(np.ascontiguousarray(weight.array.T), "turned_weight")
-    return Read(turned, dims((rank, rank - 1)))
 
 
 def _lower_matmul(op: relay.MatmulOp, b: LinalgBuilder) -> Sequence[SSAValue]:

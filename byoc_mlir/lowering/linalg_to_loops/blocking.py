@@ -1,0 +1,116 @@
+"""How contractions are cut into blocks and tiles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FixedBitwidthType
+
+from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import Tile, tile_lanes
+
+_C = 2
+_PACKED_BYTES = 1 << 17
+"""A packed block: a part of the second-level cache."""
+_ROW_BYTES = 1 << 18
+"""What a block reads of `a` again for each panel of `b`: a part of the second-level cache."""
+_BLOCK_COLUMNS = 128
+_MOST_ROW_COLUMNS = 256
+"""Longest row of columns of which only whole ones are put in a block."""
+_LARGEST_TILE_ROWS = 6
+_PARALLEL_BLOCKS = 4
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How a contraction is cut: `lines` times `width` columns and `depth` outer steps a block."""
+
+    tile: Tile
+    lines: int
+    width: int
+    depth: int
+    panels: int
+    """Row panels (of `tile.rows` rows) a block."""
+
+    @property
+    def columns(self) -> int:
+        """The columns of a full block."""
+        return self.lines * self.width
+
+    @property
+    def stride(self) -> int:
+        """The distance of two steps in the packed block."""
+        return _round_up(self.columns, self.tile.columns)
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def choose_blocking(contraction: Contraction, vector_bits: int, *, threads: bool) -> Blocking:
+    """Block sizes for the machine's vectors; all sizes are known, so none is left to chance."""
+    nest = contraction.nest
+    tile = _tile(contraction, vector_bits)
+    element, rows = tile.element, tile.rows
+    lines, width = _block_columns(contraction, tile.columns, threads=threads)
+    inner_steps = math.prod(nest.sizes[loop] for loop in contraction.steps[1:])
+    capacity = _PACKED_BYTES // element.size // _round_up(lines * width, tile.columns)
+    outer_steps = nest.sizes[contraction.steps[0]]
+    blocks = -(-outer_steps // max(1, capacity // inner_steps))
+    panels = -(-contraction.rows // rows)
+    row_blocks = _row_blocks(contraction, lines, width, panels) if threads else 1
+    return Blocking(tile, lines, width, -(-outer_steps // blocks), -(-panels // row_blocks))
+
+
+def panel_blocking(contraction: Contraction, vector_bits: int, *, threads: bool) -> Blocking:
+    """Block sizes when `b` is stored in panels: all steps at once, rows that fit the cache."""
+    tile = _tile(contraction, vector_bits)
+    lines, width = _block_columns(contraction, tile.columns, threads=threads)
+    steps = contraction.nest.sizes[contraction.steps[0]]
+    panels = -(-contraction.rows // tile.rows)
+    fitting = max(1, _ROW_BYTES // (tile.element.size * steps * tile.rows))
+    row_blocks = -(-panels // fitting)
+    if threads:
+        row_blocks = max(row_blocks, _row_blocks(contraction, lines, width, panels))
+    return Blocking(tile, lines, width, steps, -(-panels // row_blocks))
+
+
+def _tile(contraction: Contraction, vector_bits: int) -> Tile:
+    element = contraction.nest.accesses[_C].element_type
+    assert isinstance(element, FixedBitwidthType)
+    rows = min(_LARGEST_TILE_ROWS, contraction.rows)
+    return Tile(rows, tile_lanes(element, vector_bits), element, masked=False)
+
+
+def _row_blocks(contraction: Contraction, lines: int, width: int, panels: int) -> int:
+    """Into how many blocks of rows to cut, so that there is a block for every thread."""
+    count = _column_blocks(contraction, lines, width)
+    for loop in contraction.outer:
+        count *= contraction.nest.sizes[loop]
+    return min(panels, -(-_PARALLEL_BLOCKS // count))
+
+
+def _block_columns(contraction: Contraction, multiple: int, *, threads: bool) -> tuple[int, int]:
+    sizes = [contraction.nest.sizes[loop] for loop in contraction.columns]
+    width = sizes[-1]
+    if len(sizes) == 1 or width > _MOST_ROW_COLUMNS:
+        blocks = max(1, round(width / _BLOCK_COLUMNS))
+        if threads and blocks > 1:  # equal shares for the threads
+            blocks = _round_up(blocks, _PARALLEL_BLOCKS)
+        return 1, min(width, _round_up(-(-width // blocks), multiple))
+
+    def cost(lines: int) -> float:
+        columns = lines * width
+        blocks = -(-sizes[0] // lines)
+        waste = blocks * _round_up(columns, multiple) / (sizes[0] * width)
+        return waste + 0.1 * abs(columns - _BLOCK_COLUMNS) / _BLOCK_COLUMNS
+
+    most = max(1, min(sizes[0], 2 * _BLOCK_COLUMNS // width))
+    return min(range(1, most + 1), key=cost), width
+
+
+def _column_blocks(contraction: Contraction, lines: int, width: int) -> int:
+    sizes = [contraction.nest.sizes[loop] for loop in contraction.columns]
+    along = -(-sizes[-1] // width)
+    return along * (-(-sizes[0] // lines) if len(sizes) == 2 else 1)

@@ -1,0 +1,104 @@
+"""Contractions whose `b` is packed block by block when the code runs.
+
+A block of columns of `b` is copied to a buffer on the stack, row by row of its steps: for a
+convolution that is where windows become a matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects import memref, vector
+from xdsl.ir import SSAValue
+
+from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
+from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter, Tiles
+
+_UNROLLED_VECTORS = 8
+
+
+class PackingWriter(TiledWriter):
+    """Packs blocks of `b`."""
+
+    def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
+        code, blocking, it, nest = self._code, self._blocking, self._it, self._nest
+        outer, *inner = it.steps
+        inner_steps = math.prod(nest.sizes[loop] for loop in inner)
+        size = blocking.depth * inner_steps * blocking.stride
+        packed = code.emit(memref.AllocaOp.get(blocking.tile.element, 64, [size]))
+        with code.loop(nest.sizes[outer], step=blocking.depth) as loop:
+            here = at.entered(code, nest, outer, loop.counter)
+            depth: Index = blocking.depth
+            if nest.sizes[outer] % blocking.depth:
+                left = code.add_index(nest.sizes[outer], code.scale_index(loop.counter, -1))
+                depth = code.minimum(left, blocking.depth)
+            self._pack(packed, here.following([B]), depth, lines, width)
+            steps = code.scale_index(depth, inner_steps)
+            fresh = code.is_zero(loop.counter) if it.fresh else code.boolean(False)
+            a, c = (code.unknown_size(nest.accesses[n].buffer) for n in (A, C))
+            tiles = Tiles(fresh, a, code.unknown_size(packed), blocking.stride, c, steps)
+            self._multiply(tiles, here.following([A, C]), panel, self.product(lines, width))
+
+    def _multiply(self, tiles: Tiles, at: Position, panel: Index, columns: Index) -> None:
+        """Runs the micro-kernels, the packed block innermost: it is the one in the cache."""
+
+        def row_of_tiles(row: Index, rows: int) -> None:
+            here = self._entered_row(at, row)
+            self._over_columns(columns, lambda c: self._call(tiles, here, rows, c, c.first))
+
+        self._over_rows(panel, row_of_tiles)
+
+    def _pack(
+        self, packed: SSAValue, at: Position, depth: Index, lines: Index, width: Index
+    ) -> None:
+        """Copies the block of `b` to `packed`, `stride` elements for each step."""
+        code, nest = self._code, self._nest
+        outer, *inner = self._it.steps
+
+        def copy_step(here: Position, step: Index) -> None:
+            target = code.scale_index(step, self._blocking.stride)
+            if len(self._it.columns) == 1:
+                self._copy_line(packed, target, here, width)
+                return
+            above = self._it.columns[0]
+            with code.loop(lines) as loop:
+                shift = code.scale_index(loop.counter, self._blocking.width)
+                line = here.entered(code, nest, above, loop.counter)
+                self._copy_line(packed, code.add_index(target, shift), line, width)
+
+        def walk(here: Position, rest: Sequence[int], step: Index) -> None:
+            if not rest:
+                copy_step(here, step)
+                return
+            with code.loop(nest.sizes[rest[0]]) as loop:
+                base = code.scale_index(step, nest.sizes[rest[0]])
+                walk(
+                    here.entered(code, nest, rest[0], loop.counter),
+                    rest[1:],
+                    code.add_index(base, loop.counter),
+                )
+
+        with code.loop(depth) as loop:
+            walk(at.entered(code, nest, outer, loop.counter), inner, loop.counter)
+
+    def _copy_line(self, packed: SSAValue, target: Index, at: Position, width: Index) -> None:
+        """Copies the elements of `b` along the last column loop; whole vectors when adjacent."""
+        code, nest = self._code, self._nest
+        access, lanes = nest.accesses[B], self._blocking.tile.lanes
+        loop_number = self._it.columns[-1]
+        done: Index = 0
+        if access.coefficients[loop_number] == 1:
+            buffer, type_ = code.flat(access.buffer), self._blocking.tile.vector
+            done = code.scale_index(code.quotient(width, lanes), lanes)
+            with code.unrolled(done, step=lanes, most=_UNROLLED_VECTORS) as columns:
+                for column in columns:
+                    source = code.add_index(at.indices[B], column)
+                    value = code.emit(vector.LoadOp(buffer, [code.index(source)], type_))
+                    place = code.index(code.add_index(target, column))
+                    code.add(vector.StoreOp(value, packed, [place]))
+        with code.unrolled(width, start=done, most=lanes) as columns:
+            for column in columns:
+                source = at.entered(code, nest, loop_number, column)
+                value = code.load(access.buffer, source.indices[B])
+                code.store(value, packed, code.add_index(target, column))

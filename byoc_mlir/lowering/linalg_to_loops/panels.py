@@ -1,0 +1,31 @@
+"""Contractions whose `b` is stored in panels as wide as a tile: see `pack-weights`."""
+
+from __future__ import annotations
+
+from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
+from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, Columns, TiledWriter, Tiles
+
+
+class PanelWriter(TiledWriter):
+    """Reads panels of `b` where they are."""
+
+    def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
+        """All steps of a tile at once; a panel of `b` stays in the cache for all rows."""
+        code, nest = self._code, self._nest
+        steps = nest.sizes[self._it.steps[0]]
+        fresh = code.boolean(self._it.fresh)
+        a, b, c = (code.unknown_size(nest.accesses[n].buffer) for n in (A, B, C))
+        tiles = Tiles(fresh, a, b, self._blocking.tile.columns, c, steps)
+        first = at.counters[self._it.columns[-1]]
+        here = at.following([A, C])
+
+        def column_of_tiles(columns: Columns) -> None:
+            # panels follow each other: column n starts n * steps elements in, n the first of one
+            start = code.scale_index(code.add_index(first, columns.first), steps)
+
+            def tile(row: Index, rows: int) -> None:
+                self._call(tiles, self._entered_row(here, row), rows, columns, start)
+
+            self._over_rows(panel, tile)
+
+        self._over_columns(width, column_of_tiles)

@@ -1,0 +1,30 @@
+"""Which loops a contraction gets."""
+
+from __future__ import annotations
+
+from byoc_mlir.lowering.linalg_to_loops.blocking import choose_blocking, panel_blocking
+from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
+from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
+from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
+from byoc_mlir.lowering.linalg_to_loops.simple import PARALLEL_WORK
+
+
+def emit_contraction(
+    code: Code,
+    contraction: Contraction,
+    kernels: MicroKernels,
+    *,
+    vector_bits: int,
+    threads: bool,
+) -> None:
+    """Writes the loops of a contraction and its epilogues."""
+    work = contraction.nest.iterations // 8
+    parallel = threads and work >= PARALLEL_WORK
+    if contraction.panel_columns:
+        blocking = panel_blocking(contraction, vector_bits, threads=parallel)
+        PanelWriter(code, contraction, kernels, blocking).write(parallel)
+    else:
+        blocking = choose_blocking(contraction, vector_bits, threads=parallel)
+        PackingWriter(code, contraction, kernels, blocking).write(parallel)

@@ -1,0 +1,126 @@
+"""The pass `pack-weights`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, FixedBitwidthType, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.constant import Array
+from byoc_mlir.lowering.linalg_to_loops.contraction import (
+    FEWEST_ROWS,
+    FEWEST_STEPS,
+    is_product_sum,
+)
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import tile_columns
+from byoc_mlir.lowering.linalg_to_loops.nest import panel_exprs
+from byoc_mlir.lowering.region_calls import COMPILER
+
+
+@dataclass(frozen=True)
+class PackWeights(ModulePass):
+    """Puts constant matrices in the order in which the micro-kernels of products read them.
+
+    `[steps, columns]`, or its transpose, becomes panels `[columns / c, steps, c]` of as many
+    columns as a tile has; the last panel is filled up with zeros. The indexing map tells where an
+    element went. A matrix narrower than a tile is only turned. Products of few rows keep their
+    weights: they read each element once.
+
+    Options:
+        vector_bits: the length of the vector registers of the target.
+
+    ```mlir
+    %w = relay.constant #relay.weight<…> : tensor<64x40xf32>
+    linalg.generic {indexing_maps = [(m, n, k) -> (m, k), (m, n, k) -> (k, n), …]} ins(%x, %w) …
+    // becomes
+    %p = relay.constant #relay.weight<…> : tensor<3x64x16xf32>
+    linalg.generic {indexing_maps = [
+        (m, n, k) -> (m, k), (m, n, k) -> (n floordiv 16, k, n mod 16), …]} ins(%x, %p) …
+    ```
+    """
+
+    name = "pack-weights"
+
+    vector_bits: int = 256
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if not isinstance(function, func.FuncOp) or COMPILER in function.attributes:
+                continue
+            for inner in [inner for block in function.body.blocks for inner in block.ops]:
+                if isinstance(inner, linalg.GenericOp) and is_product_sum(inner):
+                    self._pack(inner)
+
+    def _pack(self, op: linalg.GenericOp) -> None:
+        weight = op.inputs[1].owner
+        loops = _matrix_loops(op)
+        if not isinstance(weight, ConstantOp) or loops is None:
+            return
+        step, column = loops
+        is_turned = op.indexing_maps.data[1].data.results[0] == column
+        matrix = weight.array.T if is_turned else weight.array
+        if prod(shape_of(op.results[0])[:-1]) < FEWEST_ROWS or matrix.shape[0] < FEWEST_STEPS:
+            return
+        element = weight.type.element_type
+        assert isinstance(element, FixedBitwidthType)
+        columns = tile_columns(element, self.vector_bits)
+        if matrix.shape[1] >= columns:
+            _replace(op, weight, panels(matrix, columns), panel_exprs(step, column, columns))
+        elif is_turned:
+            _replace(op, weight, np.ascontiguousarray(matrix), (step, column))
+
+
+def _replace(
+    op: linalg.GenericOp, weight: ConstantOp, array: Array, exprs: Sequence[AffineExpr]
+) -> None:
+    """Makes `op` read the elements of `weight` from `array`."""
+    packed = ConstantOp.of("packed_weight", array)
+    packed.location = weight.location
+    block = op.parent
+    assert block is not None
+    block.insert_op_before(packed, op)
+    op.operands[1] = packed.output
+    data, _, result = op.indexing_maps
+    map_ = AffineMap(result.data.num_dims, 0, tuple(exprs))
+    op.properties["indexing_maps"] = ArrayAttr([data, AffineMapAttr(map_), result])
+    if not weight.output.first_use:
+        block.erase_op(weight)
+
+
+def _matrix_loops(op: linalg.GenericOp) -> tuple[AffineDimExpr, AffineDimExpr] | None:
+    """The loops over the steps and the columns of the second input: `None` unless it is a matrix
+    whose columns are those of the result, and whose steps are all that is summed over.
+    """
+    data, weight, result = (attribute.data for attribute in op.indexing_maps)
+    steps = [
+        AffineDimExpr(loop)
+        for loop, kind in enumerate(op.iterator_types)
+        if kind.data is IteratorType.REDUCTION
+    ]
+    column = result.results[-1] if result.results else None
+    if len(steps) != 1 or not isinstance(column, AffineDimExpr):
+        return None
+    if len(weight.results) != 2 or set(weight.results) != {steps[0], column}:
+        return None
+    if any(column.position in expr.used_dims() for expr in data.results):
+        return None
+    return steps[0], column
+
+
+def panels(matrix: Array, columns: int) -> Array:
+    """`[K, N]` as panels `[ceil(N / columns), K, columns]`, with zeros at the end."""
+    steps, width = matrix.shape
+    count = -(-width // columns)
+    padded = np.pad(matrix, ((0, 0), (0, count * columns - width)))
+    return np.ascontiguousarray(padded.reshape(steps, count, columns).transpose(1, 0, 2))

@@ -1,0 +1,44 @@
+"""Products with constant matrices: what `pack-weights` makes of them, and what they compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from host_runner import Array, Network, run_on_host
+
+from byoc_mlir.dialects.relay import elementwise, nn
+from byoc_mlir.lowering.pack_weights import panels
+
+
+def _numbers(*shape: int, dtype: type[np.floating] = np.float32) -> Array:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
+
+
+def test_panels_hold_columns_side_by_side_and_end_in_zeros() -> None:
+    matrix = _numbers(5, 21)
+    packed = panels(matrix, 8)
+    assert packed.shape == (3, 5, 8)
+    np.testing.assert_array_equal(packed[1, 2], matrix[2, 8:16])
+    np.testing.assert_array_equal(packed[2, :, 5:], np.zeros((5, 3)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("rows", "steps", "units"),
+    [(3, 4, 16), (7, 9, 37), (48, 384, 272), (200, 700, 33), (13, 50, 7), (2, 64, 64)],
+)
+@pytest.mark.parametrize("threads", [False, True])
+def test_dense_with_bias_and_relu(
+    rows: int, steps: int, units: int, dtype: type[np.floating], threads: bool
+) -> None:
+    data, weight, bias = (
+        _numbers(*shape, dtype=dtype) for shape in ((2, rows, steps), (units, steps), (units,))
+    )
+    network = Network(data)
+    product = network.add(nn.DenseOp(network.args[0], network.constant(weight)))
+    summed = network.add(elementwise.AddOp(product, network.constant(bias)))
+    module = network.returning(network.add(nn.ReluOp(summed)))
+    (result,) = run_on_host(module, [data], threads=threads)
+    want = np.maximum(data.astype(np.float64) @ weight.T.astype(np.float64) + bias, 0)
+    tolerance = 1e-5 if dtype is np.float32 else 1e-13
+    np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
