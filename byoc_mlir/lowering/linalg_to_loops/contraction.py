@@ -119,6 +119,8 @@ def contraction_of(
     if len(loops) != len(result_map.results):
         return None
     nest = plain_nest(op)
+    if not nest.iterations:
+        return None
     epilogues: list[Epilogue] = []
     for follower in followers:
         added = _in_loops(plain_nest(follower), loops, len(nest.sizes))
