@@ -16,6 +16,7 @@ from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode
 from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.transforms.placement import HOST, Placement, placements
+from byoc_mlir.transforms.prune_regions import DEMOTED
 
 HEAVY_OPS = frozenset(
     {
@@ -75,7 +76,9 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
             f"{len(on_host)} node(s) are not taken by {', '.join(targets) or 'any target'}:\n"
             + _listed(on_host)
         )
-    heavy = [row for row in on_host if row.op_type in HEAVY_OPS]
+    heavy = [
+        row for row in on_host if row.op_type in HEAVY_OPS and not row.reason.startswith(DEMOTED)
+    ]
     if fallback == "warn" and heavy and targets:
         warnings.warn(
             f"{len(heavy)} heavy node(s) stay on the host:\n{_listed(heavy)}\n"

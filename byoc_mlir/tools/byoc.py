@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 
 from byoc_mlir import __version__
 from byoc_mlir.errors import ByocError
@@ -27,7 +28,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return chosen.run(chosen)
     except ByocError as error:
         Console(stderr=True, highlight=False, soft_wrap=True).print(
-            f"[bold red]error:[/] {type(error).__name__}:", str(error), markup=True
+            f"[bold red]error:[/] {type(error).__name__}: {escape(str(error))}"
         )
         return 1
 

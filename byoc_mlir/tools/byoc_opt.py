@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.universe import Universe
+from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from byoc_mlir.backends import backend_names, get_backend, load_backend_module
 from byoc_mlir.dialects import core_dialects
+from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.mlir_file import STORE_SUFFIX, attach_weights, save_weights
 from byoc_mlir.tools.passes import all_passes
+
+if TYPE_CHECKING:
+    from byoc_mlir.frontend.model import OnnxNode
 
 
 class ByocOptMain(xDSLOptMain):
     """xDSL's opt tool with our dialects and passes, ONNX input and users' backends."""
+
+    _nodes: Sequence[OnnxNode] = ()
+    """What became of the nodes of the model that was read."""
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
@@ -33,7 +42,7 @@ class ByocOptMain(xDSLOptMain):
         arg_parser.add_argument(
             "--explain",
             action="store_true",
-            help="print where each op went and why, instead of the IR",
+            help="print where each op (of an .onnx file: each node) went and why, not the IR",
         )
 
     def register_all_dialects(self) -> None:
@@ -68,9 +77,10 @@ class ByocOptMain(xDSLOptMain):
         def parse_onnx(stream: IO[bytes]) -> ModuleOp:
             from byoc_mlir.frontend.importer import import_model  # slow, and few calls need it
 
-            if self.args.input_file is None:
-                return import_model(stream.read()).module
-            return import_model(self._input_path()).module
+            source = stream.read() if self.args.input_file is None else self._input_path()
+            imported = import_model(source)
+            self._nodes = imported.nodes
+            return imported.module
 
         self.available_frontends["mlir"] = parse_mlir
         self.available_frontends["onnx"] = parse_onnx
@@ -89,7 +99,7 @@ class ByocOptMain(xDSLOptMain):
         if self.args.explain:
             from byoc_mlir.tools.explain import placement_table
 
-            return placement_table(prog)
+            return placement_table(prog, self._nodes)
         if self.args.output_file is not None:
             save_weights(prog, Path(self.args.output_file).with_suffix(STORE_SUFFIX))
         return super().output_resulting_program(prog)
@@ -104,10 +114,40 @@ def _llvm_ir_target() -> type[Target]:
     return LLVMIRTarget
 
 
-def main(args: Sequence[str] | None = None) -> None:
-    """The entry point of the `byoc-opt` command."""
-    ByocOptMain("modular optimizer driver of byoc_mlir", args).run()
+def main(args: Sequence[str] | None = None) -> int:
+    """The entry point of the `byoc-opt` command.
+
+    Returns:
+        0 on success, 1 on a user's error; argparse exits with 2 on bad usage.
+    """
+    try:
+        tool = ByocOptMain("modular optimizer driver of byoc_mlir", args)
+        _check_input(tool)
+    except (ByocError, ValueError) as error:  # ValueError: xDSL's answer to a malformed pipeline
+        return _fail(error)
+    try:
+        tool.run()
+    except (ByocError, DiagnosticException, ParseError, OSError) as error:
+        return _fail(error)
+    return 0
+
+
+def _check_input(tool: ByocOptMain) -> None:
+    """Refuses a file whose name does not say what is in it."""
+    name = tool.args.input_file
+    known = tool.available_frontends
+    if name is None or tool.args.frontend or Path(name).suffix.removeprefix(".") in known:
+        return
+    endings = ", ".join(f".{ending}" for ending in sorted(known))
+    raise InvalidModelError(f"'{name}' does not end in one of {endings}; or give --frontend")
+
+
+def _fail(error: Exception) -> int:
+    for note in getattr(error, "__notes__", ()):  # the IR with the message at the op
+        print(note, file=sys.stderr)
+    print(f"error: {error}", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 
-from byoc_mlir.runtime.report import Report, ReportRow
-from byoc_mlir.transforms.placement import placements
+from byoc_mlir.compiler.placement import report_rows
+from byoc_mlir.frontend.model import OnnxNode
+from byoc_mlir.runtime.report import Report
 
 
-def placement_table(module: ModuleOp) -> str:
-    """One line for each op, ONNX node names first where ops have any."""
-    rows = [
-        ReportRow(
-            ", ".join(placement.nodes) or "-",
-            placement.op,
-            placement.backend,
-            placement.region,
-            placement.composite,
-            placement.reason,
-        )
-        for placement in placements(module)
-    ]
-    return f"{Report(tuple(rows))}\n"
+def placement_table(module: ModuleOp, nodes: Sequence[OnnxNode] = ()) -> str:
+    """One line for each ONNX node if the module comes from a model, else for each op."""
+    return f"{Report(tuple(report_rows(module, nodes)))}\n"

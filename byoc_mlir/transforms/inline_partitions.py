@@ -55,9 +55,9 @@ class InlinePartitions(ModulePass):
         }
         unknown = [name for name in self.functions if name not in regions]
         if unknown:
+            known = ", ".join(f"@{name}" for name in regions) or "none"
             raise PassFailedException(
-                f"no outlined region is called @{', @'.join(unknown)};"
-                f" there are @{', @'.join(regions) or 'none'}"
+                f"no outlined region is called @{', @'.join(unknown)}; there are {known}"
             )
         inline_regions(op, [regions[name] for name in self.functions or regions])
 

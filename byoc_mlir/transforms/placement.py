@@ -36,19 +36,33 @@ class Placement:
 
 
 def placements(module: ModuleOp) -> list[Placement]:
-    """A row for every op of the module that computes something, in program order."""
-    return [
-        row
-        for func in module.walk()
-        if isinstance(func, FuncOp)
-        for block in func.body.blocks
-        for row in _in_block(block, region_compiler(func), func.sym_name.data)
-    ]
+    """A row for every op of the module that computes something, in program order.
+
+    A region's rows stand where it is called first.
+    """
+    functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, FuncOp)}
+    pending = {name: op for name, op in functions.items() if region_compiler(op) is not None}
+    host = [op for name, op in functions.items() if name not in pending]
+    rows = [row for func in host for row in _in_function(func, pending)]
+    return rows + [row for func in list(pending.values()) for row in _in_function(func, {})]
 
 
-def _in_block(block: Block, compiler: str | None, symbol: str) -> Iterator[Placement]:
+def _in_function(func: FuncOp, regions: dict[str, FuncOp]) -> Iterator[Placement]:
+    for block in func.body.blocks:
+        yield from _in_block(block, region_compiler(func), func.sym_name.data, regions)
+
+
+def _in_block(
+    block: Block, compiler: str | None, symbol: str, regions: dict[str, FuncOp]
+) -> Iterator[Placement]:
+    """The rows of a block; `regions` are those that no row stands for yet."""
     for op in block.ops:
-        if is_mark(op) or is_constant(op) or is_terminator(op) or isinstance(op, CallOp):
+        if isinstance(op, CallOp):
+            called = regions.pop(op.callee.string_value(), None)
+            if called is not None:
+                yield from _in_function(called, regions)
+            continue
+        if is_mark(op) or is_constant(op) or is_terminator(op):
             continue
         if isinstance(op, CompositeOp):
             name = op.composite_name.data
@@ -59,7 +73,7 @@ def _in_block(block: Block, compiler: str | None, symbol: str) -> Iterator[Place
         yield _row(op, compiler, symbol, "", op)
         for region in op.regions:
             for nested in region.blocks:
-                yield from _in_block(nested, compiler, symbol)
+                yield from _in_block(nested, compiler, symbol, regions)
 
 
 def _row(

@@ -64,6 +64,10 @@ class PruneRegions(ModulePass):
         return None
 
 
+DEMOTED = "demoted: "
+"""How the reasons of ops begin that were sent back."""
+
+
 def prune_regions(module: ModuleOp, refuse: Callable[[FuncOp], str | None]) -> list[str]:
     """Sends every outlined region back to the host for which `refuse` gives a reason.
 
@@ -76,7 +80,7 @@ def prune_regions(module: ModuleOp, refuse: Callable[[FuncOp], str | None]) -> l
             reason = refuse(op)
             if reason is not None:
                 pruned.append(op.sym_name.data)
-                inline_partition(module, op, reason=f"demoted: {reason}")
+                inline_partition(module, op, reason=f"{DEMOTED}{reason}")
     return pruned
 
 

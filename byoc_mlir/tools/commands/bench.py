@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from byoc_mlir.tools.commands.common import (
@@ -38,10 +39,15 @@ def run(args: argparse.Namespace) -> int:
             executable.run(inputs)
             if index >= args.warmup:
                 times.append((time.perf_counter() - start) * 1e3)
-    table = Table(title=f"{args.model}, {executable.threads} thread(s), {args.runs} runs, ms")
+    console = Console()
+    console.print(
+        f"{escape(args.model)}, {executable.threads} thread(s), {args.runs} runs, milliseconds:",
+        soft_wrap=True,
+    )
+    table = Table()
     for column in ("min", "median", "p95", "max"):
         table.add_column(column, justify="right")
     figures = [np.min(times), np.median(times), np.percentile(times, 95), np.max(times)]
     table.add_row(*(f"{figure:.3f}" for figure in figures))
-    Console().print(table)
+    console.print(table)
     return 0

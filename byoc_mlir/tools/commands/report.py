@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from byoc_mlir.runtime.report import Report
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     summary = ", ".join(f"{count} {name}" for name, count in report.counts().items())
     console.print(f"{len(report)} nodes: {summary}")
     for text in report.warnings:
-        console.print(f"[yellow]warning:[/] {text}")
+        console.print(f"[yellow]warning:[/] {escape(text)}")
     return 0
 
 
@@ -45,7 +46,7 @@ def node_table(report: Report) -> Table:
     for column in ("node", "op", "placement", "region", "composite", "implementation", "reason"):
         table.add_column(column, overflow="fold")
     for row in report:
-        table.add_row(
+        cells = (
             row.node,
             row.op_type,
             row.placement,
@@ -54,4 +55,5 @@ def node_table(report: Report) -> Table:
             row.implementation,
             row.reason,
         )
+        table.add_row(*map(escape, cells))
     return table

@@ -1,0 +1,184 @@
+"""The `byoc` command, in process: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import cli_models
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from byoc_mlir.tools.byoc import main
+
+TARGETS = ["--targets", "dnnl", "--threads", "1"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return cli_models.written(tmp_path)
+
+
+@pytest.fixture
+def byoc(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.setenv("COLUMNS", "250")
+
+    def call(*args: str) -> tuple[int, str, str]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = main(args)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+def test_report_has_one_row_for_every_node(byoc, path: str):
+    code, out, _ = byoc("report", path, "--json", *TARGETS)
+    document = json.loads(out)
+    rows = {row["op_type"]: row for row in document["nodes"]}
+    assert code == 0
+    assert [row["op_type"] for row in document["nodes"]] == cli_models.NODES
+    assert rows["Conv"]["node"] == "/[conv]"
+    assert [rows[kind]["placement"] for kind in ("Constant", "Add")] == ["folded", "folded"]
+    assert rows["Identity"]["placement"] == "removed"
+    assert rows["Identity"]["reason"] == "its output is its input"
+    for kind in ("Conv", "BatchNormalization", "Relu"):  # fused: one composite stands for three
+        assert rows[kind]["placement"] == "dnnl"
+        assert rows[kind]["composite"] == "dnnl.conv2d_bias_relu"
+        assert rows[kind]["region"] == "dnnl_main_0"
+    assert rows["Sin"]["placement"] == "host"
+    assert rows["Sin"]["reason"] == "dnnl: no rule for sin"
+    assert document["composites"] == {"dnnl.conv2d_bias_relu": 1}
+
+
+def test_report_as_a_table(byoc, path: str):
+    code, out, _ = byoc("report", path, *TARGETS)
+    assert code == 0
+    [sin] = [line for line in out.splitlines() if "Sin" in line]
+    assert "/[sin]" in sin
+    assert "dnnl: no rule for sin" in sin
+    assert "8 nodes: 3 dnnl, 2 folded, 2 host, 1 removed" in out
+
+
+def test_report_of_a_model_with_symbolic_shapes(byoc, tmp_path: Path):
+    path = cli_models.written(tmp_path, "batch")
+    code, out, _ = byoc("report", path, "--json", "--shape", "x=2,3,8,8", *TARGETS)
+    assert code == 0
+    assert len(json.loads(out)["nodes"]) == 8
+    code, _, err = byoc("report", path, "--json", *TARGETS)
+    assert code == 1
+    assert "call run or warmup" in err
+
+
+def test_report_says_what_was_pruned(byoc, path: str):
+    code, out, _ = byoc("report", path, "--json", "--prune", "estimated", *TARGETS)
+    rows = {row["op_type"]: row for row in json.loads(out)["nodes"]}
+    assert code == 0
+    assert rows["Conv"]["placement"] == "host"
+    assert rows["Conv"]["reason"].startswith("demoted: the region does about")
+
+
+def test_run(byoc, path: str, tmp_path: Path):
+    x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=x)
+    args = ["--input", str(tmp_path / "in.npz"), "--output", str(tmp_path / "out.npz")]
+    code, out, _ = byoc("run", path, *args, *TARGETS)
+    assert code == 0
+    assert "dnnl.conv2d_bias_relu" in out
+    assert "float32[1, 4, 6, 6]" in out
+    found = dict(np.load(tmp_path / "out.npz"))
+    wanted = ReferenceEvaluator(cli_models.model()).run(None, {"x": x})
+    np.testing.assert_allclose(found["y"], wanted[0], rtol=1e-4)
+    np.testing.assert_allclose(found["z"], wanted[1], rtol=1e-4, atol=1e-5)
+
+
+def test_run_invents_inputs_for_given_shapes(byoc, tmp_path: Path):
+    path = cli_models.written(tmp_path, "batch")
+    code, out, _ = byoc("run", path, "--shape", "x=2,3,8,8", *TARGETS)
+    assert code == 0
+    assert "float32[2, 4, 6, 6]" in out
+    code, _, err = byoc("run", path, *TARGETS)
+    assert code == 1
+    assert "give the shape of x: float32[batch, 3, 8, 8] with --shape x=1,2,3" in err
+
+
+def test_compile(byoc, path: str):
+    code, out, _ = byoc("compile", path, *TARGETS)
+    assert code == 0
+    for stage in ("import", "partition", "generate", "lower", "optimise", "total"):
+        assert stage in out
+    assert "regions 1" in out
+    code, out, _ = byoc("compile", path, "--time-passes", *TARGETS)
+    assert code == 0
+    assert "partition-for" in out
+
+
+def test_bench(byoc, path: str):
+    code, out, _ = byoc("bench", path, "--runs", "3", "--warmup", "1", *TARGETS)
+    assert code == 0
+    assert "3 runs" in out
+    median = out.splitlines()[-2].split()[3]
+    assert 0 < float(median) < 1000
+
+
+def test_doctor(byoc):
+    code, out, _ = byoc("doctor")
+    assert code == 0
+    for line in ("byoc_mlir", "processor", "backend dnnl"):
+        assert line in out
+
+
+def test_fallback_forbid_lists_all_nodes(byoc, path: str):
+    code, _, err = byoc("report", path, "--fallback", "forbid", *TARGETS)
+    assert code == 1
+    assert err.splitlines() == [
+        "error: FallbackForbiddenError: 2 node(s) are not taken by dnnl:",
+        "  /[sin] (Sin): dnnl: no rule for sin",
+        "  /[mod] (Mod): dnnl: no rule for mod",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["report", "nowhere.onnx"], "there is no file 'nowhere.onnx', and no bundled network"),
+        (["run", "MODEL", "--targets", "nobody"], "no backend is named 'nobody'; known are"),
+        (["run", "MODEL", "--backend", "nowhere.py"], "no backend file 'nowhere.py'"),
+        (["run", "MODEL", "--shape", "x=1,two"], "--shape x=1,two: expected NAME=SIZE,SIZE,…"),
+        (["run", "MODEL", "--input", "MODEL"], "is not an .npz file of arrays"),
+        (["compile", "MODEL", "--threads", "0"], "threads must be at least 1, found 0"),
+    ],
+)
+def test_what_users_get_wrong(byoc, path: str, args: list[str], message: str):
+    code, _, err = byoc(*[path if arg == "MODEL" else arg for arg in args])
+    assert code == 1
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_a_file_that_is_no_model(byoc, tmp_path: Path):
+    (tmp_path / "model.onnx").write_bytes(b"\x08\x07junk")
+    code, _, err = byoc("report", str(tmp_path / "model.onnx"))
+    assert code == 1
+    assert "InvalidModelError" in err
+
+
+@pytest.mark.parametrize("args", [[], ["fly"], ["report", "--fallback", "maybe"]])
+def test_bad_usage_exits_with_two(args: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as raised:
+        main(args)
+    assert raised.value.code == 2
+    assert "usage: byoc" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as raised:
+        main(["--version"])
+    assert raised.value.code == 0
+    assert capsys.readouterr().out.startswith("byoc_mlir ")

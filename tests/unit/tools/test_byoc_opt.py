@@ -1,0 +1,131 @@
+"""The `byoc-opt` command, in process: ONNX input, `--explain`, messages and exit codes."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import cli_models
+import pytest
+
+from byoc_mlir.tools.byoc_opt import main
+
+ANNOTATED = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = byoc.compiler_begin %0 for "npu" : tensor<4xf32>
+  %2 = relay.nn.relu %1 : (tensor<4xf32>) -> tensor<4xf32> loc("Relu_1")
+  %3 = byoc.compiler_end %2 for "npu" : tensor<4xf32>
+  func.return %3 : tensor<4xf32>
+}
+"""
+PARTITION = "fold-constants,simplify,fold-batch-norm,simplify,partition-for{targets=dnnl}"
+
+
+@pytest.fixture
+def annotated(tmp_path: Path) -> str:
+    path = tmp_path / "annotated.mlir"
+    path.write_text(ANNOTATED)
+    return str(path)
+
+
+def test_onnx_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([cli_models.written(tmp_path), "-p", PARTITION]) == 0
+    printed = capsys.readouterr().out
+    assert "func.func private @dnnl_main_0" in printed
+    assert 'byoc.composite "dnnl.conv2d_bias_relu" from "nn.conv2d_nn.bias_add_nn.relu_"' in printed
+    assert "relay.sin" in printed
+    assert "relay.nn.batch_norm" not in printed
+
+
+def test_onnx_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    stream = io.TextIOWrapper(io.BytesIO(cli_models.model().SerializeToString()))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert main(["--frontend", "onnx"]) == 0
+    assert "relay.nn.conv2d" in capsys.readouterr().out
+
+
+def test_explain_has_a_line_for_every_onnx_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([cli_models.written(tmp_path), "-p", PARTITION, "--explain"]) == 0
+    _, _, *rows, summary = capsys.readouterr().out.splitlines()
+    cells = {row.split()[1]: row.split(maxsplit=3) for row in rows}
+    assert list(cells) == cli_models.NODES
+    assert cells["Constant"][2] == "folded"
+    assert cells["Identity"][2:] == ["removed", "its output is its input"]
+    assert cells["BatchNormalization"][2:] == ["dnnl", "dnnl_main_0  dnnl.conv2d_bias_relu"]
+    assert cells["Sin"][2:] == ["host", "dnnl: no rule for sin"]
+    assert summary == "3 dnnl, 2 folded, 2 host, 1 removed"
+
+
+def test_explain_has_a_line_for_every_op(annotated: str, capsys: pytest.CaptureFixture[str]):
+    assert main([annotated, "-p", "partition-graph", "--explain"]) == 0
+    _, _, *rows, summary = capsys.readouterr().out.splitlines()
+    assert [row.split(maxsplit=3) for row in rows] == [
+        ["-", "exp", "host", "no backend was asked"],
+        ["Relu_1", "nn.relu", "npu", "npu_main_0"],
+    ]
+    assert summary == "1 host, 1 npu"
+
+
+def test_output_with_weights_can_be_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    first, second = tmp_path / "first.mlir", tmp_path / "second.mlir"
+    assert main([cli_models.written(tmp_path), "-o", str(first)]) == 0
+    assert first.with_suffix(".safetensors").is_file()
+    assert main([str(first), "-o", str(second)]) == 0
+    assert first.read_text() == second.read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nowhere.mlir"], "No such file or directory: 'nowhere.mlir'"),
+        (["model.txt"], "'model.txt' does not end in one of .mlir, .onnx; or give --frontend"),
+        (["FILE", "-p", "no-such-pass"], "Unrecognized passes: ['no-such-pass']"),
+        (["FILE", "-p", "partition-for"], 'partition-for requires argument "targets"'),
+        (["FILE", "-p", "partition-for{targets=nobody}"], "no backend is named 'nobody'"),
+        (["FILE", "--backend", "nowhere.py"], "no backend file 'nowhere.py'"),
+        (["FILE", "-p", "inline-partitions{functions=f}"], "region is called @f; there are none"),
+    ],
+)
+def test_what_users_get_wrong(
+    annotated: str, args: list[str], message: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main([annotated if arg == "FILE" else arg for arg in args]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "error: " in printed.err
+    assert message in printed.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("relay.no_such_op", "Operation relay.no_such_op is not registered"),
+        (ANNOTATED.replace("byoc.compiler_end %2", "byoc.compiler_end %x"), "no region computes"),
+        (ANNOTATED.replace("-> tensor<4xf32> loc", "-> tensor<5xf32> loc"), "tensor<5xf32>"),
+    ],
+    ids=["unknown op", "inconsistent marks", "ill-typed"],
+)
+def test_ir_that_is_wrong(
+    tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "wrong.mlir"
+    path.write_text(text)
+    assert main([str(path), "-p", "merge-compiler-regions"]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "wrong.onnx"
+    path.write_bytes(b"junk")
+    assert main([str(path)]) == 1
+    assert "not an ONNX model (4 bytes)" in capsys.readouterr().err
+
+
+def test_bad_usage_exits_with_two(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as raised:
+        main(["--no-such-option"])
+    assert raised.value.code == 2
+    assert "usage:" in capsys.readouterr().err
