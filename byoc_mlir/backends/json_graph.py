@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, i1
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
@@ -93,7 +93,8 @@ def _attributes(op: Operation) -> dict[str, Any]:
 def _plain(name: str, op: RelayOp) -> Any:
     attribute: object = getattr(op, name)
     if isinstance(attribute, IntegerAttr | FloatAttr):
-        return cast(Any, attribute).value.data
+        value = cast(Any, attribute).value.data
+        return bool(value) if attribute.type == i1 else value
     if isinstance(attribute, StringAttr):
         return attribute.data
     if isinstance(attribute, DenseArrayBase):

@@ -45,6 +45,7 @@ class OnnxRuntimeBackend(Backend):
             context.threads,
             bool(self.settings["optimise"]),
         )
+        module.get_function(region.sym_name.data)  # what it cannot run goes back to the host
         details = [OpDetail(node_names(op), "ONNX Runtime") for op in nodes_of(region)]
         return Blob.of(module, details)
 

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, i1
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.base import Rule
-from byoc_mlir.backends.region import constants_of, nodes_of, outputs_of
+from byoc_mlir.backends.region import constants_of, nodes_of, only_f32, outputs_of
 from byoc_mlir.dialects.relay import nn
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
@@ -49,10 +49,10 @@ Writer: TypeAlias = Callable[[Graph, Any, list[str]], str]
 
 @dataclass(frozen=True)
 class Export:
-    """How an op is written, and what of it cannot be."""
+    """How an op is written, and what of it cannot be, or has no code in ONNX Runtime."""
 
     write: Writer
-    refuse: Rule = lambda op: None
+    refuse: Rule = only_f32
 
 
 def export_region(region: FuncOp) -> onnx.ModelProto:
@@ -98,8 +98,8 @@ def _plain(attribute: object) -> Any:
     if isinstance(attribute, DenseArrayBase):
         return list(cast("DenseArrayBase[Any]", attribute).get_values())
     assert isinstance(attribute, IntegerAttr | FloatAttr)
-    value = attribute.value.data
-    return int(value) if isinstance(value, bool) else value
+    value = cast(Any, attribute).value.data
+    return int(bool(value)) if attribute.type == i1 else value
 
 
 def _reduction(op_type: str) -> Export:
@@ -118,7 +118,7 @@ def _with_shape(op_type: str) -> Export:
         shape = np.array(shape_of(op.results[0]), np.int64)
         return graph.add(op_type, [operands[0], graph.constant(shape)], **_ALLOW_ZERO[op_type])
 
-    return Export(write)
+    return Export(write, _of_any_type)
 
 
 _ALLOW_ZERO: Mapping[str, Mapping[str, int]] = {"Reshape": {"allowzero": 1}, "Expand": {}}
@@ -158,11 +158,17 @@ def _cast(graph: Graph, op: Operation, operands: list[str]) -> str:
 def _one_result(op: Operation) -> str | None:
     if any(result.uses.get_length() for result in op.results[1:]):
         return "only the first result can be used"
-    return None if _plain(cast(nn.BatchNormOp, op).axis) == 1 else "only axis 1 is supported"
+    if _plain(cast(nn.BatchNormOp, op).axis) != 1:
+        return "only axis 1 is supported"
+    return only_f32(op)
 
 
 def _rounds_down(op: Operation) -> str | None:
-    return "ceil_mode is not supported" if _plain(cast(Any, op).ceil_mode) else None
+    return "ceil_mode is not supported" if _plain(cast(Any, op).ceil_mode) else only_f32(op)
+
+
+def _of_any_type(op: Operation) -> str | None:
+    return None
 
 
 _WINDOW = {"strides": "strides", "pads": "padding", "dilations": "dilation"}
@@ -205,7 +211,7 @@ EXPORTS: Mapping[str, Export] = {
     "nn.matmul": Export(_matmul),
     "nn.bias_add": Export(_bias_add),
     "clip": Export(_clip),
-    "cast": Export(_cast),
-    "transpose": _same("Transpose", perm="axes"),
-    "concatenate": _same("Concat", axis="axis"),
+    "cast": Export(_cast, _of_any_type),
+    "transpose": Export(_same("Transpose", perm="axes").write, _of_any_type),
+    "concatenate": Export(_same("Concat", axis="axis").write, _of_any_type),
 }  # fmt: skip

@@ -1,0 +1,7 @@
+"""The kit for vendors: does a backend do what it claims? See `docs/first-backend.md`."""
+
+from byoc_mlir.testing.conformance.kit import run_conformance
+from byoc_mlir.testing.conformance.report import ConformanceReport, Coverage, Outcome
+from byoc_mlir.testing.conformance.samples import Sample
+
+__all__ = ["ConformanceReport", "Coverage", "Outcome", "Sample", "run_conformance"]

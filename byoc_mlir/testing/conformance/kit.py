@@ -1,0 +1,211 @@
+"""Trying a backend: every op and pattern that it claims, and whole networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from onnx import ModelProto
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+import byoc_mlir
+from byoc_mlir.backends import Backend, Rule, get_backends, register_backend
+from byoc_mlir.compiler.backend_passes import run_module_passes
+from byoc_mlir.compiler.driver import CANONICALISATION
+from byoc_mlir.compiler.source import ModelSource, main_function, read_source
+from byoc_mlir.dialects import make_context
+from byoc_mlir.dialects.byoc import region_compiler
+from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.dialects.relay.constant import Array
+from byoc_mlir.dialects.relay.evaluate import evaluate
+from byoc_mlir.errors import ByocError
+from byoc_mlir.lowering.host_pipeline import run_verified
+from byoc_mlir.patterns import CompositePattern
+from byoc_mlir.testing.conformance.cases import NotGeneratedError, op_cases, pattern_cases
+from byoc_mlir.testing.conformance.graph import OPS, Case
+from byoc_mlir.testing.conformance.report import (
+    ConformanceReport,
+    Coverage,
+    Outcome,
+    Status,
+)
+from byoc_mlir.testing.conformance.samples import Sample, samples_of
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import largest_relative_error, random_inputs
+from byoc_mlir.transforms.partition_for import PartitionFor
+from byoc_mlir.transforms.placement import Placement, placements
+from byoc_mlir.transforms.scopes import is_constant
+from byoc_mlir.transforms.work import estimated_work
+
+TOLERANCE = 1e-4
+"""The largest error that is accepted, relative to the largest value of the output."""
+
+
+def run_conformance(
+    backend: str | type[Backend],
+    *,
+    samples: Mapping[str, Sequence[Sample]] | None = None,
+    networks: Mapping[str, ModelProto] | None = None,
+    tolerance: float = TOLERANCE,
+) -> ConformanceReport:
+    """Tries all that a backend claims against the reference in numpy.
+
+    Each op with a rule is tried on samples: what the rule accepts must be offloaded and compute
+    the same; what it refuses must stay on the host, with a reason. Each pattern is tried on graphs
+    made from it. Networks are compiled, compared, and summed up.
+
+    Args:
+        backend: its target, `"npu"` or `"npu{tiles=4}"`, or its class.
+        samples: further samples of ops, by Relay name.
+        networks: what to sum up, by name; left out: small versions of ResNet-18 and MobileNet v2.
+        tolerance: the largest error accepted, relative to the largest value.
+
+    Raises:
+        BackendError: the backend is unknown or cannot be used on this machine.
+    """
+    target = backend if isinstance(backend, str) else register_backend(backend).name
+    (instance,) = get_backends((target,))
+    kit = _Kit(target, instance, tolerance)
+    if networks is None:
+        networks = {name: NETWORKS[name](image=32) for name in ("resnet18", "mobilenet_v2")}
+    outcomes = [
+        *(outcome for name, rule in instance.op_rules().items()
+          for outcome in kit.try_op(name, rule, (samples or {}).get(name, ()))),
+        *(outcome for row in instance.patterns() for outcome in kit.try_pattern(row)),
+    ]  # fmt: skip
+    coverage: list[Coverage] = []
+    for name, model in networks.items():
+        try:
+            coverage.append(kit.coverage(name, model))
+        except (ByocError, _WrongError) as error:
+            outcomes.append(Outcome(name, "network", "failed", str(error)))
+        else:
+            if coverage[-1].error > tolerance:
+                wrong = f"largest error {coverage[-1].error:.1e}, accepted is {tolerance:.1e}"
+                outcomes.append(Outcome(name, "network", "failed", wrong))
+    return ConformanceReport(target, tuple(outcomes), tuple(coverage))
+
+
+class _WrongError(Exception):
+    """A case did not do what it should."""
+
+
+class _Kit:
+    def __init__(self, target: str, backend: Backend, tolerance: float):
+        self._target, self._backend, self._tolerance = target, backend, tolerance
+
+    def try_op(self, name: str, rule: Rule, more: Sequence[Sample]) -> Iterator[Outcome]:
+        """The outcomes of all samples of an op that has a rule."""
+        if name not in OPS:
+            yield Outcome(name, "rule", "failed", f"there is no Relay op '{name}'")
+            return
+        cases = list(op_cases(name, [*samples_of(name), *more]))
+        if not cases:
+            yield Outcome(name, "", "untested", "there are no samples; give some with samples=")
+            return
+        outcomes = [self._outcome(case, rule) for case in cases]
+        yield from outcomes
+        if all(outcome.status == "refused" for outcome in outcomes):
+            said = "the rule refuses every sample; give one that it accepts with samples="
+            yield Outcome(name, "all samples", "failed", said)
+
+    def try_pattern(self, row: CompositePattern) -> Iterator[Outcome]:
+        """The outcomes of the graphs made from a row of the pattern table."""
+        outcomes: list[Outcome] = []
+        try:
+            outcomes += [self._outcome(case, None) for case in pattern_cases(row)]
+        except NotGeneratedError as error:
+            yield Outcome(row.name, "", "untested", f"{error}; networks= may have it")
+        yield from outcomes
+        statuses = {outcome.status for outcome in outcomes}
+        if outcomes and "offloaded" not in statuses and "failed" not in statuses:
+            said = "no graph made from the pattern becomes this composite"
+            yield Outcome(row.name, "all graphs", "untested", said)
+
+    def coverage(self, name: str, model: ModelProto) -> Coverage:
+        """How much of a network the backend runs."""
+        module = self._partitioned(read_source(model).bind({}, {}).module)
+        mine, all_ops = _computing_ops(module, self._backend.name), _computing_ops(module, None)
+        inputs = random_inputs(model)
+        error = self._largest_error(read_source(model).bind({}, {}).module, model, inputs)
+        return Coverage(
+            name,
+            (len(mine), len(all_ops)),
+            (len(set(map(relay_name, mine))), len(set(map(relay_name, all_ops)))),
+            (sum(map(estimated_work, mine)), sum(map(estimated_work, all_ops))),
+            sum(region_compiler(op) is not None for op in module.walk()),
+            error,
+        )
+
+    def _outcome(self, case: Case, rule: Rule | None) -> Outcome:
+        try:
+            rows = placements(self._partitioned(case.module.clone()))
+            inputs = {f"arg{index}": array for index, array in enumerate(case.inputs)}
+            error = self._largest_error(case.module, case.module, inputs)
+            status, detail = self._judge(case, rows, rule)
+        except Exception as error:  # whatever a backend raises is a failure to report
+            return Outcome(case.subject, case.label, "failed", f"{type(error).__name__}: {error}")
+        if error > self._tolerance:
+            wrong = f"largest error {error:.1e}, accepted is {self._tolerance:.1e}"
+            return Outcome(case.subject, case.label, "failed", wrong, error)
+        return Outcome(case.subject, case.label, status, detail, error)
+
+    def _judge(
+        self, case: Case, rows: Sequence[Placement], rule: Rule | None
+    ) -> tuple[Status, str]:
+        """What became of a case whose numbers are right."""
+        if rule is None:
+            composites = {row.composite for row in rows}
+            if case.subject in composites:
+                return "offloaded", ""
+            others = ", ".join(sorted(composites - {""}))
+            return ("folded", f"becomes {others}") if others else ("refused", _why(case, rows))
+        mine = [row for row in rows if row.op == case.subject]
+        if not mine:
+            return "folded", ""
+        if mine[0].backend == self._backend.name:
+            return "offloaded", ""
+        (op,) = (op for op in case.module.walk() if relay_name(op) == case.subject)
+        said = rule(op)
+        if not said:
+            what = "accepts it" if said is None else "refuses it without a reason"
+            raise _WrongError(f"the rule {what}, and it stayed on the host: {mine[0].reason}")
+        return "refused", said
+
+    def _partitioned(self, module: ModuleOp) -> ModuleOp:
+        context = make_context()
+        run_verified(context, module, CANONICALISATION)
+        for problem in run_module_passes(context, module, [self._backend], "allow"):
+            raise _WrongError(problem)
+        PartitionFor((self._target,)).apply(context, module)
+        return module
+
+    def _largest_error(
+        self, reference: ModuleOp, model: ModelSource, inputs: Mapping[str, Array]
+    ) -> float:
+        expected = evaluate(main_function(reference), list(inputs.values()))
+        with byoc_mlir.compile(model, (self._target,), fallback="allow") as executable:
+            for warning in executable.report().warnings:
+                if "failed" in warning:
+                    raise _WrongError(warning)
+            outputs = executable.run(inputs)
+        pairs = zip(outputs.values(), expected, strict=True)
+        return max((largest_relative_error(got, want) for got, want in pairs), default=0.0)
+
+
+def _why(case: Case, rows: Sequence[Placement]) -> str:
+    """Why ops did not become the composite that a case is for."""
+    listed = [part.partition(": ") for row in rows for part in row.reason.split("; ")]
+    reasons = [reason for names, _, reason in listed if case.subject in names.split(", ")]
+    return "; ".join(dict.fromkeys(reasons)) or "the pattern does not match"
+
+
+def _computing_ops(module: ModuleOp, backend: str | None) -> list[Operation]:
+    """The ops of the regions of a backend, or all; composites as what is in them."""
+    found: list[Operation] = []
+    for function in module.body.block.ops:
+        if isinstance(function, FuncOp) and backend in (None, region_compiler(function)):
+            ops = (op for op in function.walk() if op.name.startswith("relay."))
+            found += (op for op in ops if not is_constant(op))
+    return found

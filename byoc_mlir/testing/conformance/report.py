@@ -1,0 +1,117 @@
+"""What the kit found, and how it is shown."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rich.console import Console
+from rich.table import Table
+
+Status: TypeAlias = Literal["offloaded", "refused", "folded", "untested", "failed"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One case: an op or a composite, and what became of it."""
+
+    subject: str
+    label: str
+    status: Status
+    """`offloaded`: the backend ran it; `refused`: its rules left it to the host; `folded`: nothing
+    of it was left after simplification; `untested`: the kit has no model for it."""
+    detail: str = ""
+    """The reason, or what went wrong."""
+    error: float = 0.0
+    """The largest error, relative to the largest value."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a network the backend ran: pairs of a part and the whole."""
+
+    network: str
+    nodes: tuple[int, int]
+    kinds: tuple[int, int]
+    work: tuple[int, int]
+    """Arithmetic operations, estimated."""
+    regions: int
+    error: float
+
+
+@dataclass(frozen=True)
+class ConformanceReport:
+    """The outcomes of a run of the kit; `str()` gives tables."""
+
+    backend: str
+    outcomes: tuple[Outcome, ...]
+    coverage: tuple[Coverage, ...]
+
+    @property
+    def failures(self) -> Sequence[Outcome]:
+        """What went wrong."""
+        return [outcome for outcome in self.outcomes if outcome.status == "failed"]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing went wrong."""
+        return not self.failures
+
+    def __str__(self) -> str:
+        console = Console(file=io.StringIO(), width=118)
+        console.print(self.subjects_table())
+        for failure in self.failures:
+            console.print(
+                f"FAILED {failure.subject} ({failure.label}): {failure.detail}", markup=False
+            )
+        if self.coverage:
+            console.print(self.coverage_table())
+        file = console.file
+        assert isinstance(file, io.StringIO)
+        return file.getvalue()
+
+    def subjects_table(self) -> Table:
+        """A row for each op and composite."""
+        verdict = "passed" if self.passed else f"{len(self.failures)} failed"
+        table = Table(title=f"backend '{self.backend}': {verdict}", title_justify="left")
+        table.add_column("op or composite")
+        for name in ("offloaded", "refused", "failed", "largest error"):
+            table.add_column(name, justify="right")
+        table.add_column("note", ratio=1)
+        for subject in dict.fromkeys(outcome.subject for outcome in self.outcomes):
+            mine = [outcome for outcome in self.outcomes if outcome.subject == subject]
+            counts = [
+                sum(outcome.status == status for outcome in mine)
+                for status in ("offloaded", "refused", "failed")
+            ]
+            noted = [outcome.detail for outcome in mine if outcome.status != "offloaded"]
+            table.add_row(
+                subject,
+                *map(str, counts),
+                f"{max(outcome.error for outcome in mine):.1e}",
+                "; ".join(dict.fromkeys(filter(None, noted))),
+            )
+        return table
+
+    def coverage_table(self) -> Table:
+        """A row for each network."""
+        table = Table(title="offloaded", title_justify="left")
+        for name in ("network", "nodes", "op kinds", "estimated work", "regions", "largest error"):
+            table.add_column(name, justify="left" if name == "network" else "right")
+        for row in self.coverage:
+            table.add_row(
+                row.network,
+                _share(row.nodes),
+                _share(row.kinds),
+                f"{100 * row.work[0] / max(row.work[1], 1):.1f} %",
+                str(row.regions),
+                f"{row.error:.1e}",
+            )
+        return table
+
+
+def _share(pair: tuple[int, int]) -> str:
+    part, whole = pair
+    return f"{part} of {whole}, {100 * part / max(whole, 1):.0f} %"
