@@ -273,7 +273,7 @@ class Executable:
             return instance
 
     def _checked(self, inputs: Inputs) -> list[Array]:
-        if isinstance(inputs, Mapping):
+        if isinstance(inputs, (dict, Mapping)):  # a dict is found out faster
             if inputs.keys() != self._names.keys():
                 raise InvalidInputError(self._name_mismatch(inputs))
             values = [inputs[info.name] for info in self.inputs]
@@ -297,6 +297,13 @@ class Executable:
 
 
 def _checked_array(info: TensorInfo, value: Any) -> Array:
+    if (
+        type(value) is np.ndarray
+        and value.dtype is info.dtype
+        and value.shape == info.shape
+        and value.flags.c_contiguous
+    ):
+        return value  # as almost always
     array = value if isinstance(value, np.ndarray) else _as_array(info, value)
     if array.dtype != info.dtype:
         raise InvalidInputError(

@@ -25,6 +25,8 @@ from byoc_mlir.runtime.program import (
 
 _ARENA_ALIGNMENT = 64
 
+_addressof = ctypes.addressof
+_first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -39,6 +41,11 @@ class Context:
         self.arena_address = start + -start % _ARENA_ALIGNMENT
         self.inputs = (ctypes.c_void_p * max(len(program.inputs), 1))()
         self.outputs = (ctypes.c_void_p * max(len(program.outputs), 1))()
+        pointers = [ctypes.addressof(array) for array in (self.inputs, self.outputs)]
+        self.arguments = tuple(
+            ctypes.c_void_p(address)  # converted once, not in every call
+            for address in (self.slots_address, self.arena_address, *pointers)
+        )
 
 
 class Instance:
@@ -50,6 +57,7 @@ class Instance:
 
     def __init__(self, program: Program):
         self.program = program
+        self._outputs = [(spec.shape, spec.dtype) for spec in program.outputs]
         self._lock = threading.Lock()
         self._free: list[Context] = []
         self._all: list[Context] = []
@@ -60,6 +68,7 @@ class Instance:
         self._load, self._open, self._run, self._close, self._unload = self._functions()
         self._state = np.zeros(max(program.state_slots, 1), np.int64)
         self._state_address = int(self._state.ctypes.data)
+        self._state_argument = ctypes.c_void_p(self._state_address)
         self._check(self._load(self._state_address), "load")
         self._release = weakref.finalize(
             self, _release, self._native, self._close, self._unload, self._state, self._all
@@ -72,20 +81,14 @@ class Instance:
         Raises:
             ExecutionError: a native call failed.
         """
-        outputs = [np.empty(spec.shape, spec.dtype) for spec in self.program.outputs]
+        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
         context = self._lease()
         try:
             for index, array in enumerate(inputs):
-                context.inputs[index] = array.__array_interface__["data"][0]
+                context.inputs[index] = _address(array)
             for index, array in enumerate(outputs):
-                context.outputs[index] = array.__array_interface__["data"][0]
-            status = self._run(
-                self._state_address,
-                context.slots_address,
-                context.arena_address,
-                context.inputs,
-                context.outputs,
-            )
+                context.outputs[index] = _address(array)
+            status = self._run(self._state_argument, *context.arguments)
             if status:
                 self._check(status, "run")
         finally:
@@ -169,6 +172,14 @@ class Instance:
         self._errors.last = None
         detail = f": {cause}" if cause is not None else f" with status {status & 0xFFFF}"
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
+
+
+def _address(array: Array) -> int:
+    """The address of the first element of a contiguous array."""
+    try:
+        return _addressof(_first_byte(array))  # a fourth of the time of array.ctypes.data
+    except (TypeError, ValueError, BufferError):  # read-only, empty, or of a dtype of ml_dtypes
+        return int(array.ctypes.data)
 
 
 def _release(
