@@ -15,6 +15,7 @@
 
 #include "tables.h"
 
+#define EXPORTED __attribute__((visibility("default")))
 #define ARENA_ALIGNMENT 64
 #define AT_LEAST_ONE(count) ((count) > 0 ? (count) : 1)
 
@@ -31,7 +32,7 @@ int32_t byoc_threads = THREADS;
 void *byoc_imports[AT_LEAST_ONE(IMPORT_COUNT)];
 
 /* What byoc_mlir.load uses; byoc_mlir/runtime/shared_object.py knows the structure. */
-__attribute__((visibility("default"))) struct {
+EXPORTED struct {
   int32_t (*load)(void *);
   int32_t (*open)(void *, void *, void *);
   int32_t (*run)(void *, void *, void *, const void *const *, void *const *);
@@ -66,7 +67,7 @@ static int fail(int code, const char *format, ...) {
   return code;
 }
 
-const char *C_NAME(error)(void) { return message; }
+EXPORTED const char *C_NAME(error)(void) { return message; }
 
 static int region_failure(int code, const char *what, int32_t status) {
   int region = status >> 16;
@@ -245,7 +246,7 @@ static int start(int threads) {
   return failure == 0 ? OK : region_failure(ERROR_LOAD, "loading", failure);
 }
 
-int C_NAME(init)(int threads) {
+EXPORTED int C_NAME(init)(int threads) {
   int status = OK;
   pthread_mutex_lock(&lock);
   if (users == 0)
@@ -262,7 +263,7 @@ static void destroy(context *one) {
   free(one);
 }
 
-void C_NAME(shutdown)(void) {
+EXPORTED void C_NAME(shutdown)(void) {
   pthread_mutex_lock(&lock);
   if (users > 0 && --users == 0) {
     while (free_contexts != NULL) {
@@ -319,7 +320,7 @@ static void give_back(context *one) {
   pthread_mutex_unlock(&lock);
 }
 
-int C_NAME(run)(RUN_PARAMETERS) {
+EXPORTED int C_NAME(run)(RUN_PARAMETERS) {
   const void *const inputs[] = {RUN_INPUTS};
   void *const outputs[] = {RUN_OUTPUTS};
   context *leased = NULL;

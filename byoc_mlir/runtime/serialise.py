@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -77,7 +78,7 @@ def decode_fields(
     """
     where = kind.__name__
     items = _checked(dict, value, where, "an object")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     names = [item.name for item in fields(cast(Any, kind)) if item.name not in given]
     if items.keys() != set(names):
         different = sorted(items.keys() ^ set(names))
@@ -123,6 +124,11 @@ def _decode_scalar(kind: Any, value: Json, where: str) -> object:
     if kind is float and type(value) is int:
         return float(value)
     return _checked(kind, value, where, kind.__name__)
+
+
+@cache
+def _hints(kind: type[object]) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def _checked(kind: type[_T], value: object, where: str, what: str) -> _T:

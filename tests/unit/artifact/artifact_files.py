@@ -1,0 +1,73 @@
+"""Small models, and files with changed metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from byoc_mlir.runtime.container import FOOTER_BYTES
+from byoc_mlir.runtime.executable import Executable
+
+HASH_BYTES = 32
+
+
+def inputs_for(executable: Executable, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    """Seeded inputs for a model of static shapes."""
+    generator = np.random.default_rng(seed)
+    return {
+        info.name: generator.standard_normal([int(size) for size in info.shape]).astype(info.dtype)
+        for info in executable.inputs
+    }
+
+
+def elementwise_model() -> onnx.ModelProto:
+    """`max(x + y, 0) * y`, all of shape [4, 6]: additions for backends, nothing heavy."""
+    nodes = [
+        helper.make_node("Add", ["x", "y"], ["sum"], "sum"),
+        helper.make_node("Relu", ["sum"], ["positive"], "relu"),
+        helper.make_node("Mul", ["positive", "y"], ["out"], "product"),
+    ]
+    tensors = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 6]) for n in ("x", "y")]
+    output = helper.make_tensor_value_info("out", TensorProto.FLOAT, [4, 6])
+    graph = helper.make_graph(nodes, "elementwise", tensors, [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def change_document(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the metadata of an artifact, and makes footer and hash fit again."""
+    data = path.read_bytes()
+    head = data[-FOOTER_BYTES:-HASH_BYTES]
+    offset = int.from_bytes(head[16:24], "little")
+    document = json.loads(data[offset:-FOOTER_BYTES])
+    change(document["content"])
+    text = json.dumps(document).encode()
+    rewrite(path, data[:offset] + text + head[:24] + len(text).to_bytes(8, "little"))
+
+
+def rewrite(path: Path, content: bytes) -> None:
+    """Writes all of an artifact but its hash, and the hash that fits."""
+    path.unlink()  # a library in use is mapped: a new file, not new content
+    path.write_bytes(content + hashlib.sha256(content).digest())
+
+
+def run_python(code: str, *arguments: str | Path, expect: int = 0, **environment: str) -> str:
+    """Runs a program in a new process and returns what it printed."""
+    result = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert result.returncode == expect, result.stderr
+    return result.stdout

@@ -1,0 +1,124 @@
+"""What is exported and loaded again computes the same, here and in a new process."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from artifact_files import elementwise_model, inputs_for, run_python
+
+import byoc_mlir
+from byoc_mlir.errors import ExecutionError, InvalidInputError
+from byoc_mlir.testing.networks import NETWORKS
+
+LOAD_AND_RUN = """
+import json, sys
+import numpy as np
+import byoc_mlir
+executable = byoc_mlir.load(sys.argv[1])
+outputs = executable.run(dict(np.load(sys.argv[2])))
+np.savez(sys.argv[3], **outputs)
+modules = [name for name in ("onnx", "xdsl", "llvmlite", "ml_dtypes") if name in sys.modules]
+print(json.dumps([modules, executable.report().counts()]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("network", "targets", "placed"),
+    [("mlp3", (), "host"), ("mlp3", ("dnnl",), "dnnl"), ("mnist", ("dnnl",), "dnnl")],
+)
+def test_a_new_process_computes_the_same_bits_without_the_compiler(
+    network: str, targets: tuple[str, ...], placed: str, tmp_path: Path
+) -> None:
+    executable = byoc_mlir.compile(NETWORKS[network](), targets=targets, fallback="allow")
+    inputs = inputs_for(executable)
+    expected = executable.run(inputs)
+    executable.export_library(tmp_path / "model.so")
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    printed = run_python(
+        LOAD_AND_RUN, tmp_path / "model.so", tmp_path / "inputs.npz", tmp_path / "outputs.npz"
+    )
+    modules, counts = json.loads(printed)
+    assert modules == []
+    assert counts == executable.report().counts()
+    assert placed in counts
+    found = dict(np.load(tmp_path / "outputs.npz"))
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("target", ["ccompiler", "examplejson"])
+def test_code_of_both_other_kinds_travels_inside(target: str, tmp_path: Path) -> None:
+    executable = byoc_mlir.compile(elementwise_model(), targets=(target,), fallback="forbid")
+    inputs = inputs_for(executable)
+    if target == "examplejson":
+        with pytest.warns(UserWarning, match="examplejson_main_0 runs in Python"):
+            executable.export_library(tmp_path / "model.so")
+    else:
+        executable.export_library(tmp_path / "model.so")
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    run_python(
+        LOAD_AND_RUN, tmp_path / "model.so", tmp_path / "inputs.npz", tmp_path / "outputs.npz"
+    )
+    expected = np.maximum(inputs["x"] + inputs["y"], 0) * inputs["y"]
+    np.testing.assert_allclose(np.load(tmp_path / "outputs.npz")["out"], expected, rtol=1e-6)
+
+
+def test_the_source_of_a_region_travels_inside(tmp_path: Path) -> None:
+    executable = byoc_mlir.compile(elementwise_model(), targets=("ccompiler",))
+    executable.export_library(tmp_path / "model.so")
+    with byoc_mlir.load(tmp_path / "model.so") as loaded:
+        source = loaded.get_source("ccompiler_main_0")
+    assert source == executable.get_source("ccompiler_main_0")
+
+
+def test_one_file_is_loaded_twice_with_different_threads_and_callbacks(tmp_path: Path) -> None:
+    executable = byoc_mlir.compile(elementwise_model(), targets=("examplejson",))
+    with pytest.warns(UserWarning, match="Python"):
+        executable.export_library(tmp_path / "model.so")
+    inputs = inputs_for(executable)
+    expected = executable.run(inputs)["out"]
+    first = byoc_mlir.load(tmp_path / "model.so", threads=1)
+    second = byoc_mlir.load(tmp_path / "model.so", threads=2)
+    assert (first.threads, second.threads) == (1, 2)
+    second.close()
+    np.testing.assert_array_equal(first.run(inputs)["out"], expected)
+    third = byoc_mlir.load(tmp_path / "model.so")
+    first.close()
+    np.testing.assert_array_equal(third.run(inputs)["out"], expected)
+    with pytest.raises(ExecutionError, match="closed"):
+        first.run(inputs)
+
+
+def test_a_file_that_is_exported_anew_is_loaded_anew(tmp_path: Path) -> None:
+    path = tmp_path / "model.so"
+    byoc_mlir.compile(NETWORKS["mlp3"](), targets=()).export_library(path)
+    old = byoc_mlir.load(path)
+    executable = byoc_mlir.compile(NETWORKS["mlp3"](seed=7), targets=())
+    executable.export_library(path)
+    new, inputs = byoc_mlir.load(path), inputs_for(executable)
+    np.testing.assert_array_equal(new.run(inputs)["output"], executable.run(inputs)["output"])
+    assert not np.array_equal(new.run(inputs)["output"], old.run(inputs)["output"])
+
+
+def test_threads_run_one_loaded_model_at_once(tmp_path: Path) -> None:
+    executable = byoc_mlir.compile(NETWORKS["mlp3"]())
+    executable.export_library(tmp_path / "model.so")
+    inputs = [inputs_for(executable, seed) for seed in range(4)]
+    expected = [executable.run(one)["output"] for one in inputs]
+    loaded = byoc_mlir.load(tmp_path / "model.so")
+
+    def is_right(number: int) -> bool:
+        return np.array_equal(loaded.run(inputs[number])["output"], expected[number])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(is_right, [number % 4 for number in range(200)]))
+
+
+def test_threads_must_be_positive(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="at least 1, found 0"):
+        byoc_mlir.load(tmp_path / "model.so", threads=0)

@@ -1,0 +1,279 @@
+"""What cannot be exported or loaded is refused with a typed error that says what to do."""
+
+from __future__ import annotations
+
+import _ctypes
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from artifact_files import (
+    HASH_BYTES,
+    change_document,
+    elementwise_model,
+    rewrite,
+    run_python,
+)
+from onnx import TensorProto, helper
+
+import byoc_mlir
+from byoc_mlir.errors import (
+    ExecutionError,
+    ExportError,
+    IncompatibleArtifactError,
+    InvalidArtifactError,
+    ToolchainError,
+)
+from byoc_mlir.runtime.container import FOOTER_BYTES
+from byoc_mlir.testing.networks import NETWORKS
+
+LOAD = """
+import sys
+import byoc_mlir
+try:
+    byoc_mlir.load(sys.argv[1])
+except byoc_mlir.errors.ByocError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("exported") / "model.so"
+    byoc_mlir.compile(NETWORKS["mlp3"](), targets=("dnnl",)).export_library(path)
+    return path
+
+
+@pytest.fixture
+def artifact(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(exported, tmp_path / "model.so"))
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.9, 0.999])
+def test_a_truncated_file(artifact: Path, kept: float) -> None:
+    data = artifact.read_bytes()
+    artifact.write_bytes(data[: int(len(data) * kept)])
+    with pytest.raises(InvalidArtifactError, match="truncated"):
+        byoc_mlir.load(artifact)
+
+
+def test_an_altered_byte_anywhere(artifact: Path) -> None:
+    data = artifact.read_bytes()
+    places = np.random.default_rng(0).integers(0, len(data), 40)
+    for place in [*places.tolist(), len(data) - 1, len(data) - FOOTER_BYTES]:
+        changed = bytearray(data)
+        changed[place] ^= 0x10
+        artifact.write_bytes(changed)
+        with pytest.raises(InvalidArtifactError):
+            byoc_mlir.load(artifact)
+
+
+def test_foreign_files(tmp_path: Path) -> None:
+    text = tmp_path / "text.so"
+    text.write_text("not a model" * 100)
+    onnx.save(elementwise_model(), tmp_path / "model.onnx")
+    for path in (text, tmp_path / "model.onnx", Path(_ctypes.__file__)):
+        with pytest.raises(InvalidArtifactError, match="is not a compiled model"):
+            byoc_mlir.load(path)
+    with pytest.raises(FileNotFoundError):
+        byoc_mlir.load(tmp_path / "missing.so")
+
+
+def test_another_format_version(artifact: Path) -> None:
+    data = bytearray(artifact.read_bytes())
+    data[-FOOTER_BYTES + 8] = 99
+    rewrite(artifact, bytes(data[:-HASH_BYTES]))
+    with pytest.raises(InvalidArtifactError, match="format version 99, this byoc_mlir reads"):
+        byoc_mlir.load(artifact)
+
+
+def test_a_processor_without_a_feature(artifact: Path) -> None:
+    change_document(artifact, lambda document: document["cpu"]["features"].append("avx9000"))
+    with pytest.raises(IncompatibleArtifactError, match=r"avx9000.*compile the model here"):
+        byoc_mlir.load(artifact)
+
+
+def test_another_architecture(artifact: Path) -> None:
+    change_document(artifact, lambda document: document["cpu"].update(architecture="vax"))
+    with pytest.raises(IncompatibleArtifactError, match="is for vax"):
+        byoc_mlir.load(artifact)
+
+
+def test_a_newer_library(artifact: Path) -> None:
+    change_document(artifact, lambda document: document["libraries"][0].update(version=[3, 999, 0]))
+    with pytest.raises(IncompatibleArtifactError, match=r"needed is 3\.999\.0.*BYOC_DNNL_LIBRARY"):
+        byoc_mlir.load(artifact)
+
+
+def test_the_users_library_is_not_there(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOC_DNNL_LIBRARY", "/nowhere/libdnnl.so.3")
+    with pytest.raises(IncompatibleArtifactError, match="/nowhere/libdnnl"):
+        byoc_mlir.load(artifact)
+
+
+def test_the_users_library_is_another_one(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOC_DNNL_LIBRARY", "libm.so.6")
+    with pytest.raises(
+        IncompatibleArtifactError, match=r"libm\.so\.6 has no function dnnl_version"
+    ):
+        byoc_mlir.load(artifact)
+
+
+def _drop(document: dict[str, Any]) -> None:
+    del document["regions"]
+
+
+def _change_type(document: dict[str, Any]) -> None:
+    document["state_slots"] = "many"
+
+
+def _negative(document: dict[str, Any]) -> None:
+    document["arena_bytes"] = -1
+
+
+def _object_dtype(document: dict[str, Any]) -> None:
+    document["inputs"][0]["dtype"] = "object"
+
+
+def _unknown_dtype(document: dict[str, Any]) -> None:
+    document["inputs"][0]["dtype"] = "__class__"
+
+
+def _extra(document: dict[str, Any]) -> None:
+    document["surprise"] = 1
+
+
+@pytest.mark.parametrize(
+    "change", [_drop, _change_type, _negative, _object_dtype, _unknown_dtype, _extra]
+)
+def test_forged_metadata(artifact: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    change_document(artifact, change)
+    with pytest.raises(InvalidArtifactError):
+        byoc_mlir.load(artifact)
+
+
+def test_a_document_that_is_not_json(artifact: Path) -> None:
+    data = artifact.read_bytes()
+    offset = int.from_bytes(data[-FOOTER_BYTES + 16 : -FOOTER_BYTES + 24], "little")
+    rewrite(artifact, data[:offset] + b"[" + data[offset + 1 : -HASH_BYTES])
+    with pytest.raises(InvalidArtifactError, match="JSON"):
+        byoc_mlir.load(artifact)
+
+
+def test_an_import_that_nobody_defines(artifact: Path) -> None:
+    change_document(artifact, lambda document: document["externals"].append("frobnicate"))
+    with pytest.raises(ExecutionError, match="frobnicate"):
+        byoc_mlir.load(artifact)
+    change_document(artifact, lambda document: document.update(externals=[]))
+    with pytest.raises(ExecutionError, match="imports the unknown function"):
+        byoc_mlir.load(artifact)
+
+
+def test_a_missing_backend(tmp_path: Path) -> None:
+    path = tmp_path / "model.so"
+    with pytest.warns(UserWarning, match="Python"):
+        byoc_mlir.compile(elementwise_model(), targets=("examplejson",)).export_library(path)
+
+    def rename(document: dict[str, Any]) -> None:
+        document["python_regions"][0]["loader"] = "acme_npu.runtime:Module"
+
+    change_document(path, rename)
+    with pytest.raises(ExecutionError, match=r"acme_npu\.runtime:Module.*install"):
+        byoc_mlir.load(path)
+
+
+def test_no_refusal_ends_the_process(artifact: Path) -> None:
+    data = artifact.read_bytes()
+    artifact.write_bytes(data[:-FOOTER_BYTES])
+    assert run_python(LOAD, artifact) == "InvalidArtifactError\n"
+
+
+def test_no_c_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = byoc_mlir.compile(NETWORKS["mlp3"](), targets=())
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolchainError, match="apt-get install gcc"):
+        executable.export_library(tmp_path / "model.so")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(ToolchainError, match="'no-such-compiler', which CC names"):
+        executable.export_library(tmp_path / "model.so")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_compiler_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = byoc_mlir.compile(NETWORKS["mlp3"](), targets=())
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(ToolchainError, match=r"`false .* failed"):
+        executable.export_library(tmp_path / "model.so")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_objcopy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = byoc_mlir.compile(NETWORKS["mlp3"](), targets=())
+    for tool in ("cc", "as", "ld"):
+        found = shutil.which(tool)
+        assert found
+        os.symlink(found, tmp_path / tool)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolchainError, match="'objcopy' cannot be run"):
+        executable.export_object(tmp_path / "model.o")
+
+
+def symbolic_model() -> onnx.ModelProto:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    tensors = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 3]) for n in ("x", "y")]
+    graph = helper.make_graph([node], "symbolic", tensors[:1], tensors[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_symbolic_dimensions_need_shapes(tmp_path: Path) -> None:
+    executable = byoc_mlir.compile(symbolic_model(), targets=())
+    with pytest.raises(ExportError, match=r"x: float32\[n, 3\] as shapes="):
+        executable.export_library(tmp_path / "model.so")
+    executable.export_library(tmp_path / "model.so", shapes={"x": (5, 3)})
+    loaded = byoc_mlir.load(tmp_path / "model.so")
+    array = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
+    np.testing.assert_array_equal(loaded.run({"x": array})["y"], np.maximum(array, 0))
+
+
+def staged_model() -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Cast", ["places"], ["y"], to=TensorProto.FLOAT),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, None])
+    graph = helper.make_graph(nodes, "staged", [x], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_models_that_run_in_stages_are_not_exported(tmp_path: Path) -> None:
+    executable = byoc_mlir.compile(staged_model(), targets=(), fallback="allow")
+    with pytest.raises(ExportError, match="stages"):
+        executable.export_library(tmp_path / "model.so")
+
+
+def test_an_object_file_has_no_python_in_it(tmp_path: Path) -> None:
+    executable = byoc_mlir.compile(elementwise_model(), targets=("examplejson",))
+    with pytest.raises(ExportError, match=r"examplejson_main_0 runs in Python.*ExampleJsonModule"):
+        executable.export_object(tmp_path / "model.o")
+
+
+def test_a_loaded_model_is_not_exported_again(artifact: Path, tmp_path: Path) -> None:
+    with (
+        byoc_mlir.load(artifact) as loaded,
+        pytest.raises(ExportError, match="copy that file"),
+    ):
+        loaded.export_library(tmp_path / "again.so")
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a-b", "byoc_x"])
+def test_names_that_c_does_not_take(tmp_path: Path, name: str) -> None:
+    executable = byoc_mlir.compile(NETWORKS["mlp3"](), targets=())
+    with pytest.raises(ExportError, match="identifiers of C"):
+        executable.export_library(tmp_path / "model.so", name=name)
