@@ -22,10 +22,10 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, String
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.region import nodes_of, outputs_of
+from byoc_mlir.backends.region import kind_of, nodes_of, outputs_of
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
-from byoc_mlir.dialects.relay.base import relay_name, tensor_type
+from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import CompilationError
@@ -64,11 +64,9 @@ class _Graph:
         inputs = [self.entry(value) for value in op.operands]
         if isinstance(op, CompositeOp):
             inputs += [self.entry(value) for value in _embedded(op)]
-            name, attributed = op.composite_name.data, list(op.ops())
-        else:
-            name, attributed = relay_name(op), [op]
+        attributed = op.ops() if isinstance(op, CompositeOp) else (op,)
         found = (attributes for one in attributed if (attributes := _attributes(one)))
-        self.add("kernel", name, tuple(op.results), inputs=inputs, attrs=next(found, {}))
+        self.add("kernel", kind_of(op), tuple(op.results), inputs=inputs, attrs=next(found, {}))
 
     def entry(self, value: SSAValue) -> list[int]:
         if value not in self._entries:

@@ -8,8 +8,9 @@ from xdsl.dialects.builtin import f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 
 
 def constants_of(region: FuncOp) -> Sequence[ConstantOp]:
@@ -20,6 +21,11 @@ def constants_of(region: FuncOp) -> Sequence[ConstantOp]:
 def nodes_of(region: FuncOp) -> Sequence[Operation]:
     """What a region computes, operands before users: ops and composites, without constants."""
     return [op for op in region.body.block.ops if not isinstance(op, ConstantOp | ReturnOp)]
+
+
+def kind_of(op: Operation) -> str:
+    """A composite's name, `npu.conv2d_relu`, or the Relay name of another op, `nn.conv2d`."""
+    return op.composite_name.data if isinstance(op, CompositeOp) else relay_name(op)
 
 
 def outputs_of(region: FuncOp) -> Sequence[SSAValue]:

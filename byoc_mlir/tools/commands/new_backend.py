@@ -1,0 +1,62 @@
+"""`byoc new-backend`: begin a package with a backend, its entry point and its tests."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+from pathlib import Path
+from typing import Any
+
+from byoc_mlir.backends import backend_names
+from byoc_mlir.errors import BackendError
+
+_TEMPLATES = Path(__file__).parents[1] / "templates" / "backend"
+_FILES = {
+    "backend.py": "{name}.py",
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "test_backend.py": "tests/test_{name}.py",
+}
+"""Template to the file that is made from it."""
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("new-backend", help=__doc__)
+    parser.add_argument("name", help="the backend's name and the package's, in lower case")
+    parser.add_argument("--into", type=Path, default=Path(), metavar="FOLDER", help="default: here")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    folder = new_backend(args.name, args.into)
+    print(
+        f"made {folder}; now\n\n  cd {folder}\n  pip install -e '.[test]'\n  pytest -s\n"
+        f"  byoc run resnet50 --targets {args.name}"
+    )
+    return 0
+
+
+def new_backend(name: str, into: Path) -> Path:
+    """Writes the package and returns its folder.
+
+    Raises:
+        BackendError: the name will not do, or the folder exists.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+        raise BackendError(
+            f"a backend's name is a Python identifier in lower case, such as my_npu; found '{name}'"
+        )
+    if name in backend_names():
+        raise BackendError(f"there is a backend '{name}' already; choose another name")
+    folder = into / name
+    if folder.exists():
+        raise BackendError(f"{folder} exists already; choose another name, or --into a folder")
+    class_name = f"{''.join(part.title() for part in name.split('_'))}Backend"
+    for template, target in _FILES.items():
+        text = (_TEMPLATES / f"{template}.template").read_text()
+        path = folder / target.format(name=name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("@NAME@", name).replace("@CLASS@", class_name))
+    return folder
