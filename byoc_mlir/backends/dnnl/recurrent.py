@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from byoc_mlir.backends.dnnl import enums, layouts
+from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.calls import (
     ENGINE,
     Argument,
@@ -13,7 +16,6 @@ from byoc_mlir.backends.dnnl.calls import (
 from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive, Types
 from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp, RecurrentOp
 from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg
-from byoc_mlir.dialects.relay.base import shape_of
 
 _FIRST_STATES = (Arg.SRC_ITER, Arg.SRC_ITER_C)
 _LAST_STATES = (Arg.DST_ITER, Arg.DST_ITER_C)
@@ -31,12 +33,25 @@ def gru(op: GruOp, types: Types) -> Primitive:
 
 
 def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Primitive:
-    """The call `kind`; `between` stands after the weights."""
+    """The call `kind`; `between` stands after the weights.
+
+    The layout that oneDNN 3.1 asks for in its reference code is opaque, and reading it crashes.
+    """
+    asked = _described(op, types, kind, between, packed=True)
+    found = api().find(asked.call)
+    if found is not None and not found.implementation.startswith("ref"):
+        return asked
+    return _described(op, types, kind, between, packed=False)
+
+
+def _described(
+    op: RecurrentOp, types: Types, kind: str, between: Sequence[None], *, packed: bool
+) -> Primitive:
     bias = op.arguments[3]
     first: list[Argument] = [None] * op.STATES
     for index, state in enumerate(op.states):
         first[index] = types.of(state)
-    weights = [MemoryDescriptor(shape_of(value), layouts.ANY) for value in op.arguments[1:3]]
+    weights = [_weights(types.of(value), packed) for value in op.arguments[1:3]]
     call = PrimitiveCall(
         f"{kind}_primitive_desc_create",
         (
@@ -57,7 +72,7 @@ def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Prim
         types.operand(Arg.SRC, op.source),
         *map(types.operand, _FIRST_STATES, op.states),
         *(
-            Operand(argument, value, types.of(value), packed=True)
+            Operand(argument, value, types.of(value), packed)
             for argument, value in zip((Arg.WEIGHTS, Arg.WEIGHTS_1), op.arguments[1:3], strict=True)
         ),
         types.operand(Arg.BIAS, bias),
@@ -65,3 +80,7 @@ def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Prim
         types.operand(Arg.DST, op.results[0]),
     )
     return Primitive(call, operands)
+
+
+def _weights(stored: MemoryDescriptor, packed: bool) -> MemoryDescriptor:
+    return MemoryDescriptor(stored.dims, layouts.ANY) if packed else stored

@@ -158,8 +158,8 @@ def pooling(op: window.PoolOp) -> str | None:
         span = (kernel[axis] - 1) * dilation[axis] + 1
         if max(padding[axis], padding[axis + spatial]) >= span:
             return f"padding {list(padding)} is not smaller than the window"
-    if isinstance(op, window.AvgPoolOp) and any(step != 1 for step in dilation):
-        return f"dilation {list(dilation)} of an average"
+    if any(step != 1 for step in dilation):
+        return f"dilation {list(dilation)} (oneDNN has only slow reference code for it)"
     counts_padding = isinstance(op, window.AvgPoolOp) and bool(op.count_include_pad.value.data)
     if counts_padding and _reaches_beyond_padding(op):
         return "count_include_pad with windows beyond the padding"
@@ -205,6 +205,8 @@ def lrn(op: nn.LrnOp) -> str | None:
         return f"axis {op.axis.value.data} (oneDNN normalises over channels, axis 1)"
     if op.size.value.data % 2 == 0:
         return f"size {op.size.value.data} is even (oneDNN's window is symmetric)"
+    if not math.isclose(op.beta.value.data, 0.75, rel_tol=1e-6):
+        return f"beta {op.beta.value.data} (oneDNN has fast code for 0.75)"
     return None
 
 

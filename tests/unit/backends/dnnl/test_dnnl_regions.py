@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,6 +110,29 @@ def test_a_shared_weight_is_one_constant(generated: list[NativeCode]) -> None:
     assert len(code.constants) == 2
 
 
+def test_two_regions_share_a_weight(generated: list[NativeCode]) -> None:
+    """Both ask for the one array that the model holds."""
+    nodes = [
+        node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
+        node("Sin", "c", "s"),
+        node("Conv", "s w b", pads=[1, 1, 1, 1]),
+    ]
+    report = check(model(nodes, {"x": (1, 16, 12, 12)}, {"w": (16, 16, 3, 3), "b": (16,)}))
+    assert report.counts() == {"dnnl": 2, "host": 1}
+    one, two = (code.constants for code in generated)
+    assert {weight.digest for weight in one} == {weight.digest for weight in two}
+    assert all(a.data is b.data for a, b in zip(one, two, strict=True))
+
+
+def test_reference_code_is_a_warning(generated: list[NativeCode]) -> None:
+    report = check(model([node("Softmax", "x", axis=2)], {"x": (2, 3, 4, 5, 6)}))
+    (row,) = report.placed("dnnl")
+    assert row.implementation.startswith("ref")
+    assert "Softmax_y: abcde, a reference implementation, slow" in str(report)
+    (code,) = generated
+    assert [detail.is_warning for detail in code.details] == [True]
+
+
 def test_eight_threads_get_the_same_bits() -> None:
     built = NETWORKS["resnet18"](image=64)
     inputs = [random_inputs(built, seed=seed) for seed in range(8)]
@@ -120,6 +144,24 @@ def test_eight_threads_get_the_same_bits() -> None:
                 for answer, wanted in zip(answers, expected, strict=True):
                     for name, value in wanted.items():
                         np.testing.assert_array_equal(answer[name], value)
+
+
+@pytest.mark.parametrize("isa", ["SSE41", "AVX2"])
+def test_ops_with_fewer_instructions(isa: str) -> None:
+    """Single ops, and recurrent layers, whose weights oneDNN packs otherwise without AVX2."""
+    folder = Path(__file__).parent
+    files = [folder / "test_dnnl_ops.py", folder / "test_dnnl_recurrent.py"]
+    chosen = "offloaded or lstm or shapes or broadcasts-Add or layer_norm or batch_norm"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-k", chosen, *files],
+        env={**os.environ, "ONEDNN_MAX_CPU_ISA": isa},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout
 
 
 @pytest.mark.parametrize("isa", ["SSE41", "AVX2"])
