@@ -120,10 +120,13 @@ class CachedModel:
         """Keeps what is known of the model."""
         self.cache.write(self.key, encode_fields(entry, [], without=""))
 
-    def program_key(self, shapes: Mapping[str, Shape], values: Mapping[str, Array]) -> str:
+    def program_key(
+        self, entry: ModelEntry, shapes: Mapping[str, Shape], values: Mapping[str, Array]
+    ) -> str:
         """The name of a program in the cache."""
+        sizes = {name: list(shape) for name, shape in shapes.items()}
         contents = {name: array_digest(array) for name, array in values.items()}
-        return digest(self.key, {name: list(shape) for name, shape in shapes.items()}, contents)
+        return digest(self.key, dict(entry.files), dict(entry.environment), sizes, contents)
 
     def read_program(self, key: str) -> Program | None:
         """A program of the cache; its warnings are given again."""
@@ -204,7 +207,7 @@ class CachedSpecialiser:
         """The program for inputs of these shapes, whatever their values."""
         if self._entry.value_inputs:
             raise InputValuesNeededError((), self._entry.value_inputs)
-        key = self._model.program_key(shapes, {})
+        key = self._model.program_key(self._entry, shapes, {})
         found = self._model.read_program(key)
         if found is not None:
             return found
@@ -216,7 +219,7 @@ class CachedSpecialiser:
     def _key(self, arrays: Mapping[str, Array]) -> str:
         values = {name: arrays[name] for name in self._entry.value_inputs}
         shapes = {name: array.shape for name, array in arrays.items()}
-        return self._model.program_key(shapes, values)
+        return self._model.program_key(self._entry, shapes, values)
 
     def _compiler_now(self) -> Specialiser:
         if self._compiler is None:

@@ -1,0 +1,291 @@
+"""What was compiled once is found again, and only when nothing of it has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from artifact_files import elementwise_model, inputs_for, run_python
+from onnx import TensorProto, helper, numpy_helper
+from test_refusals import staged_model, symbolic_model
+
+import byoc_mlir
+from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
+from byoc_mlir.errors import ByocError, UnsafeCacheError
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.testing.networks import NETWORKS
+
+
+def was_cached(executable: Executable) -> bool:
+    """Whether the program used last came from the cache."""
+    return [name for name, _ in executable.report().compile_seconds] == ["cache"]
+
+
+def entries(cache: Path) -> set[Path]:
+    """The files of a cache."""
+    return set(cache.iterdir())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+COMPILE = """
+import json, sys
+import numpy as np
+import byoc_mlir
+executable = byoc_mlir.compile(sys.argv[1], cache=sys.argv[2])
+outputs = executable.run(dict(np.load(sys.argv[3])))
+np.savez(sys.argv[4], **outputs)
+modules = [name for name in ("onnx", "xdsl") if name in sys.modules]
+print(json.dumps([modules, [name for name, _ in executable.report().compile_seconds]]))
+"""
+
+
+def test_the_second_process_compiles_nothing(cache: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    onnx.save(NETWORKS["mnist"](), model)
+    executable = byoc_mlir.compile(model, cache=cache)
+    assert not was_cached(executable)
+    inputs = inputs_for(executable)
+    np.savez(tmp_path / "in.npz", **inputs)
+    printed = run_python(COMPILE, model, cache, tmp_path / "in.npz", tmp_path / "out.npz")
+    assert json.loads(printed) == [[], ["cache"]]
+    expected = executable.run(inputs)["output"]
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["output"], expected)
+
+
+def test_all_forms_of_a_model_are_cached(cache: Path, tmp_path: Path) -> None:
+    model = elementwise_model()
+    onnx.save(model, tmp_path / "model.onnx")
+    forms = [model, model.SerializeToString(), tmp_path / "model.onnx"]
+    for form in forms:
+        first = byoc_mlir.compile(form, targets=(), cache=cache)
+        second = byoc_mlir.compile(form, targets=(), cache=cache)
+        inputs = inputs_for(first)
+        assert was_cached(second)
+        np.testing.assert_array_equal(first.run(inputs)["out"], second.run(inputs)["out"])
+        assert second.report().rows == first.report().rows
+
+
+def test_nothing_is_cached_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BYOC_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    byoc_mlir.compile(elementwise_model(), targets=())
+    assert entries(tmp_path) == set()
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path / "named"))
+    byoc_mlir.compile(elementwise_model(), targets=())
+    assert len(entries(tmp_path / "named")) == 2
+    assert was_cached(byoc_mlir.compile(elementwise_model(), targets=()))
+
+
+def _other_weights() -> onnx.ModelProto:
+    return NETWORKS["mlp3"](seed=1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": _other_weights},
+        {"threads": 1},
+        {"targets": ("dnnl",)},
+        {"targets": ("dnnl{winograd=off}",)},
+        {"fallback": "allow"},
+        {"prune": "estimated"},
+    ],
+    ids=lambda change: "-".join(change),
+)
+def test_every_choice_matters(cache: Path, change: dict[str, Any]) -> None:
+    def compiled(model: Callable[[], onnx.ModelProto] = NETWORKS["mlp3"], **options: Any):
+        chosen = {"targets": (), "threads": 2, **options}
+        return byoc_mlir.compile(model(), cache=cache, **chosen)
+
+    compiled()
+    assert was_cached(compiled())
+    assert not was_cached(compiled(**change))
+    assert was_cached(compiled(**change))
+
+
+def test_environment_variables_of_backends_matter(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = NETWORKS["mlp3"]()
+    byoc_mlir.compile(model, targets=("dnnl",), cache=cache)
+    assert was_cached(byoc_mlir.compile(model, targets=("dnnl",), cache=cache))
+    monkeypatch.setenv("ONEDNN_CPU_ISA_HINTS", "NO_HINTS")
+    assert not was_cached(byoc_mlir.compile(model, targets=("dnnl",), cache=cache))
+
+
+def test_external_data_matters(cache: Path, tmp_path: Path) -> None:
+    weights = numpy_helper.from_array(np.arange(64, dtype=np.float32), "w")
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    tensors = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [64]) for n in ("x", "y")]
+    graph = helper.make_graph([node], "external", tensors[:1], tensors[1:], [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    inputs = {"x": np.zeros(64, np.float32)}
+
+    def answer() -> tuple[bool, float]:
+        executable = byoc_mlir.compile(path, targets=(), cache=cache)
+        return was_cached(executable), float(executable.run(inputs)["y"].sum())
+
+    assert answer() == (False, 2016.0)
+    assert answer() == (True, 2016.0)
+    data = tmp_path / "weights.bin"
+    data.write_bytes((np.arange(64, dtype=np.float32) * 2).tobytes())
+    assert answer() == (False, 4032.0)
+    assert answer() == (True, 4032.0)
+
+
+def test_a_damaged_entry_is_compiled_again(cache: Path) -> None:
+    model = elementwise_model()
+    executable = byoc_mlir.compile(model, targets=(), cache=cache)
+    inputs = inputs_for(executable)
+    expected = executable.run(inputs)["out"]
+    damages = (lambda data: data[:100], lambda data: data[:-80] + b"x" + data[-79:])
+    for damage in damages:
+        for path in entries(cache):
+            path.write_bytes(damage(path.read_bytes()))
+        again = byoc_mlir.compile(model, targets=(), cache=cache)
+        assert not was_cached(again)
+        np.testing.assert_array_equal(again.run(inputs)["out"], expected)
+        assert was_cached(byoc_mlir.compile(model, targets=(), cache=cache))
+
+
+def test_every_shape_of_a_symbolic_model_is_cached(cache: Path) -> None:
+    def run(executable: Executable, size: int) -> bool:
+        array = np.random.default_rng(size).standard_normal((size, 3)).astype(np.float32)
+        np.testing.assert_array_equal(executable.run({"x": array})["y"], np.maximum(array, 0))
+        return was_cached(executable)
+
+    first = byoc_mlir.compile(symbolic_model(), targets=(), cache=cache)
+    assert [run(first, size) for size in (2, 5)] == [False, False]
+    second = byoc_mlir.compile(symbolic_model(), targets=(), cache=cache)
+    assert [run(second, size) for size in (5, 2, 7)] == [True, True, False]
+
+
+def value_model() -> onnx.ModelProto:
+    """`y = reshape(x, shape)`: the output's shape is in an input."""
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [6])
+    shape = helper.make_tensor_value_info("shape", TensorProto.INT64, [2])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, None])
+    graph = helper.make_graph([node], "value", [x, shape], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_values_that_are_compiled_in_matter(cache: Path) -> None:
+    x = np.arange(6, dtype=np.float32)
+
+    def run(executable: Executable, *shape: int) -> bool:
+        found = executable.run({"x": x, "shape": np.array(shape)})["y"]
+        np.testing.assert_array_equal(found, x.reshape(shape))
+        return was_cached(executable)
+
+    first = byoc_mlir.compile(value_model(), targets=(), cache=cache)
+    assert [run(first, 2, 3), run(first, 3, 2)] == [False, False]
+    second = byoc_mlir.compile(value_model(), targets=(), cache=cache)
+    assert [run(second, 3, 2), run(second, 2, 3), run(second, 6, 1)] == [True, True, False]
+
+
+def test_warnings_are_given_again(cache: Path) -> None:
+    model = NETWORKS["mlp3"]()
+    for cached in (False, True):
+        with pytest.warns(UserWarning, match="heavy node"):
+            executable = byoc_mlir.compile(model, targets=("examplejson",), cache=cache)
+        assert was_cached(executable) == cached
+
+
+def test_code_of_all_kinds_is_cached(cache: Path) -> None:
+    for target in ("ccompiler", "examplejson"):
+        first = byoc_mlir.compile(elementwise_model(), targets=(target,), cache=cache)
+        second = byoc_mlir.compile(elementwise_model(), targets=(target,), cache=cache)
+        assert was_cached(second)
+        inputs = inputs_for(first)
+        np.testing.assert_array_equal(first.run(inputs)["out"], second.run(inputs)["out"])
+        assert second.report().counts()[target] > 0
+
+
+def test_a_backend_may_refuse(cache: Path) -> None:
+    @register_backend
+    class Moody(Backend):
+        name = "moody"
+        is_cacheable = False
+
+        def op_rules(self):
+            return {"nn.relu": lambda op: None}
+
+        def codegen(self, region: Any, context: CodegenContext) -> CSource:
+            name = region.sym_name.data
+            loop = "for (int i = 0; i < 24; i++) y[i] = x[i] < 0 ? 0 : x[i]; return 0;"
+            return CSource(f"int {name}(const float *x, float *y) {{ {loop} }}")
+
+    for _ in range(2):
+        executable = byoc_mlir.compile(elementwise_model(), targets=("moody",), cache=cache)
+        assert executable.report().counts()["moody"] == 1
+        assert not was_cached(executable)
+    assert entries(cache) == set()
+
+
+def test_ir_and_stages_are_compiled_each_time(cache: Path) -> None:
+    for _ in range(2):
+        executable = byoc_mlir.compile(staged_model(), targets=(), cache=cache)
+        found = executable.run({"x": np.array([0, 1, 0, 2], np.float32)})["y"]
+        np.testing.assert_array_equal(found, [[1, 3]])
+    assert entries(cache) == set()
+
+
+def test_the_folder_stays_small(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = NETWORKS["mlp3"]()
+    byoc_mlir.compile(model, targets=(), threads=1, cache=cache)
+    size = sum(path.stat().st_size for path in entries(cache))
+    old = entries(cache)
+    for path in old:
+        os.utime(path, (0, 0))
+    monkeypatch.setenv("BYOC_CACHE_BYTES", str(int(1.5 * size)))
+    byoc_mlir.compile(model, targets=(), threads=2, cache=cache)
+    assert not entries(cache) & old
+    assert was_cached(byoc_mlir.compile(model, targets=(), threads=2, cache=cache))
+    monkeypatch.setenv("BYOC_CACHE_BYTES", "a lot")
+    with pytest.raises(ByocError, match="BYOC_CACHE_BYTES is 'a lot'"):
+        byoc_mlir.compile(model, cache=cache)
+
+
+def test_others_must_not_write_to_the_folder(cache: Path) -> None:
+    cache.mkdir()
+    cache.chmod(0o777)
+    with pytest.raises(UnsafeCacheError, match="chmod go-w"):
+        byoc_mlir.compile(elementwise_model(), cache=cache)
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ByocError, match="cannot be made"):
+        byoc_mlir.compile(elementwise_model(), cache=tmp_path / "file")
+
+
+def test_processes_share_the_folder(cache: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    onnx.save(elementwise_model(), model)
+    inputs = {name: np.ones((4, 6), np.float32) for name in ("x", "y")}
+    np.savez(tmp_path / "in.npz", **inputs)
+
+    def work(number: int) -> float:
+        output = tmp_path / f"out{number}.npz"
+        run_python(COMPILE, model, cache, tmp_path / "in.npz", output)
+        return float(np.load(output)["out"].sum())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [48.0] * 4
+    printed = run_python(COMPILE, model, cache, tmp_path / "in.npz", tmp_path / "out.npz")
+    assert json.loads(printed) == [[], ["cache"]]
+    assert all(path.suffix == ".byoc" for path in entries(cache))
