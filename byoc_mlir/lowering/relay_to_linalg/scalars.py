@@ -31,6 +31,9 @@ from byoc_mlir.dialects.relay.element_types import is_unsigned
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
+_NO_SIGNED_ZEROS = arith.FastMathFlagsAttr([FastMathFlag.NO_SIGNED_ZEROS])
+_EXTREMA = (arith.MaximumfOp, arith.MinimumfOp)
+"""Which zero is the larger one, numpy does not say either; to tell takes branches."""
 
 
 class Kind(Enum):
@@ -151,6 +154,8 @@ class Scalars:
         op = target.create(operands=[lhs, rhs], result_types=[lhs.type])
         if target in _REASSOCIABLE:
             op.properties["fastmath"] = self._flags
+        elif target in _EXTREMA:
+            op.properties["fastmath"] = _NO_SIGNED_ZEROS
         elif self.kind is Kind.FLOAT:
             op.properties["fastmath"] = arith.FastMathFlagsAttr("none")
         elif target in (arith.AddiOp, arith.SubiOp, arith.MuliOp):
