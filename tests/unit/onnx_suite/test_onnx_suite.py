@@ -1,0 +1,64 @@
+"""ONNX's backend test suite: a large part of it here, all of it by `python tools/onnx_suite.py`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byoc_mlir.testing.onnx_suite import Expectations, Outcome, run_case, suite_cases
+from byoc_mlir.testing.operator_table import operators_page
+
+EXPECTATIONS = Expectations.read(Path(__file__).parent / "expectations.toml")
+PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
+SHARDS = 16
+
+
+def test_the_whole_suite_is_collected() -> None:
+    counts = Counter(case.kind for case in suite_cases())
+    assert counts == {
+        "node": 1884,
+        "simple": 23,
+        "pytorch-converted": 82,
+        "pytorch-operator": 35,
+    }
+    assert counts.total() == 2024
+
+
+def test_what_is_expected() -> None:
+    names = {case.name for case in suite_cases()}
+    assert EXPECTATIONS.not_passing.keys() <= names
+    assert EXPECTATIONS.through_net.keys() <= names - EXPECTATIONS.not_passing.keys()
+    passing = len(names) - len(EXPECTATIONS.not_passing)
+    assert passing >= 1900
+    assert passing - len(EXPECTATIONS.through_net) >= 1900
+    assert all(len(reason) > 10 for reason in EXPECTATIONS.not_passing.values())
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_cases(shard: int) -> None:
+    """Listed cases fail, all others pass, natively unless they are listed to run in the net."""
+    sample = [case for case in suite_cases() if case.is_in_sample]
+    assert len(sample) > 1600
+    with np.errstate(all="ignore"):
+        news = [EXPECTATIONS.contradicted(case, run_case(case)) for case in sample[shard::SHARDS]]
+    assert not any(news), "\n".join(filter(None, news))
+
+
+def test_an_unlisted_failure_and_a_listed_pass_are_news() -> None:
+    case = suite_cases()[0]
+    listed = Expectations({case.name: "it is said to fail"}, {})
+    unlisted = Expectations({}, {})
+    failed, passed = Outcome("it failed", (), 0.0), Outcome("", (), 0.0)
+    assert listed.contradicted(case, passed)
+    assert unlisted.contradicted(case, failed)
+    assert unlisted.contradicted(case, Outcome("", ("Det",), 0.0))
+    assert not listed.contradicted(case, failed)
+    assert not unlisted.contradicted(case, passed)
+
+
+def test_the_page_of_operators_is_up_to_date() -> None:
+    page = operators_page(EXPECTATIONS)
+    assert page == PAGE.read_text(), "run: python tools/operators.py"
