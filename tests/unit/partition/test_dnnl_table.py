@@ -143,7 +143,7 @@ ACTIVATIONS: dict[str, Callable[[Graph, SSAValue], SSAValue]] = {
 }
 
 ROWS = [row.name.removeprefix("dnnl.") for row in get_backend("dnnl").patterns()]
-ANCHORS = sorted({*CONVOLUTIONS, *MATRICES}, key=len, reverse=True)
+ANCHORS = sorted({*CONVOLUTIONS, *MATRICES}, key=lambda name: (-len(name), name))
 
 
 def build(row: str) -> tuple[Graph, list[SSAValue], SSAValue]:
