@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.mlir_file import read_mlir
 from byoc_mlir.frontend.model import ImportedModel
+from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
 
@@ -36,8 +37,8 @@ class Source:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     model: ModelProto | ModuleOp
-    folder: Path | None = None
-    """Where the model's external data lies; `None` when it did not come from a file."""
+    tensors: TensorReader = field(default_factory=lambda: TensorReader(None))
+    """What reads the model's tensors, once for all shapes it is bound to."""
 
     def bind(self, shapes: Shapes, values: Values) -> ImportedModel:
         """The model as relay IR for these input shapes, and values that shapes depend on.
@@ -46,7 +47,7 @@ class Source:
         """
         if isinstance(self.model, ModuleOp):
             return ImportedModel(self.model.clone(), self.inputs, _results(self.model), ())
-        return import_loaded(self.model, self.folder, shapes, values)
+        return import_loaded(self.model, self.tensors, shapes, values)
 
 
 def read_source(model: ModelSource) -> Source:
@@ -63,7 +64,7 @@ def read_source(model: ModelSource) -> Source:
     loaded = load_model(model)
     outputs = tuple(output.name for output in loaded.graph.output)
     folder = Path(model).parent if isinstance(model, str | Path) else None
-    return Source(model_inputs(loaded), outputs, loaded, folder)
+    return Source(model_inputs(loaded), outputs, loaded, TensorReader(folder))
 
 
 def _from_module(module: ModuleOp) -> Source:

@@ -30,7 +30,7 @@ def compile_in_stages(
 
     def compile_stage(stage: Stage, arrays: Mapping[str, Array] | None) -> Executable:
         part = stage_model(model, stage, arrays)
-        return compile_source(Source(model_inputs(part), stage.outputs, part, source.folder))
+        return compile_source(Source(model_inputs(part), stage.outputs, part, source.tensors))
 
     return StagedExecutable(
         compile_stage(stages[0], None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.dialects.locations import node_location
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, Weight, WeightAttr
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
@@ -37,7 +37,6 @@ class BlockBuilder:
     def __init__(self, block: Block):
         self.block = block
         self._constants: dict[Value, SSAValue] = {}
-        self._weights: dict[int, tuple[Array, Weight]] = {}
 
     def append(self, op: Operation, location: LocationAttr) -> None:
         """Adds an op at the end."""
@@ -59,13 +58,7 @@ class BlockBuilder:
         array = value.constant
         if array is None:
             raise NodeRefused(f"'{value.name}' is not a tensor")
-        if id(array) in self._weights:  # hashed before, under another name
-            weight = replace(self._weights[id(array)][1], name=value.name)
-            return ConstantOp(value=WeightAttr(weight), result_types=[value.type])
-        op = ConstantOp.of(value.name, array)
-        if isinstance(op.value, WeightAttr):
-            self._weights[id(array)] = (array, op.value.data)
-        return op
+        return ConstantOp.of(value.name, array)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, NodeStatus, OnnxNode, TensorInfo
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
-from byoc_mlir.frontend.tensors import TensorReader, model_tensors
+from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, ValueNeeded
 
 __all__ = ["import_loaded", "import_model"]
@@ -50,15 +50,15 @@ def import_model(
         InvalidInputError: a symbolic dimension is not bound, or `shapes` contradicts the model.
     """
     folder = Path(source).parent if isinstance(source, str | Path) else None
-    return import_loaded(load_model(source), folder, shapes or {}, values or {})
+    reader = TensorReader(folder)
+    return import_loaded(load_model(source), reader, shapes or {}, values or {})
 
 
 def import_loaded(
-    model: onnx.ModelProto, folder: Path | None, shapes: Shapes, values: Values = NO_VALUES
+    model: onnx.ModelProto, reader: TensorReader, shapes: Shapes, values: Values = NO_VALUES
 ) -> ImportedModel:
-    """As `import_model`, for a model that `load_model` gave; external data lies in `folder`."""
-    reader = TensorReader(folder)
-    constants = model_tensors(model.graph, reader)
+    """As `import_model`, for a model that `load_model` gave and the reader of its tensors."""
+    constants = reader.graph_tensors(model.graph)
     inputs = bind_inputs(model, {**shapes, **{name: values[name].shape for name in values}})
     block = Block(arg_types=[info.type for info in inputs])
     names = {name: Value(name, array) for name, array in constants.items()}

@@ -26,7 +26,7 @@ from byoc_mlir.frontend.model import NodeStatus
 from byoc_mlir.frontend.order import ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, op_schema
-from byoc_mlir.frontend.tensors import TensorReader, model_tensors
+from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
 
 MAX_BODY_NODES = 20_000
@@ -197,7 +197,7 @@ class Scope:
     def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Value], name: str) -> list[Value]:
         """The outputs of a subgraph for given inputs; it sees the names of this scope."""
         values: ChainMap[str, Value] = ChainMap({}, self.values)
-        constants = model_tensors(graph, self.session.reader)
+        constants = self.session.reader.graph_tensors(graph)
         values.update({key: Value(key, array) for key, array in constants.items()})
         names = [formal.name for formal in graph.input]
         values.update(zip(names, inputs, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +17,7 @@ from byoc_mlir.frontend.value import Array
 
 
 class TensorReader:
-    """Reads the tensors of one model.
+    """Reads the tensors of one model, those of its graphs once.
 
     Args:
         folder: where external data lies; `None` for a model that did not come from a file, which
@@ -25,6 +26,21 @@ class TensorReader:
 
     def __init__(self, folder: Path | None):
         self._files = None if folder is None else ExternalFiles(folder)
+        self._graphs: dict[int, tuple[onnx.GraphProto, Mapping[str, Array]]] = {}
+
+    def graph_tensors(self, graph: onnx.GraphProto) -> Mapping[str, Array]:
+        """The initializers of a graph by name, the same arrays each time.
+
+        Raises:
+            InvalidModelError: as `array` does.
+        """
+        _, known = self._graphs.get(id(graph), (graph, None))
+        if known is None:
+            dense = {tensor.name: self.array(tensor) for tensor in graph.initializer}
+            sparse = {item.values.name: self.dense_array(item) for item in graph.sparse_initializer}
+            known = {**dense, **sparse}
+            self._graphs[id(graph)] = (graph, known)
+        return known
 
     def array(self, tensor: TensorProto) -> Array:
         """The content; external data is mapped, not copied, where its alignment allows.
@@ -93,10 +109,3 @@ def _typed(tensor: TensorProto, data: memoryview) -> Array:
         return numpy_helper.to_array(plain)
     array = cast(Array, np.frombuffer(data, dtype).reshape(shape))
     return array if array.flags.aligned else array.copy()
-
-
-def model_tensors(graph: onnx.GraphProto, reader: TensorReader) -> dict[str, Array]:
-    """The initializers of a graph by name."""
-    dense = {tensor.name: reader.array(tensor) for tensor in graph.initializer}
-    sparse = {item.values.name: reader.dense_array(item) for item in graph.sparse_initializer}
-    return {**dense, **sparse}

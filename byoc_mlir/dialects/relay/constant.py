@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
@@ -24,6 +26,13 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 INLINE_ELEMENTS = 16
 """Constants of up to this many elements are written into the IR, for the reader's sake."""
+
+
+_ARRAYS: WeakValueDictionary[str, Array] = WeakValueDictionary()
+"""The arrays behind all handles, by digest."""
+
+_DIGESTS: dict[int, str] = {}
+"""Their digests, by the identity of the array."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +63,18 @@ class Weight:
 
     @staticmethod
     def of(name: str, array: Array) -> Weight:
-        """The handle for `array`, which must not be changed afterwards."""
-        array = np.ascontiguousarray(array).reshape(array.shape)
-        return Weight(name, content_digest(array), array)
+        """The handle for `array`, which must not be changed afterwards.
+
+        Equal content is one array as long as any of them lives, and an array is hashed once.
+        """
+        array = np.asarray(array, order="C")
+        known = _DIGESTS.get(id(array))
+        if known is None:
+            digest = content_digest(array)
+            array = _ARRAYS.setdefault(digest, array)
+            known = _DIGESTS[id(array)] = digest
+            weakref.finalize(array, _DIGESTS.pop, id(array), None).atexit = False
+        return Weight(name, known, array)
 
 
 def content_digest(array: Array) -> str:
