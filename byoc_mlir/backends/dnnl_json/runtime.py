@@ -16,7 +16,8 @@ from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.program import Array
 
-SRC, SRC_1, DST, WEIGHTS, BIAS = 1, 2, 17, 33, 41
+SRC, SRC_1, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 2, 17, 33, 41, 80
+USER_SCRATCHPAD, QUERY_SCRATCHPAD, ALLOCATE = 1, 136, ctypes.c_void_p(-1)
 F32, CPU, IN_ORDER, INFERENCE, CONVOLUTION_AUTO = 3, 1, 1, 96, 3
 BINARY = {"add": 0x1FFF0, "multiply": 0x1FFF1, "subtract": 0x1FFF5}
 ELTWISE = {"nn.relu": 0x20, "tanh": 0x21, "sigmoid": 0x29}
@@ -76,33 +77,41 @@ class DnnlEngine(Engine):
         result = self._descriptor(self._arrays[index].shape)
         if kernel in BINARY:
             kind, roles = "binary", (SRC, SRC_1)
-            arguments = [BINARY[kernel], *described, result, None]
+            arguments = [BINARY[kernel], *described, result]
         elif kernel in ELTWISE:
             kind, roles = "eltwise_forward", (SRC,)
             zero = ctypes.c_float(0)
-            arguments = [INFERENCE, ELTWISE[kernel], *described, result, zero, zero, None]
+            arguments = [INFERENCE, ELTWISE[kernel], *described, result, zero, zero]
         else:
             kind, roles = "inner_product_forward", (SRC, WEIGHTS, BIAS)
             bias = described[2] if len(described) > 2 else None
-            arguments = [INFERENCE, *described[:2], bias, result, self._attributes(kernel)]
+            arguments = [INFERENCE, *described[:2], bias, result]
             if "conv2d" in kernel:
                 kind = "convolution_forward"
-                arguments[1:1] = [CONVOLUTION_AUTO]
-                arguments[-1:-1] = _window(node["attrs"])
-        descriptor = self._make(f"{kind}_primitive_desc", self._engine, *arguments)
-        values = [*zip(roles, operands, strict=False), (DST, index)]
-        pairs = (_ExecArg * len(values))(*((role, self._memories[i].value) for role, i in values))
+                arguments = [INFERENCE, CONVOLUTION_AUTO, *arguments[1:], *_window(node["attrs"])]
+        attributes = self._attributes(kernel)
+        descriptor = self._make(f"{kind}_primitive_desc", self._engine, *arguments, attributes)
+        memories = [self._memories[operand] for operand in operands]
+        values = [*zip(roles, memories, strict=False), (DST, self._memories[index])]
+        values.append((SCRATCHPAD, self._scratchpad(descriptor)))
+        pairs = (_ExecArg * len(values))(*((role, memory.value) for role, memory in values))
         return self._make("primitive", descriptor), pairs
 
-    def _attributes(self, kernel: str) -> ctypes.c_void_p | None:
-        if not kernel.endswith("_relu"):
-            return None
-        chain, attributes = self._make("post_ops"), self._make("primitive_attr")
-        relu = ELTWISE["nn.relu"]
-        zero = ctypes.c_float(0)
-        self._check("dnnl_post_ops_append_eltwise", chain, relu, zero, zero)
-        self._check("dnnl_primitive_attr_set_post_ops", attributes, chain)
+    def _attributes(self, kernel: str) -> ctypes.c_void_p:
+        attributes = self._make("primitive_attr")
+        self._check("dnnl_primitive_attr_set_scratchpad_mode", attributes, USER_SCRATCHPAD)
+        if kernel.endswith("_relu"):
+            chain, zero = self._make("post_ops"), ctypes.c_float(0)
+            self._check("dnnl_post_ops_append_eltwise", chain, ELTWISE["nn.relu"], zero, zero)
+            self._check("dnnl_primitive_attr_set_post_ops", attributes, chain)
         return attributes
+
+    def _scratchpad(self, descriptor: ctypes.c_void_p) -> ctypes.c_void_p:
+        """Memory of our own: the library's belongs to the thread that made the primitive."""
+        query = self._library.dnnl_primitive_desc_query_md
+        query.restype = ctypes.c_void_p
+        described = ctypes.c_void_p(query(descriptor, QUERY_SCRATCHPAD, 0))
+        return self._make("memory", described, self._engine, ALLOCATE)
 
     def _descriptor(self, shape: Sequence[int]) -> ctypes.c_void_p:
         """A dense, row-major tensor; oneDNN has none of rank 0."""

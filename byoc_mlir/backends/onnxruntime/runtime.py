@@ -22,6 +22,8 @@ class OnnxRuntimeModule(RegionModule):
 
     @classmethod
     def load(cls, data: bytes) -> Self:
+        if len(data) <= _HEADER.size:
+            raise ExecutionError(f"{len(data)} bytes are no region for ONNX Runtime")
         threads, optimise = _HEADER.unpack_from(data)
         return cls(data[_HEADER.size :], threads, optimise)
 
