@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
@@ -49,10 +50,12 @@ class CompileOptions:
             if value not in get_args(kind):
                 accepted = ", ".join(map(repr, get_args(kind)))
                 raise ByocError(f"{name} is {value!r}, accepted are {accepted}")
+        if targets is None:
+            targets, missing = default_targets()
+            if fallback == "warn":
+                _warn_of_missing(missing)
         return CompileOptions(
-            targets_with_options(
-                default_targets() if targets is None else targets, backend_options or {}
-            ),
+            targets_with_options(targets, backend_options or {}),
             available_threads() if threads is None else threads,
             cast(Fallback, fallback),
             cast(Prune, prune),
@@ -91,11 +94,26 @@ def targets_with_options(
     return tuple(merged)
 
 
-def default_targets() -> tuple[str, ...]:
-    """The backends used when none are named: those that say so and run on this machine."""
-    backends = [get_backend(name) for name in backend_names()]
-    return tuple(
-        backend.name
-        for backend in backends
-        if backend.used_by_default and backend.unavailable() is None
-    )
+def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
+    """The backends used when none are named, and why others of them cannot run on this machine."""
+    usable: list[str] = []
+    missing: dict[str, str] = {}
+    for name in backend_names():
+        backend = get_backend(name)
+        if not backend.used_by_default:
+            continue
+        reason = backend.unavailable()
+        if reason is None:
+            usable.append(name)
+        else:
+            missing[name] = reason
+    return tuple(usable), missing
+
+
+def _warn_of_missing(missing: Mapping[str, str]) -> None:
+    for name, reason in missing.items():
+        warnings.warn(
+            f"the model is compiled without backend '{name}': {reason}; targets=() is the host"
+            " alone, without this warning",
+            stacklevel=2,
+        )
