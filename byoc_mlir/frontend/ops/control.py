@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from byoc_mlir.dialects.relay import elementwise
+from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
@@ -28,8 +29,14 @@ def if_(
     if condition.constant is not None:
         chosen = then_branch if condition.constant.reshape(-1)[0] else else_branch
         return context.run_graph(chosen, (), context.name)
-    ones = context.run_graph(then_branch, (), context.name)
-    others = context.run_graph(else_branch, (), context.name)
+    try:
+        ones = context.run_graph(then_branch, (), context.name)
+        others = context.run_graph(else_branch, (), context.name)
+    except (NodeRefused, InvalidModelError) as error:
+        if not condition.inputs:
+            raise
+        message = f"a branch does not fit, and which one counts is computed at run time: {error}"
+        raise ValueNeeded(message, condition.inputs) from error
     scalar = arith.reshape(context, condition, ())
     return [_either(context, scalar, one, other) for one, other in zip(ones, others, strict=True)]
 

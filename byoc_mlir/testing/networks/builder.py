@@ -45,18 +45,23 @@ class GraphBuilder:
     def input(
         self,
         name: str,
-        shape: Sequence[int],
+        shape: Sequence[int | str],
         dtype: int = TensorProto.FLOAT,
         channel_axis: int = 1,
     ) -> str:
-        """A graph input of static `shape`."""
+        """A graph input of static `shape`, but for dimensions that are names."""
         self._inputs.append(helper.make_tensor_value_info(name, dtype, shape))
-        if len(shape) > channel_axis:
-            self.channels[name] = shape[channel_axis]
+        channels = shape[channel_axis] if len(shape) > channel_axis else ""
+        if isinstance(channels, int):
+            self.channels[name] = channels
         return name
 
     def output(
-        self, value: str, name: str, shape: Sequence[int | None], dtype: int = TensorProto.FLOAT
+        self,
+        value: str,
+        name: str,
+        shape: Sequence[int | str | None],
+        dtype: int = TensorProto.FLOAT,
     ) -> None:
         """Makes `value` the graph output `name`; `None` is a dimension known only when run."""
         self._nodes.append(helper.make_node("Identity", [value], [name], name=f"/{name}"))
