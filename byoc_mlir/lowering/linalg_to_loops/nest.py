@@ -91,15 +91,21 @@ def nest_of(op: linalg.GenericOp) -> Nest:
 
 
 def plain_nest(op: linalg.GenericOp) -> Nest:
-    """The loop nest of an op, with its loops as they are."""
+    """The loop nest of an op, with its loops as they are.
+
+    Raises:
+        PassFailedException: no operand has a dimension that is one of the loops.
+    """
     maps = [attribute.data for attribute in op.indexing_maps]
     rank = maps[0].num_dims
-    sizes = [1] * rank
+    sizes = [-1] * rank
     for operand, map_ in zip(op.operands, maps, strict=True):
         assert isinstance(operand.type, MemRefType)
         for size, expr in zip(operand.type.get_shape(), map_.results, strict=True):
             if isinstance(expr, AffineDimExpr):
                 sizes[expr.position] = size
+    if -1 in sizes:
+        raise PassFailedException(f"no operand tells the size of loop {sizes.index(-1)}: {maps}")
     return Nest(
         tuple(sizes),
         frozenset(

@@ -1,0 +1,56 @@
+"""The sizes and accesses of loop nests that are read off `linalg.generic` ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType, f32
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.dialects.memref import AllocOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.lowering.linalg_to_loops.nest import plain_nest
+from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, REDUCTION
+
+N, H, K, C = (AffineExpr.dimension(position) for position in range(4))
+Operand = tuple[Sequence[int], Sequence[AffineExpr]]
+
+
+def _generic(kinds: str, inputs: Sequence[Operand], output: Operand) -> GenericOp:
+    """An op that copies its first input; `kinds` has one letter for each loop, `p` or `r`."""
+    operands = [*inputs, output]
+    types = [MemRefType(f32, shape) for shape, _ in operands]
+    values: Sequence[SSAValue] = [AllocOp([], [], type_).memref for type_ in types]
+    block = Block(arg_types=[f32] * len(operands))
+    block.add_op(YieldOp(block.args[0]))
+    iterators = {"p": PARALLEL, "r": REDUCTION}
+    return GenericOp(
+        values[:-1],
+        values[-1:],
+        Region(block),
+        [AffineMapAttr(AffineMap(len(kinds), 0, tuple(exprs))) for _, exprs in operands],
+        [iterators[kind] for kind in kinds],
+    )
+
+
+def test_every_operand_tells_sizes() -> None:
+    """A loop may be named by the last operand alone, after one that names fewer than it has."""
+    window: list[Operand] = [((5, 11, 1), (N, H * 2 + K, AffineExpr.constant(0))), ((), ())]
+    nest = plain_nest(_generic("pprp", [*window, ((3, 7), (K, C))], ((5, 5, 7), (N, H, C))))
+    assert nest.sizes == (5, 5, 3, 7)
+    assert nest.reductions == {2}
+    assert [access.coefficients for access in nest.accesses] == [
+        (11, 2, 1, 0),
+        (0, 0, 0, 0),
+        (0, 0, 7, 1),
+        (35, 7, 0, 1),
+    ]
+
+
+def test_a_loop_that_no_operand_names_is_refused() -> None:
+    op = _generic("ppr", [((5, 11), (N, H * 2 + K))], ((5, 5), (N, H)))
+    with pytest.raises(PassFailedException, match="size of loop 2"):
+        plain_nest(op)
