@@ -21,7 +21,7 @@ class Outcome:
     label: str
     status: Status
     """`offloaded`: the backend ran it; `refused`: its rules left it to the host; `folded`: nothing
-    of it was left after simplification; `untested`: the kit has no model for it."""
+    of it was left after simplification; `untested`: no model that the kit has is offloaded."""
     detail: str = ""
     """The reason, or what went wrong."""
     error: float = 0.0
@@ -86,7 +86,7 @@ class ConformanceReport:
                 sum(outcome.status == status for outcome in mine)
                 for status in ("offloaded", "refused", "failed")
             ]
-            noted = [outcome.detail for outcome in mine if outcome.status != "offloaded"]
+            noted = [outcome.detail for outcome in mine if outcome.status != "failed"]
             table.add_row(
                 subject,
                 *map(str, counts),
