@@ -91,6 +91,9 @@ class NativeCode:
     """Shared objects that define the symbols the code calls; a `SharedLibrary` has its version
     checked where the compiled model is loaded."""
     details: tuple[OpDetail, ...] = ()
+    shared: ModuleOp | None = None
+    """Functions and globals of linkage `internal` that other regions use too: several may give the
+    same module, or modules that define the same symbols alike."""
 
 
 @dataclass(frozen=True)
@@ -234,13 +237,19 @@ class Backend(ABC):
         compiled has an exception in its place. When the call itself raises, it is made again for
         each region alone, so that only those go back to the host that fail.
         """
-        return [self._attempt(region, context) for region in regions]
+        return [attempt(self.codegen, region, context) for region in regions]
 
-    def _attempt(self, region: FuncOp, context: CodegenContext) -> GeneratedCode | Exception:
-        try:
-            return self.codegen(region, context)
-        except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
-            return error
+
+def attempt(
+    codegen: Callable[[FuncOp, CodegenContext], GeneratedCode],
+    region: FuncOp,
+    context: CodegenContext,
+) -> GeneratedCode | Exception:
+    """The code that `codegen` returns for a region, or what it raises."""
+    try:
+        return codegen(region, context)
+    except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+        return error
 
 
 def weight_symbol(digest: str) -> str:

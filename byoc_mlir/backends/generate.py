@@ -46,9 +46,7 @@ class RegionCode:
     @property
     def hooks(self) -> tuple[str, ...]:
         """Of `load`, `open`, `close` and `unload`: those the code defines."""
-        defined = {
-            op.sym_name.data for op in self.native.module.walk() if isinstance(op, llvm.FuncOp)
-        }
+        defined = {op.sym_name.data for op in self.native.module.ops if isinstance(op, llvm.FuncOp)}
         hooks = ("load", "open", "close", "unload")
         return tuple(hook for hook in hooks if f"{self.symbol}_{hook}" in defined)
 
@@ -142,7 +140,7 @@ def _brought_to_native(backend: Backend, region: FuncOp, code: object) -> Region
 
 
 def _checked(code: RegionCode) -> RegionCode:
-    symbols = [op.sym_name.data for op in code.native.module.walk() if isinstance(op, llvm.FuncOp)]
+    symbols = [op.sym_name.data for op in code.native.module.ops if isinstance(op, llvm.FuncOp)]
     if code.symbol not in symbols:
         raise BackendError(
             f"backend '{code.backend}' generated no function @{code.symbol} for region"

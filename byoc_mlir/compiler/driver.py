@@ -28,8 +28,9 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.lowering.add_entry_points import CONTEXT_SLOTS, STATE_SLOTS
-from byoc_mlir.lowering.host_pipeline import lower_host, run_verified
+from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.cpu import Cpu
@@ -112,7 +113,7 @@ class ModelSpecialiser:
         """The program for inputs of these shapes, with the values that shapes depend on."""
         shapes = {name: array.shape for name, array in arrays.items()}
         while True:
-            values = {name: arrays[name] for name in self.value_inputs}
+            values = {name: arrays[name].copy() for name in self.value_inputs}
             try:
                 return build_program(self._source, shapes, values, self._options)
             except InputValuesNeededError as error:
@@ -185,9 +186,12 @@ def _build(
             outputs=len(imported.outputs),
             timing=stages.add_pass,
         )
-        join_modules(module, [code.native.module for code in regions.codes])
+        natives = [code.native for code in regions.codes]
+        shared = [native.shared for native in natives if native.shared is not None]
+        join_modules(module, [native.module for native in natives], shared)
+        run_passes(context, module, (MarkColdFunctions(),), stages.add_pass)
     with stages.stage("optimise"):
-        object_code = emit_object(module)
+        object_code = emit_object(module, timing=stages.add_pass)
     weights = {weight_symbol(weight.digest): weight for weight in constants}
     for code in regions.codes:
         weights |= {weight_symbol(weight.digest): weight for weight in code.native.constants}

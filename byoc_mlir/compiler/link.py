@@ -11,30 +11,43 @@ from xdsl.ir import Operation
 from byoc_mlir.errors import CompilationError
 
 
-def join_modules(host: ModuleOp, others: Iterable[ModuleOp]) -> None:
-    """Moves the functions and globals of `others` into `host`; definitions replace declarations.
+def join_modules(
+    host: ModuleOp, others: Iterable[ModuleOp], shared: Iterable[ModuleOp] = ()
+) -> None:
+    """Moves functions and globals into `host`; definitions replace declarations.
+
+    Args:
+        others: modules whose definitions nobody else has.
+        shared: modules that may define the same symbols alike; the first definition is kept.
 
     Raises:
         CompilationError: two modules define one symbol.
     """
     symbols = {_symbol(op): op for op in host.body.block.ops if _symbol(op)}
+    for module in dict.fromkeys(shared):
+        defined = {symbol for symbol, op in symbols.items() if not _is_declaration(op)}
+        _join(host, [op for op in module.body.block.ops if _symbol(op) not in defined], symbols)
     for module in others:
-        for op in list(module.body.block.ops):
-            op.detach()
-            known = symbols.get(_symbol(op))
-            if known is None:
-                host.body.block.add_op(op)
-            elif _is_declaration(op):
-                continue
-            elif _is_declaration(known):
-                host.body.block.insert_op_before(op, known)
-                known.detach()
-            else:
-                raise CompilationError(
-                    f"symbol @{_symbol(op)} is defined twice; a backend must prefix the symbols"
-                    " it defines with its region's"
-                )
-            symbols[_symbol(op)] = op
+        _join(host, list(module.body.block.ops), symbols)
+
+
+def _join(host: ModuleOp, ops: Sequence[Operation], symbols: dict[str, Operation]) -> None:
+    for op in ops:
+        op.detach()
+        known = symbols.get(_symbol(op))
+        if known is None:
+            host.body.block.add_op(op)
+        elif _is_declaration(op):
+            continue
+        elif _is_declaration(known):
+            host.body.block.insert_op_before(op, known)
+            known.detach()
+        else:
+            raise CompilationError(
+                f"symbol @{_symbol(op)} is defined twice; a backend must prefix the symbols"
+                " it defines with its region's"
+            )
+        symbols[_symbol(op)] = op
 
 
 def external_functions(module: ModuleOp) -> Sequence[str]:

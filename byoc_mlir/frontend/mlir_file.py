@@ -59,8 +59,13 @@ def write_mlir(module: ModuleOp, path: str | Path) -> None:
 def save_weights(module: ModuleOp, store: str | Path) -> None:
     """Writes the large constants of a module, each content once; no file when there are none."""
     weights = {weight.digest: _stored_form(op.array) for op, weight in _weights(module)}
-    if weights:
-        save_file(weights, store)
+    if not weights:
+        return
+    file = Path(store)
+    file.touch()
+    mode = file.stat().st_mode
+    save_file(weights, file)
+    file.chmod(mode)  # `save_file` lets nobody but the owner read it
 
 
 def attach_weights(module: ModuleOp, store: str | Path) -> None:

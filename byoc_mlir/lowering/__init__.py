@@ -45,6 +45,12 @@ def _lower_small_types() -> type[ModulePass]:
     return LowerSmallTypes
 
 
+def _mark_cold_functions() -> type[ModulePass]:
+    from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
+
+    return MarkColdFunctions
+
+
 def _outline_kernels() -> type[ModulePass]:
     from byoc_mlir.lowering.outline_kernels import OutlineKernels
 
@@ -70,6 +76,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "convert-relay-to-linalg": _convert_relay_to_linalg,
     "fuse-elementwise": _fuse_elementwise,
     "lower-small-types": _lower_small_types,
+    "mark-cold-functions": _mark_cold_functions,
     "outline-kernels": _outline_kernels,
     "pack-weights": _pack_weights,
     "plan-buffers": _plan_buffers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -16,7 +16,7 @@ from byoc_mlir.lowering.bufferize import WEIGHT, Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
 from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
-from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.lowering.llvm_ir.codegen import Target, Timing
 from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
 from byoc_mlir.lowering.pack_weights import PackWeights
@@ -28,9 +28,6 @@ from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
 from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
-
-Timing = Callable[[str, float], None]
-"""Called after each pass with its name and the seconds it took, verification included."""
 
 
 def loop_passes(*, threads: bool) -> tuple[ModulePass, ...]:

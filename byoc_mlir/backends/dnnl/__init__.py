@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode, Rule
+from byoc_mlir.backends.base import (
+    Backend,
+    CodegenContext,
+    GeneratedCode,
+    NativeCode,
+    Rule,
+    attempt,
+)
 from byoc_mlir.backends.onednn import ENVIRONMENT_VARIABLE, load_library, unavailable_reason
 from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
+
+if TYPE_CHECKING:
+    from byoc_mlir.backends.dnnl.codegen.llvm_builder import ModuleBuilder
 
 _one_at_a_time = Lock()
 """What measures shares its memory, and disturbs others that measure."""
@@ -63,10 +73,29 @@ class DnnlBackend(Backend):
         return patterns()
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> NativeCode:
-        with _one_at_a_time:
-            return self._generate(region, context)
+        return self._generator()(region, context)
 
-    def _generate(self, region: FuncOp, context: CodegenContext) -> NativeCode:
+    def codegen_regions(
+        self, regions: Sequence[FuncOp], context: CodegenContext
+    ) -> Sequence[GeneratedCode | Exception]:
+        generate = self._generator()
+        return [attempt(generate, region, context) for region in regions]
+
+    def _generator(self) -> Callable[[FuncOp, CodegenContext], NativeCode]:
+        """Generates code for regions that share functions."""
+        from byoc_mlir.backends.dnnl.codegen.llvm_builder import ModuleBuilder
+
+        shared = ModuleBuilder()
+
+        def generate(region: FuncOp, context: CodegenContext) -> NativeCode:
+            with _one_at_a_time:
+                return self._generate(region, context, shared)
+
+        return generate
+
+    def _generate(
+        self, region: FuncOp, context: CodegenContext, shared: ModuleBuilder
+    ) -> NativeCode:
         from byoc_mlir.backends.dnnl.api import api, openmp_threads
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
@@ -87,6 +116,7 @@ class DnnlBackend(Backend):
                 len(func.function_type.inputs),
                 len(func.function_type.outputs),
                 [load_library().requirement],
+                shared,
             )
         api().release()
         return code

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,6 +13,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir.translate import translate_module
+
+Timing = Callable[[str, float], None]
+"""Called after each pass with its name and the seconds it took, verification included."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +40,22 @@ def emit_object(
     opt_level: int = 3,
     cpu: str | None = None,
     features: str | None = None,
+    timing: Timing | None = None,
 ) -> bytes:
     """Compiles a module of the `llvm` dialect to position-independent object code.
 
     `cpu` and `features` default to the host's; a CPU given without features has the features of its
-    name alone. The object can be linked by the JIT or by `ld -shared`. Raises `CompilationError`
-    when the module is not legal LLVM.
+    name alone. `timing` is told how long each step took. The object can be linked by the JIT or by
+    `ld -shared`. Raises `CompilationError` when the module is not legal LLVM.
     """
     target = _target(cpu, features)
     machine = _target_machine(target, opt_level)
-    return machine.emit_object(_optimised(translate_module(module), target, machine, opt_level))
+    with _timed("translate-to-llvm-ir", timing):
+        assembly = translate_module(module)
+    with _timed("llvm-optimise", timing):
+        optimised = _optimised(assembly, target, machine, opt_level)
+    with _timed("llvm-emit-object", timing):
+        return machine.emit_object(optimised)
 
 
 def optimised_assembly(
@@ -57,6 +69,14 @@ def optimised_assembly(
     target = _target(cpu, features)
     machine = _target_machine(target, opt_level)
     return str(_optimised(translate_module(module), target, machine, opt_level))
+
+
+@contextmanager
+def _timed(name: str, timing: Timing | None) -> Generator[None]:
+    start = time.perf_counter()
+    yield
+    if timing is not None:
+        timing(name, time.perf_counter() - start)
 
 
 def _target(cpu: str | None, features: str | None) -> Target:

@@ -63,12 +63,17 @@ class _Layout:
 
 
 def emit(
-    program: Program, symbol: str, inputs: int, outputs: int, libraries: Sequence[SharedLibrary]
+    program: Program,
+    symbol: str,
+    inputs: int,
+    outputs: int,
+    libraries: Sequence[SharedLibrary],
+    shared: ModuleBuilder,
 ) -> NativeCode:
-    """The native code of the region `symbol`."""
+    """The native code of the region `symbol`; functions that others need too go to `shared`."""
     runs = _number_runs(program)
     layout = _layout(program)
-    emitter = _Emitter(program, symbol, layout, runs)
+    emitter = _Emitter(program, symbol, layout, runs, shared)
     emitter.emit_load()
     emitter.emit_open()
     emitter.emit_run(inputs, outputs)
@@ -76,6 +81,7 @@ def emit(
     emitter.emit_unload()
     return NativeCode(
         module=emitter.module.module,
+        shared=shared.module,
         state_slots=layout.state_slots,
         context_slots=layout.context_slots,
         workspace_bytes=program.workspace_bytes,
@@ -156,9 +162,14 @@ class _Threads:
 
 class _Emitter:
     def __init__(
-        self, program: Program, symbol: str, layout: _Layout, runs: dict[Descriptors, int]
+        self,
+        program: Program,
+        symbol: str,
+        layout: _Layout,
+        runs: dict[Descriptors, int],
+        shared: ModuleBuilder,
     ):
-        self.module = ModuleBuilder()
+        self.module, self._shared = ModuleBuilder(), shared
         self._program, self._symbol, self._layout = program, symbol, layout
         first = layout.descriptors
         self._slots = Slots(
@@ -177,10 +188,10 @@ class _Emitter:
     def emit_load(self) -> None:
         """`R_load`: descriptors, attributes, primitives, then constants, packed where asked."""
         program, layout = self._program, self._layout
-        make_descriptors = helpers.add_make_descriptors(self.module, self._symbol)
-        pack = helpers.add_pack(self.module, self._symbol) if program.packed else ""
+        make_descriptors = helpers.add_make_descriptors(self._shared)
+        pack = helpers.add_pack(self._shared) if program.packed else ""
         makers = [
-            helpers.add_make_primitive(self.module, self._symbol, created.call)
+            helpers.add_make_primitive(self._shared, created.call)
             for created in program.primitives.items
         ]
         rows = [helpers.descriptor_words(one) for one in program.descriptors.items]
@@ -289,8 +300,8 @@ class _Emitter:
     def emit_open(self) -> None:
         """`R_open`: the stream, memory objects, and the arguments of every execution."""
         layout, program = self._layout, self._program
-        make_memories = helpers.add_make_memories(self.module, self._symbol)
-        fill_arguments = helpers.add_fill_arguments(self.module, self._symbol)
+        make_memories = helpers.add_make_memories(self._shared)
+        fill_arguments = helpers.add_fill_arguments(self._shared)
         memories = self._memory_rows()
         arguments = self._argument_rows(program.executions)
         function = self.module.function(self._helper("open"), (POINTER,) * 3)
@@ -394,6 +405,6 @@ class _Emitter:
     def _destroy(
         self, function: FunctionBuilder, slots: SSAValue, destroy: str, first: int, end: int
     ) -> None:
-        name = helpers.add_destroy_all(self.module, self._symbol, destroy)
+        name = helpers.add_destroy_all(self._shared, destroy)
         count = function.integer(end - first)
         function.call(name, function.slot(slots, first), count)

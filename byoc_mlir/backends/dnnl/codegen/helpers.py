@@ -1,6 +1,6 @@
-"""Functions that the code of one region shares: each works through a table of 64-bit words.
+"""Functions that the code of all regions shares: each works through a table of 64-bit words.
 
-Symbols are prefixed with the region's own, so that several regions fit in one module.
+Each is added to a module once; adding it again gives its symbol.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ SCRATCHPAD_STATUS = 1000
 
 OUT_OF_MEMORY_STATUS = 1
 
+_PREFIX = "byoc_dnnl"
 _MAX_DIMS = 12
 _DESCRIPTOR_WORDS = 3 + 2 * _MAX_DIMS
 _MEMORY_WORDS = 3
@@ -53,9 +54,11 @@ def descriptor_words(descriptor: MemoryDescriptor) -> list[int]:
     return [*head, *_filled(descriptor.dims), *_filled(strides)]
 
 
-def add_make_descriptors(module: ModuleBuilder, prefix: str) -> str:
+def add_make_descriptors(module: ModuleBuilder) -> str:
     """`i32 (slots, table, count)`: creates memory descriptors."""
-    name = f"{prefix}_make_descriptors"
+    name = f"{_PREFIX}_make_descriptors"
+    if module.has(name):
+        return name
     function = module.function(name, (POINTER, POINTER, i64), internal=True)
     slots, table, count = function.parameters
 
@@ -114,12 +117,12 @@ def argument_words(argument: Argument, slots: Slots) -> list[int]:
     return [argument]
 
 
-def add_make_primitive(module: ModuleBuilder, prefix: str, call: PrimitiveCall) -> str:
+def add_make_primitive(module: ModuleBuilder, call: PrimitiveCall) -> str:
     """`i32 (state, table)`: creates a primitive of the call's kind.
 
     The table holds the primitive's slot, the planned bytes of scratchpad, and the arguments.
     """
-    name = f"{prefix}_make_{call.kind}"
+    name = f"{_PREFIX}_make_{call.kind}"
     if module.has(name):
         return name
     function = module.function(name, (POINTER, POINTER), internal=True)
@@ -179,13 +182,15 @@ def _query(
     )
 
 
-def add_pack(module: ModuleBuilder, prefix: str) -> str:
+def add_pack(module: ModuleBuilder) -> str:
     """`i32 (state, source, table)`: copies a constant to the layout that a primitive asks for.
 
     The table holds the slots of the stored descriptor, the primitive, the memory object and the
     buffer, then the argument that the constant is.
     """
-    name = f"{prefix}_pack"
+    name = f"{_PREFIX}_pack"
+    if module.has(name):
+        return name
     function = module.function(name, (POINTER,) * 3, internal=True)
     state, source, table = function.parameters
     engine = function.pointer(state, ENGINE_SLOT)
@@ -257,9 +262,11 @@ def memory_words(descriptor_slot: int, memory_slot: int, offset: int) -> list[in
     return [descriptor_slot, memory_slot, offset]
 
 
-def add_make_memories(module: ModuleBuilder, prefix: str) -> str:
+def add_make_memories(module: ModuleBuilder) -> str:
     """`i32 (state, context, workspace, table, count)`: creates a context's memory objects."""
-    name = f"{prefix}_make_memories"
+    name = f"{_PREFIX}_make_memories"
+    if module.has(name):
+        return name
     function = module.function(name, (*(POINTER,) * 4, i64), internal=True)
     state, context, workspace, table, count = function.parameters
     engine = function.pointer(state, ENGINE_SLOT)
@@ -285,9 +292,11 @@ def exec_argument_words(argument: int, in_state: bool, slot: int, destination: i
     return [argument, int(in_state), slot, destination]
 
 
-def add_fill_arguments(module: ModuleBuilder, prefix: str) -> str:
+def add_fill_arguments(module: ModuleBuilder) -> str:
     """`i32 (state, context, table, count)`: writes the context's arrays of `dnnl_exec_arg_t`."""
-    name = f"{prefix}_fill_arguments"
+    name = f"{_PREFIX}_fill_arguments"
+    if module.has(name):
+        return name
     function = module.function(name, (*(POINTER,) * 3, i64), internal=True)
     state, context, table, count = function.parameters
 
@@ -307,9 +316,9 @@ def add_fill_arguments(module: ModuleBuilder, prefix: str) -> str:
     return name
 
 
-def add_destroy_all(module: ModuleBuilder, prefix: str, destroy: str) -> str:
+def add_destroy_all(module: ModuleBuilder, destroy: str) -> str:
     """`i32 (slots, count)`: destroys the objects in consecutive slots, absent ones too."""
-    name = f"{prefix}_{destroy}_all"
+    name = f"{_PREFIX}_{destroy}_all"
     if module.has(name):
         return name
     function = module.function(name, (POINTER, i64), internal=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 
 import byoc_mlir
-from byoc_mlir.backends.base import CodegenContext, NativeCode
+from byoc_mlir.backends.base import CodegenContext, GeneratedCode, NativeCode
 from byoc_mlir.backends.dnnl import DnnlBackend
 from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.dialects.relay.elementwise import ExpOp
@@ -41,13 +42,16 @@ def _chain(layers: int, channels: int = 32) -> ModelProto:
 def generated(monkeypatch: pytest.MonkeyPatch) -> list[NativeCode]:
     """The native code of every region that is compiled during the test."""
     found: list[NativeCode] = []
-    original = DnnlBackend.codegen
+    original = DnnlBackend.codegen_regions
 
-    def codegen(self: DnnlBackend, region: FuncOp, context: CodegenContext) -> NativeCode:
-        found.append(original(self, region, context))
-        return found[-1]
+    def codegen_regions(
+        self: DnnlBackend, regions: Sequence[FuncOp], context: CodegenContext
+    ) -> Sequence[GeneratedCode | Exception]:
+        answers = original(self, regions, context)
+        found.extend(answer for answer in answers if isinstance(answer, NativeCode))
+        return answers
 
-    monkeypatch.setattr(DnnlBackend, "codegen", codegen)
+    monkeypatch.setattr(DnnlBackend, "codegen_regions", codegen_regions)
     return found
 
 

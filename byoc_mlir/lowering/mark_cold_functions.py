@@ -1,0 +1,68 @@
+"""The pass `mark-cold-functions`: no optimisation of what a run does not call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+HOT_ROOT = "byoc_run"
+
+
+@dataclass(frozen=True)
+class MarkColdFunctions(ModulePass):
+    """Tells LLVM not to optimise functions that `byoc_run` does not reach: they run once, and the
+    time they take is spent in libraries.
+
+    ```mlir
+    llvm.func @byoc_run() { llvm.call @hot() : () -> () … }
+    llvm.func @byoc_load() { llvm.call @cold() : () -> () … }
+    ```
+
+    becomes
+
+    ```mlir
+    llvm.func @byoc_run() { llvm.call @hot() : () -> () … }
+    llvm.func @byoc_load() attributes {no_inline, optimize_none} { llvm.call @cold() : () -> () … }
+    ```
+
+    and `@cold` gets the same attributes, unless a global or a hot function mentions it too.
+    """
+
+    name = "mark-cold-functions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = {
+            function.sym_name.data: function
+            for function in op.ops
+            if isinstance(function, llvm.FuncOp) and function.body.blocks
+        }
+        hot = _reached(op, functions)
+        for name, function in functions.items():
+            if name not in hot:
+                function.properties |= {"no_inline": UnitAttr(), "optimize_none": UnitAttr()}
+
+
+def _reached(module: ModuleOp, functions: Mapping[str, llvm.FuncOp]) -> set[str]:
+    """The functions that are mentioned by the root, by a global, or by one of themselves."""
+    found = {HOT_ROOT}
+    waiting = [op for op in module.ops if isinstance(op, llvm.GlobalOp)]
+    waiting = [*waiting, *([functions[HOT_ROOT]] if HOT_ROOT in functions else [])]
+    while waiting:
+        for name in _mentioned(waiting.pop()):
+            if name in functions and name not in found:
+                found.add(name)
+                waiting.append(functions[name])
+    return found
+
+
+def _mentioned(op: Operation) -> Iterator[str]:
+    for inner in op.walk():
+        for attribute in (*inner.properties.values(), *inner.attributes.values()):
+            if isinstance(attribute, SymbolRefAttr):
+                yield attribute.root_reference.data
