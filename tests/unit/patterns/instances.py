@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,14 +44,25 @@ class Instance:
         """What the ops hand to each other."""
         return [value for op in self.ops[:-1] for value in op.results if value.uses.get_length()]
 
-    def finish(self, *tapped: SSAValue, through_op: bool = False) -> None:
-        """Returns the root's results, and uses values outside of the match."""
-        extra = list(tapped)
-        if through_op:
-            users = [NegativeOp.create(operands=[value], result_types=[VALUE]) for value in tapped]
-            self.block.add_ops(users)
-            extra = [user.results[0] for user in users]
-        self.block.add_op(ReturnOp(*self.ops[-1].results, *extra))
+    @contextmanager
+    def returned_too(self, value: SSAValue) -> Iterator[None]:
+        """The function returns `value` besides the root's results."""
+        last = self.block.last_op
+        assert isinstance(last, ReturnOp)
+        last.operands = [*self.ops[-1].results, value]
+        yield
+        last.operands = self.ops[-1].results
+
+    @contextmanager
+    def read_too(self, value: SSAValue) -> Iterator[None]:
+        """An op outside of the match reads `value`."""
+        last = self.block.last_op
+        assert last is not None
+        reader = NegativeOp.create(operands=[value], result_types=[VALUE])
+        self.block.insert_op_before(reader, last)
+        yield
+        reader.detach()
+        reader.erase()
 
 
 Choices = Mapping[AltPattern, bool]
@@ -83,6 +95,7 @@ def instance(pattern: Pattern, choices: Choices) -> Instance:
     """A graph that the pattern matches with these choices."""
     builder = _Builder(choices)
     builder.value(pattern)
+    builder.block.add_op(ReturnOp(*builder.ops[-1].results))
     return Instance(builder.block, tuple(builder.ops))
 
 

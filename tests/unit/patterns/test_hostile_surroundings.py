@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 from instances import all_choices, instance
+from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.patterns import CompositePattern, Pattern, all_matches, explain_match, match_pattern
@@ -35,22 +38,18 @@ def test_there_are_tables():
 def test_no_inner_value_leaves(table: str, group: str):
     for pattern in patterns(table, group):
         for choices in all_choices(pattern):
-            untouched = instance(pattern, choices)
-            untouched.finish()
-            match = match_pattern(pattern, untouched.ops[-1])
+            graph = instance(pattern, choices)
+            match = match_pattern(pattern, graph.ops[-1])
             assert match is not None
-            assert set(match.ops) == set(untouched.ops)
-            for position in range(len(untouched.inner_values)):
-                for through_op in (False, True):
-                    _assert_not_inside(pattern, choices, position, through_op)
+            assert set(match.ops) == set(graph.ops)
+            ways = cycle((graph.returned_too, graph.read_too))
+            for tapped, way in zip(graph.inner_values, ways, strict=False):
+                with way(tapped):
+                    _assert_not_inside(pattern, graph.ops[-1], tapped)
 
 
-def _assert_not_inside(pattern: Pattern, choices, position: int, through_op: bool) -> None:
-    graph = instance(pattern, choices)
-    tapped = graph.inner_values[position]
-    graph.finish(tapped, through_op=through_op)
-    root = graph.ops[-1]
-    found = [match for match in all_matches(pattern, root) if tapped.owner in match.ops]
-    assert found == [], f"{tapped.owner.name} is used outside"
-    if next(all_matches(pattern, root), None) is None:
+def _assert_not_inside(pattern: Pattern, root: Operation, tapped: SSAValue) -> None:
+    found = list(all_matches(pattern, root))
+    assert all(tapped.owner not in match.ops for match in found), f"{tapped.owner.name} leaves"
+    if not found:
         assert "is also used outside of the match, by " in str(explain_match(pattern, root))
