@@ -62,10 +62,11 @@ class ConformanceReport:
     def __str__(self) -> str:
         console = Console(file=io.StringIO(), width=118)
         console.print(self.subjects_table())
-        for failure in self.failures:
-            console.print(
-                f"FAILED {failure.subject} ({failure.label}): {failure.detail}", markup=False
-            )
+        for outcome in self.outcomes:
+            if outcome.status in ("failed", "untested"):
+                label = f" ({outcome.label})" if outcome.label else ""
+                line = f"{outcome.status.upper()} {outcome.subject}{label}: {outcome.detail}"
+                console.print(line, markup=False, soft_wrap=True)
         if self.coverage:
             console.print(self.coverage_table())
         file = console.file
@@ -86,7 +87,7 @@ class ConformanceReport:
                 sum(outcome.status == status for outcome in mine)
                 for status in ("offloaded", "refused", "failed")
             ]
-            noted = [outcome.detail for outcome in mine if outcome.status != "failed"]
+            noted = [o.detail for o in mine if o.status in ("refused", "folded")]
             table.add_row(
                 subject,
                 *map(str, counts),
