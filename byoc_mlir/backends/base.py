@@ -163,6 +163,9 @@ class Backend(ABC):
     used_by_default: ClassVar[bool] = False
     """Whether models are compiled for it when no targets are named."""
 
+    is_safety_net: ClassVar[bool] = False
+    """Whether it takes any `relay.onnx_node`: then such nodes go to it though no one asked."""
+
     is_cacheable: ClassVar[bool] = True
     """Whether the same model, options, package and machine always give code that is as good: if
     so, another process may take it from the disk (`compile(cache=…)`)."""

@@ -1,4 +1,4 @@
-"""What nothing here can compile runs through the ONNX reference evaluator, with a warning."""
+"""What nothing else can run goes to a backend that can run any node, with a warning."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import warnings
 
 from xdsl.dialects.builtin import ModuleOp
 
-from byoc_mlir.backends import Target
-from byoc_mlir.backends.reference import ReferenceBackend
+from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
-from byoc_mlir.errors import FallbackForbiddenError
+from byoc_mlir.errors import BackendError, FallbackForbiddenError
 
 
 def targets_with_net(module: ModuleOp, options: CompileOptions) -> tuple[str, ...]:
@@ -19,15 +18,24 @@ def targets_with_net(module: ModuleOp, options: CompileOptions) -> tuple[str, ..
 
     Raises:
         FallbackForbiddenError: they do, and `fallback` is `"forbid"`.
+        BackendError: they do, and no backend is one.
     """
     nodes = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
-    name = ReferenceBackend.name
-    if not nodes or name in {Target.parse(target).name for target in options.targets}:
+    if not nodes or any(get_backend(target).is_safety_net for target in options.targets):
         return options.targets
     listed = "\n".join(f"  {', '.join(node_names(op))} ({op.op_type.data})" for op in nodes)
-    message = f"{len(nodes)} node(s) have no native code, and run in the ONNX reference evaluator"
+    net = _safety_net()
+    message = f"{len(nodes)} node(s) have no native code, and run in the backend '{net}'"
     if options.fallback == "forbid":
         raise FallbackForbiddenError(f"{message}, which is forbidden:\n{listed}")
     if options.fallback == "warn":
         warnings.warn(f"{message}, which is slow:\n{listed}", stacklevel=2)
-    return (*options.targets, name)
+    return (*options.targets, net)
+
+
+def _safety_net() -> str:
+    for name in backend_names():
+        backend = get_backend(name)
+        if backend.is_safety_net and backend.unavailable() is None:
+            return name
+    raise BackendError("the model has nodes without native code, and no backend runs such nodes")

@@ -27,6 +27,7 @@ class ReferenceBackend(Backend):
     """Takes `relay.onnx_node` and nothing else."""
 
     name: ClassVar[str] = "reference"
+    is_safety_net: ClassVar[bool] = True
 
     def op_rules(self) -> Mapping[str, Rule]:
         return {"onnx_node": lambda op: None}
