@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.elementwise import (
     ErfOp,
     ExpOp,
     LogOp,
+    MaximumOp,
     MinimumOp,
     MultiplyOp,
     NegativeOp,
@@ -27,7 +28,9 @@ from byoc_mlir.dialects.relay.elementwise import (
     SqrtOp,
     SubtractOp,
     TanhOp,
+    WhereOp,
 )
+from byoc_mlir.dialects.relay.logic import LessOp
 from byoc_mlir.dialects.relay.nn import LeakyReluOp, ReluOp
 
 
@@ -45,7 +48,6 @@ Resolve = Callable[[SSAValue], SSAValue]
 """Leads from the parameter of a composite to the value that is passed for it."""
 
 _UNARY: dict[type[Operation], str] = {
-    ReluOp: "relu",
     SigmoidOp: "logistic",
     TanhOp: "tanh",
     AbsOp: "abs",
@@ -81,7 +83,8 @@ class Reader:
             self._swish,
             self._hard_sigmoid,
             self._hard_swish,
-            self._clip,
+            self._bounded,
+            self._elu,
             self._square,
             self._linear,
         )
@@ -243,11 +246,11 @@ class Reader:
         if len(tensors) != 2:
             return None
         for x, other in (tensors, reversed(tensors)):
-            clip = self.owner(other)
-            if not isinstance(clip, ClipOp) or clip.a_min.value.data != 0.0:
+            inner, low, top = self.bounds(other)
+            shifted = self.shifted(inner)
+            if low != 0.0 or shifted is None or shifted[0] is not x:
                 continue
-            shifted, top = self.shifted(clip.data), clip.a_max.value.data
-            if shifted and shifted[0] is x and math.isclose(number * top, 1.0, rel_tol=1e-6):
+            if math.isclose(number * top, 1.0, rel_tol=1e-6):
                 return Activation("hardswish", x, number, shifted[1] * number)
         return None
 
@@ -269,12 +272,10 @@ class Reader:
         scaled = self.scaled(value)
         if scaled is not None:
             value, factor = scaled
-        clip = self.owner(value)
-        if not isinstance(clip, ClipOp) or clip.a_min.value.data != 0.0:
+        clipped, low, high = self.bounds(value)
+        if low != 0.0 or not math.isclose(high * factor, 1.0, rel_tol=1e-6):
             return None
-        if not math.isclose(clip.a_max.value.data * factor, 1.0, rel_tol=1e-6):
-            return None
-        shifted = self.shifted(clip.data)
+        shifted = self.shifted(clipped)
         if shifted is None:
             return None
         x, beta = shifted
@@ -282,12 +283,60 @@ class Reader:
         x, alpha = inner if inner is not None else (x, 1.0)
         return Activation("hardsigmoid", x, alpha * factor, beta * factor)
 
-    def _clip(self, value: SSAValue) -> Activation | None:
+    def bounds(self, value: SSAValue) -> tuple[SSAValue, float, float]:
+        """`(x, low, high)` when the value is `x` brought between two numbers, which may be
+        infinite: by `clip`, `relu`, `maximum` and `minimum`, one after another.
+        """
+        value = self.resolve(value)
+        own = self._own_bounds(value)
+        if own is None:
+            return value, -math.inf, math.inf
+        inside, least, most = own
+        x, low, high = self.bounds(inside)
+        return x, min(max(low, least), most), min(max(high, least), most)
+
+    def _own_bounds(self, value: SSAValue) -> tuple[SSAValue, float, float] | None:
         op = self.owner(value)
-        if not isinstance(op, ClipOp):
+        if isinstance(op, ReluOp):
+            return op.data, 0.0, math.inf
+        if isinstance(op, ClipOp):
+            low, high = op.a_min.value.data, op.a_max.value.data
+            return (op.data, low, high) if low <= high else None
+        if not isinstance(op, MaximumOp | MinimumOp):
             return None
-        low, high = op.a_min.value.data, op.a_max.value.data
-        return Activation("clip", self.resolve(op.data), low, high)
+        for x, bound in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            number = self.number(bound)
+            if number is not None and self._keeps_shape(x, value):
+                is_least = isinstance(op, MaximumOp)
+                return (x, number, math.inf) if is_least else (x, -math.inf, number)
+        return None
+
+    def _bounded(self, value: SSAValue) -> Activation | None:
+        """`relu`, or `clip` between two numbers; other bounds alone are no algorithm of oneDNN."""
+        x, low, high = self.bounds(value)
+        if (low, high) == (0.0, math.inf):
+            return Activation("relu", x)
+        if math.isinf(low) or math.isinf(high):
+            return None
+        return Activation("clip", x, low, high)
+
+    def _elu(self, value: SSAValue) -> Activation | None:
+        """`where(x < 0, a · (exp(x) - 1), x)`."""
+        op = self.owner(value)
+        less = self.owner(op.condition) if isinstance(op, WhereOp) else None
+        if not isinstance(op, WhereOp) or not isinstance(less, LessOp):
+            return None
+        x = self.resolve(op.y)
+        tensors, alpha = self.factors(op.x)
+        shifted = self.shifted(tensors[0]) if len(tensors) == 1 else None
+        growth = self.owner(shifted[0]) if shifted and shifted[1] == -1.0 else None
+        is_elu = (
+            self.resolve(less.lhs) is x
+            and self.number(less.rhs) == 0.0
+            and isinstance(growth, ExpOp)
+            and self.resolve(growth.data) is x
+        )
+        return Activation("elu", x, alpha) if is_elu else None
 
     def _square(self, value: SSAValue) -> Activation | None:
         op = self.owner(value)

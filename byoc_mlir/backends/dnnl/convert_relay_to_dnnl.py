@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.backends.dnnl.channel_shuffle import read_channel_shuffle
@@ -91,10 +92,18 @@ def convert_region(func: FuncOp) -> None:
     for op in old.ops:
         builder.location = fused_location([op])
         _convert(builder, op)
+    _erase_unused(new)
     old_region = func.body
     func.detach_region(old_region)
     func.add_region(Region(new))
     old_region.drop_all_references()
+
+
+def _erase_unused(block: Block) -> None:
+    """Erases steps that a later op does in its own way: a sigmoid that became part of a swish."""
+    for op in reversed(list(block.ops)):
+        if op.results and not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
 
 
 def _convert(builder: Builder, op: Operation) -> None:

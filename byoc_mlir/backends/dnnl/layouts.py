@@ -16,11 +16,11 @@ from string import ascii_lowercase
 ANY = "any"
 """The layout that a primitive asks for; only packed weights may have it."""
 
-_SYNTAX = re.compile(r"([a-zA-Z]+?)((?:\d+[a-z])*)")
+_SYNTAX = re.compile(r"([a-zA-Z]*?)((?:\d+[a-z])*)")
 
 
 def plain(rank: int) -> str:
-    """The row-major layout: `abcd` for rank 4."""
+    """The row-major layout: `abcd` for rank 4, nothing for rank 0."""
     return ascii_lowercase[:rank]
 
 

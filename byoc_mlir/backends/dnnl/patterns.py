@@ -76,10 +76,27 @@ def _swish(x: Pattern) -> Pattern:
     return x * is_op("sigmoid")(x | _scaled(x))
 
 
+def _bound(x: Pattern) -> Pattern:
+    bounds = (is_op("maximum"), is_op("minimum"))
+    return is_op("clip")(x) | bounds[0](x, is_constant()) | bounds[1](x, is_constant())
+
+
+def _bounded(x: Pattern) -> Pattern:
+    """`clip(x)`, also as `min(max(x, a), b)` and the like."""
+    relu = is_op("nn.relu")
+    return _bound(relu(x) | _bound(x)) | relu(_bound(x)) | _bound(x)
+
+
 def _hard_gate(x: Pattern) -> Pattern:
     """`clip(a · x + b, 0, 1)`, also as `clip(x + 3, 0, 6) / 6`."""
-    clip = is_op("clip")((x | _scaled(x)) + is_constant())
+    clip = _bounded((x | _scaled(x)) + is_constant())
     return clip | _scaled(clip)
+
+
+def _elu(x: Pattern) -> Pattern:
+    growth = is_op("exp")(x)
+    below = (growth - is_constant()) | (growth + is_constant())
+    return is_op("where")(is_op("less")(x, is_constant()), below | _scaled(below), x)
 
 
 def _hard_swish(x: Pattern) -> Pattern:
@@ -100,9 +117,10 @@ ACTIVATIONS: dict[str, Wrap] = {
     "swish": _swish,
     "hardsigmoid": _hard_gate,
     "prelu": lambda x: is_op("nn.prelu")(x, is_constant()),
+    "elu": _elu,
+    "clip": _bounded,
     "relu": _unary("nn.relu"),
     "leaky_relu": _unary("nn.leaky_relu"),
-    "clip": _unary("clip"),
     "sigmoid": _unary("sigmoid"),
     "tanh": _unary("tanh"),
     "abs": _unary("abs"),
@@ -115,7 +133,13 @@ _LEAST_STATE = 512
 """Numbers in the state of a recurrent layer. The step of one sequence is a matrix times a vector,
 limited by memory, where the host's loop is 1.5 times faster; with small states, too."""
 
-_AFTER_SUM = ("relu", "clip", "leaky_relu")
+_COMBINED: dict[str, str] = {"mul": "multiply", "max": "maximum", "min": "minimum"}
+"""What a result may be combined with another tensor by, besides a sum."""
+
+_GATES = ("gelu_erf", "gelu_tanh", "swish", "sigmoid", "tanh")
+"""Activations whose result gates another tensor."""
+
+_AFTER_SUM = ("hardswish", "swish", "elu", "clip", "relu", "leaky_relu", "sigmoid", "tanh")
 
 
 def patterns() -> Sequence[CompositePattern]:
@@ -163,6 +187,8 @@ class _Variant:
     residual: bool
     activation: str | None
     scale: bool = False
+    combined: str | None = None
+    """The last step, by its name in `_COMBINED`."""
 
     def rows(self) -> Iterator[CompositePattern]:
         for anchor in _CHANNELS_LAST if self.scale else ANCHORS:
@@ -171,6 +197,7 @@ class _Variant:
             parts += ["scale"] if self.scale else []
             parts += ["sum"] if self.residual else []
             parts += [self.activation] if self.activation else []
+            parts += [self.combined] if self.combined else []
             yield CompositePattern("dnnl." + "_".join(parts), self._pattern(anchor), self._check)
 
     def _pattern(self, anchor: str) -> Pattern:
@@ -183,7 +210,12 @@ class _Variant:
             whole = _scaled(whole)
         if self.residual:
             whole = (whole + wildcard().named("residual")).named("summed")
-        return ACTIVATIONS[self.activation](whole) if self.activation else whole
+        if self.activation:
+            whole = ACTIVATIONS[self.activation](whole)
+        if self.combined:
+            whole = is_op(_COMBINED[self.combined])(whole, wildcard().named("other"))
+            whole = whole.named("combined")
+        return whole
 
     def _check(self, match: Match) -> str | None:
         anchor = match.op("anchor")
@@ -194,6 +226,8 @@ class _Variant:
             reason = _refused_residual(match)
         if reason is None and self.activation == "prelu":
             reason = _refused_slopes(match)
+        if reason is None and self.combined:
+            reason = _refused_other(match)
         if reason is not None:
             return reason
         if not self._is_one_chain(match):
@@ -210,8 +244,8 @@ class _Variant:
         others = [step.other for step in chain.steps if isinstance(step, Combined)]
         if any(reader.owner(other) in match.ops for other in others):
             return False
-        most = self.bias + self.scale + self.residual + (self.activation is not None)
-        return len(chain.steps) <= most
+        parts = (self.bias, self.scale, self.residual, self.activation, self.combined)
+        return len(chain.steps) <= sum(map(bool, parts))
 
 
 def _variants() -> Iterator[_Variant]:
@@ -219,11 +253,15 @@ def _variants() -> Iterator[_Variant]:
         for activation in (*_AFTER_SUM, None):
             yield _Variant(bias, True, activation)
     for bias in (True, False):
-        for residual in (True, False):
-            yield _Variant(bias, residual, None, scale=True)
+        for activation in (*_GATES, None):
+            for combined in _COMBINED if activation is None else ("mul",):
+                yield _Variant(bias, False, activation, combined=combined)
     for bias in (True, False):
         for activation in ACTIVATIONS:
             yield _Variant(bias, False, activation)
+    for bias in (True, False):
+        for residual in (True, False):
+            yield _Variant(bias, residual, None, scale=True)
     yield _Variant(True, False, None)
 
 
@@ -272,6 +310,18 @@ def _refused_residual(match: Match) -> str | None:
     if summed.type == anchor.results[0].type and _keeps_rank(anchor):
         return None
     return f"residual {residual.type} is broadcast to {summed.type}"
+
+
+def _refused_other(match: Match) -> str | None:
+    """Why the last operand is nothing that oneDNN combines a result with as it writes it."""
+    anchor, other, combined = match.op("anchor"), match["other"], match.op("combined").results[0]
+    result = shape_of(anchor.results[0])
+    axis = len(result) - 1 if relay_name(anchor) in _CHANNELS_LAST else 1
+    if combined.type != anchor.results[0].type:
+        return f"the result is broadcast to {combined.type}"
+    if other.type == combined.type or _is_per_channel(other, result, axis):
+        return None
+    return f"{other.type} is neither a number per channel of {combined.type} nor as large"
 
 
 def _keeps_rank(anchor: Operation) -> bool:

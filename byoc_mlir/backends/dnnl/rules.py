@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from functools import cache, wraps
 from typing import TypeVar
 
 from xdsl.dialects.builtin import f32
@@ -30,6 +30,7 @@ MAX_RANK = 6
 Op = TypeVar("Op", bound=RelayOp)
 
 
+@cache
 def op_rules() -> Mapping[str, Rule]:
     """The rules of all ops that oneDNN has a primitive for."""
     table: dict[str, Rule] = {}
@@ -62,7 +63,7 @@ def op_rules() -> Mapping[str, Rule]:
     table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
     table["transpose"] = _guarded(transpose)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
-    table |= {name: _guarded(anything) for name in ("reshape", "squeeze", "expand_dims")}
+    table |= {name: _guarded(view) for name in ("reshape", "squeeze", "expand_dims")}
     return table
 
 
@@ -234,6 +235,13 @@ def concatenate(op: transform.ConcatenateOp) -> str | None:
     return None if len(shape_of(op.output)) >= 2 else "a vector (cheaper on the host)"
 
 
+def view(op: RelayOp) -> str | None:
+    """Other names for the same memory, where oneDNN reads and writes it."""
+    if any(not shape_of(value) for value in (op.operands[0], op.results[0])):
+        return "a number (cheaper on the host)"
+    return None if _is_between(op) else f"{relay_name(op)} not between two primitives (it is free)"
+
+
 _RECURRENT = ("dnnl.lstm", "dnnl.gru")
 
 
@@ -245,17 +253,20 @@ def transpose(op: transform.TransposeOp) -> str | None:
     return "transpose away from any product (cheaper on the host)"
 
 
+_VIEWS = (transform.ReshapeOp, transform.SqueezeOp, transform.ExpandDimsOp)
+
+
 def _source(value: SSAValue) -> Operation | None:
     """The op behind a value, through ops that only change shapes."""
     owner = value.owner
-    while isinstance(owner, transform.ReshapeOp):
+    while isinstance(owner, _VIEWS):
         owner = owner.data.owner
     return owner if isinstance(owner, Operation) else None
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
     for use in value.uses:
-        if isinstance(use.operation, transform.ReshapeOp):
+        if isinstance(use.operation, _VIEWS):
             yield from _users(use.operation.output)
         else:
             yield use.operation
@@ -275,4 +286,48 @@ def large_elementwise(op: RelayOp) -> str | None:
     carriers = op.operands if op.has_trait(Commutative) else op.operands[:1]
     if all(shape_of(value) != result for value in carriers):
         return f"{relay_name(op)} broadcasts its first operand to {list(result)}"
+    if not _is_between(op):
+        return f"{relay_name(op)} not between two primitives (cheaper in the host's fused loop)"
     return None
+
+
+_PASSED = (*ELEMENTWISE, "transpose")
+_NEARBY = 16
+"""How many element-wise ops and transposes around an op are looked at, to find what is beyond."""
+
+
+def _is_between(op: RelayOp) -> bool:
+    """Whether oneDNN computes what the op reads and reads what it computes, directly or through
+    other such ops: only then would the host interrupt it.
+    """
+    return _reaches_primitive(op, _sources) and _reaches_primitive(op, _readers)
+
+
+def _reaches_primitive(op: Operation, step: Callable[[Operation], Iterator[Operation]]) -> bool:
+    seen = {op}
+    pending = [op]
+    while pending and len(seen) <= _NEARBY:
+        for neighbour in step(pending.pop()):
+            if _is_primitive(neighbour):
+                return True
+            if neighbour not in seen and relay_name(neighbour) in _PASSED:
+                seen.add(neighbour)
+                pending.append(neighbour)
+    return False
+
+
+def _is_primitive(op: Operation) -> bool:
+    if isinstance(op, CompositeOp):
+        return op.composite_name.data.startswith("dnnl.")
+    name = relay_name(op)
+    if name in _PASSED or isinstance(op, _VIEWS) or name not in op_rules():
+        return False
+    return op_rules()[name](op) is None
+
+
+def _sources(op: Operation) -> Iterator[Operation]:
+    return (one for value in op.operands if (one := _source(value)) is not None)
+
+
+def _readers(op: Operation) -> Iterator[Operation]:
+    return (one for result in op.results for one in _users(result))

@@ -132,11 +132,12 @@ def test_convolution_of_one_pixel(batch: int) -> None:
         node("Relu", "c", "r"),
         node("Conv", "r v d", "e"),
         node("Sigmoid", "e", "s"),
-        node("Mul", "x s"),
+        node("Mul", "x s", "m"),
+        node("MaxPool", "m", kernel_shape=[2, 2]),
     ]
     weights = {"w": (5, 16, 1, 1), "b": (5,), "v": (16, 5, 1, 1), "d": (16,)}
     report = check(model(nodes, {"x": (batch, 16, 20, 20)}, weights))
-    assert report.counts() == {"dnnl": 6}
+    assert report.counts() == {"dnnl": 7}
     assert not any(row.implementation.startswith("ref") for row in report)
 
 
