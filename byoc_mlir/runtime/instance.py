@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.libraries import load_library, load_own_library, resolve_symbol
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import (
@@ -25,15 +26,15 @@ from byoc_mlir.runtime.program import (
 
 _ARENA_ALIGNMENT = 64
 
-_addressof = ctypes.addressof
-_first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
+_empty = np.empty  # found faster than an attribute
+
 _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Context:
     """What one call needs for itself: context slots, the arena, pointer arrays."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, state_address: int):
         self.slots = np.zeros(max(program.context_slots, 1), np.int64)
         self._arena = np.empty(program.arena_bytes + _ARENA_ALIGNMENT, np.uint8)
         start = self._arena.ctypes.data
@@ -44,7 +45,7 @@ class Context:
         pointers = [ctypes.addressof(array) for array in (self.inputs, self.outputs)]
         self.arguments = tuple(
             ctypes.c_void_p(address)  # converted once, not in every call
-            for address in (self.slots_address, self.arena_address, *pointers)
+            for address in (state_address, self.slots_address, self.arena_address, *pointers)
         )
 
 
@@ -68,7 +69,6 @@ class Instance:
         self._load, self._open, self._run, self._close, self._unload = self._functions()
         self._state = np.zeros(max(program.state_slots, 1), np.int64)
         self._state_address = int(self._state.ctypes.data)
-        self._state_argument = ctypes.c_void_p(self._state_address)
         self._check(self._load(self._state_address), "load")
         self._release = weakref.finalize(
             self, _release, self._native, self._close, self._unload, self._state, self._all
@@ -81,14 +81,14 @@ class Instance:
         Raises:
             ExecutionError: a native call failed.
         """
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        outputs = [_empty(shape, dtype) for shape, dtype in self._outputs]
         context = self._lease()
         try:
             for index, array in enumerate(inputs):
-                context.inputs[index] = _address(array)
+                context.inputs[index] = address_of(array)
             for index, array in enumerate(outputs):
-                context.outputs[index] = _address(array)
-            status = self._run(self._state_argument, *context.arguments)
+                context.outputs[index] = address_of(array)
+            status = self._run(*context.arguments)
             if status:
                 self._check(status, "run")
         finally:
@@ -111,7 +111,7 @@ class Instance:
         with self._lock:
             if not self._release.alive:
                 raise ExecutionError("the executable is closed; compile or load it again")
-            context = Context(self.program)
+            context = Context(self.program, self._state_address)
             status = self._open(self._state_address, context.slots_address, context.arena_address)
             self._check(status, "open a context")
             self._all.append(context)
@@ -172,14 +172,6 @@ class Instance:
         self._errors.last = None
         detail = f": {cause}" if cause is not None else f" with status {status & 0xFFFF}"
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
-
-
-def _address(array: Array) -> int:
-    """The address of the first element of a contiguous array."""
-    try:
-        return _addressof(_first_byte(array))  # a fourth of the time of array.ctypes.data
-    except (TypeError, ValueError, BufferError):  # read-only, empty, or of a dtype of ml_dtypes
-        return int(array.ctypes.data)
 
 
 def _release(
