@@ -15,7 +15,13 @@ SHOW_AFTER_SECONDS = 1.0
 
 
 class Stages:
-    """Runs named stages one after the other and keeps their times."""
+    """Runs named stages one after the other and keeps their times.
+
+    Attributes:
+        seconds: by stage.
+        pass_seconds: by pass. What a stage does outside of passes is under its own name in
+            parentheses, so that both have the same sum.
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -26,18 +32,23 @@ class Stages:
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
         """Times what is done inside under `name`."""
-        start = time.perf_counter()
+        start, in_passes = time.perf_counter(), self._seconds_in_passes()
         self._current = name
         if self._status is not None:
             self._status.update(f"{name} …")
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            seconds = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+            self.add_pass(f"({name})", seconds - (self._seconds_in_passes() - in_passes))
 
     def add_pass(self, name: str, seconds: float) -> None:
         """Adds to the time of a pass."""
         self.pass_seconds[name] = self.pass_seconds.get(name, 0.0) + seconds
+
+    def _seconds_in_passes(self) -> float:
+        return sum(self.pass_seconds.values())
 
     @contextmanager
     def shown(self) -> Generator[None]:

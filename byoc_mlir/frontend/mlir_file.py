@@ -52,7 +52,7 @@ def read_mlir(path: str | Path, context: Context | None = None) -> ModuleOp:
 def write_mlir(module: ModuleOp, path: str | Path) -> None:
     """Writes a module as text, and its weights as a store beside it when there are any."""
     path = Path(path)
-    path.write_text(f"{module}\n", encoding="utf-8")
+    path.write_text(str(module) + "\n", encoding="utf-8")
     save_weights(module, path.with_suffix(STORE_SUFFIX))
 
 

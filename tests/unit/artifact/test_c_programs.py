@@ -50,9 +50,10 @@ def run(program: Path, data: bytes = b"", **environment: str) -> subprocess.Comp
 
 
 def check_example(program: Path, executable: Executable, inputs: dict[str, Any]) -> None:
-    result = run(program, inputs["input"].tobytes())
+    (array,) = inputs.values()
+    result = run(program, array.tobytes())
     assert result.returncode == 0, result.stderr.decode()
-    expected = executable.run(inputs)["output"]
+    (expected,) = executable.run(inputs).values()
     found = np.frombuffer(result.stdout, np.float32).reshape(expected.shape)
     np.testing.assert_array_equal(found, expected)
 
@@ -71,6 +72,13 @@ def test_the_example_links_an_object_file(tmp_path: Path, targets: tuple[str, ..
     executable.export_object(tmp_path / "model.o")
     program = build(tmp_path, example(), "model.o", "-lm", "-ldl", "-pthread")
     check_example(program, executable, inputs_for(executable))
+
+
+def test_a_residual_network(tmp_path: Path) -> None:
+    executable = byoc_mlir.compile(NETWORKS["resnet18"](image=64), targets=("dnnl",))
+    executable.export_library(tmp_path / "model.so")
+    source = example().replace("MODEL_INPUT", "MODEL_IMAGE").replace("MODEL_OUTPUT", "MODEL_LOGITS")
+    check_example(build(tmp_path, source, "model.so"), executable, inputs_for(executable))
 
 
 def test_the_header_is_cplusplus_too(tmp_path: Path) -> None:

@@ -116,7 +116,8 @@ def test_compile(byoc, path: str):
     assert "regions 1" in out
     code, out, _ = byoc("compile", path, "--time-passes", *TARGETS)
     assert code == 0
-    assert "partition-for" in out
+    for name in ("(import)", "fold-constants", "partition-for", "(generate)", "llvm-optimise"):
+        assert name in out
 
 
 def test_bench(byoc, path: str):
