@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation
 
 from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail, Rule
 from byoc_mlir.backends.c_compiler import find_c_compiler, no_c_compiler
+from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.backends.region import constants_of, elementwise_f32, nodes_of, outputs_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
@@ -48,12 +49,14 @@ typedef struct {
 #define DATA(tensor) ((float *)((char *)(tensor)->data + (tensor)->byte_offset))
 
 #define UNARY(id, expression, count)                              \\
-  static void id(const float *a, float *out) {                    \\
+  static int id(const float *a, float *out) {                     \\
     for (int64_t i = 0; i < (count); ++i) out[i] = (expression);  \\
+    return 0;                                                     \\
   }
 #define BINARY(id, expression, count)                             \\
-  static void id(const float *a, const float *b, float *out) {    \\
+  static int id(const float *a, const float *b, float *out) {     \\
     for (int64_t i = 0; i < (count); ++i) out[i] = (expression);  \\
+    return 0;                                                     \\
   }
 """
 
@@ -85,36 +88,21 @@ class CCompilerBackend(Backend):
 def functions_of(region: FuncOp) -> str:
     """A region's C: a function for each op, the region itself, its wrapper for DLPack tensors."""
     symbol = region.sym_name.data
-    inputs = [*(op.output for op in constants_of(region)), *region.args]
-    names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(inputs)}
-    functions, buffers, calls = "", "", ""
-    for number, op in enumerate(nodes_of(region)):
-        operands = ", ".join(names[operand] for operand in op.operands)
-        buffer = names[op.results[0]] = f"buf_{number}"
-        count = math.prod(shape_of(op.results[0]))
-        macro = "BINARY" if len(op.operands) == 2 else "UNARY"
-        functions += f"{macro}({symbol}_{number}, {EXPRESSIONS[relay_name(op)]}, {count})\n"
-        buffers += f"  float *{buffer} = malloc({4 * count} + 1);\n"
-        calls += f"    {symbol}_{number}({operands}, {buffer});\n"
-    for i, value in enumerate(outputs_of(region)):
-        calls += f"    memcpy(out{i}, {names[value]}, {4 * math.prod(shape_of(value))});\n"
-    made = [f"buf_{number}" for number in range(len(nodes_of(region)))]
-    outputs = [f"out{i}" for i in range(len(outputs_of(region)))]
-    parameters = [f"const float *{names[value]}" for value in inputs]
-    tensors = [f"arg{i}" for i in range(len(inputs) + len(outputs))]
-    return f"""
-{functions}
-int {symbol}({", ".join([*parameters, *(f"float *{out}" for out in outputs)])}) {{
-{buffers}  int status = {" && ".join(made)} ? 0 : 1;
-  if (status == 0) {{
-{calls}  }}
-{"".join(f"  free({buffer});{chr(10)}" for buffer in made)}  return status;
-}}
+    functions: list[str] = []
 
-int {symbol}_wrapper({", ".join(f"DLTensor *{tensor}" for tensor in tensors)}) {{
-  return {symbol}({", ".join(f"DATA({tensor})" for tensor in tensors)});
-}}
-"""
+    def call(op: Operation, operands: Sequence[str], result: str) -> str:
+        function = f"{symbol}_{len(functions)}"
+        macro = "BINARY" if len(operands) == 2 else "UNARY"
+        count = math.prod(shape_of(op.results[0]))
+        functions.append(f"{macro}({function}, {EXPRESSIONS[relay_name(op)]}, {count})\n")
+        return f"{function}({', '.join(operands)}, {result})"
+
+    body = c_function(region, call)
+    tensors = len([*constants_of(region), *region.args, *outputs_of(region)])
+    parameters = ", ".join(f"DLTensor *arg{i}" for i in range(tensors))
+    data = ", ".join(f"DATA(arg{i})" for i in range(tensors))
+    wrapper = f"int {symbol}_wrapper({parameters}) {{ return {symbol}({data}); }}\n"
+    return f"\n{''.join(functions)}\n{body}\n{wrapper}"
 
 
 def _details(region: FuncOp) -> tuple[OpDetail, ...]:

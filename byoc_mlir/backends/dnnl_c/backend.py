@@ -1,10 +1,10 @@
 """A backend that generates C source which calls oneDNN.
 
 ```c
-int dnnl_c_main_0(const float *in0, const float *in1, const float *in2, float *out0) {
-  float *buf_0 = malloc(18433);
-  int status = buf_0 ? 0 : 1;
-  if (!status) status = product(in2, in0, in1, buf_0, 4, (int64_t[]){1, 32, 14, 14}, …, 1);
+int dnnl_c_main_0(const float *const0, const float *const1, const float *in0, float *out0) {
+  float *buf0 = malloc(18433);
+  int status = buf0 ? 0 : 1;
+  if (!status) status = product(in0, const0, const1, buf0, 4, (int64_t[]){1, 32, 14, 14}, …, 1);
   …
 ```
 """
@@ -21,14 +21,9 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail, Rule
 from byoc_mlir.backends.c_compiler import no_c_compiler
+from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.backends.onednn import load_library, unavailable_reason
-from byoc_mlir.backends.region import (
-    constants_of,
-    elementwise_f32,
-    nodes_of,
-    only_f32,
-    outputs_of,
-)
+from byoc_mlir.backends.region import elementwise_f32, nodes_of, only_f32
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import ints, relay_name, shape_of
@@ -70,34 +65,9 @@ class DnnlCBackend(Backend):
         self, regions: Sequence[FuncOp], context: CodegenContext
     ) -> Sequence[CSource]:
         kernels = Path(__file__).with_name("kernels.c").read_text()
-        source = kernels + "".join(map(_function, regions))
+        source = kernels + "".join(c_function(region, _call) for region in regions)
         libraries = (load_library().path,)
         return [CSource(source, libraries=libraries, details=_details(r)) for r in regions]
-
-
-def _function(region: FuncOp) -> str:
-    inputs = [*(op.output for op in constants_of(region)), *region.args]
-    names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(inputs)}
-    outputs, buffers, calls = outputs_of(region), "", ""
-    made: list[str] = []
-    for op in nodes_of(region):
-        result = op.results[0]
-        if result in outputs:
-            names[result] = f"out{outputs.index(result)}"
-        else:
-            names[result] = f"buf_{len(made)}"
-            made.append(names[result])
-            buffers += f"  float *{names[result]} = malloc({4 * _elements(result)} + 1);\n"
-        call = _call(op, [names[operand] for operand in op.operands], names[result])
-        calls += f"  if (!status) status = {call};\n"
-    parameters = [f"const float *{names[value]}" for value in inputs]
-    parameters += [f"float *out{i}" for i in range(len(outputs))]
-    return f"""
-int {region.sym_name.data}({", ".join(parameters)}) {{
-{buffers}  int status = {f"{' && '.join(made)} ? 0 : 1" if made else "0"};
-{calls}{"".join(f"  free({name});{chr(10)}" for name in made)}  return status;
-}}
-"""
 
 
 def _call(op: Operation, operands: Sequence[str], result: str) -> str:

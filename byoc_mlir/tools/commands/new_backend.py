@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import keyword
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ def new_backend(name: str, into: Path) -> Path:
         )
     if name in backend_names():
         raise BackendError(f"there is a backend '{name}' already; choose another name")
+    if find_spec(name) is not None:
+        raise BackendError(f"there is a module '{name}' already; choose another name")
     folder = into / name
     if folder.exists():
         raise BackendError(f"{folder} exists already; choose another name, or --into a folder")

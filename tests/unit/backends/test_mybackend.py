@@ -63,7 +63,10 @@ def test_batch_norm_is_packed_into_the_weights(tmp_path: Path) -> None:
         (row,) = {row.composite for row in executable.report().placed("mybackend")}
         assert row == "mybackend.conv2d_bn_relu"
         assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs), 1e-5)
-        assert "static void mybackend_main_0_0(" in executable.get_source("mybackend_main_0")
+        assert (
+            "status = conv2d_relu(in0, weight0, bias0, out0, 2, 4, 9, 8, 8, 5, 4, "
+            in executable.get_source("mybackend_main_0")
+        )
         check_in_new_process(executable, model, tmp_path)
 
 

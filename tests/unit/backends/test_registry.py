@@ -45,6 +45,31 @@ def test_another_api_version_is_refused() -> None:
         register_backend(type("Future", (_Base,), {"name": "future", "api_version": 99}))
 
 
+def test_an_installed_package_is_checked_when_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "installed_future-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: installed_future\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[byoc_mlir.backends]\ninstalled_future = installed_future:Future\n"
+    )
+    (tmp_path / "installed_future.py").write_text(
+        "from byoc_mlir.backends import Backend\n"
+        "class Future(Backend):\n"
+        "    name = 'installed_future'\n"
+        "    api_version = 99\n"
+        "    def codegen(self, region, context):\n"
+        "        raise AssertionError\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "installed_future" in backend_names()
+    with pytest.raises(BackendError) as info_of_error:
+        get_backends(("installed_future",))
+    assert "written for API version 99, this byoc_mlir has version 1" in str(info_of_error.value)
+    assert "install a matching release of either" in str(info_of_error.value)
+
+
 def test_unknown_backend_lists_the_known() -> None:
     with pytest.raises(BackendError, match=r"no backend is named 'nowhere'; known are .*dnnl"):
         get_backend("nowhere")

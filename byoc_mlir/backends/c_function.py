@@ -1,0 +1,69 @@
+"""The C function of a region whose ops are calls: buffers between the calls, status, clean-up.
+
+```c
+int npu_main_0(const float *in0, const float *in1, float *out0) {
+  float *buf0 = malloc(401);
+  int status = buf0 ? 0 : 1;
+  if (!status) status = add(in0, in1, buf0, 100);
+  if (!status) status = relu(buf0, out0, 100);
+  free(buf0);
+  return status;
+}
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.region import constants_of, nodes_of, outputs_of
+from byoc_mlir.dialects.relay.base import shape_of
+
+Call: TypeAlias = Callable[[Operation, Sequence[str], str], str]
+"""The C call that computes an op: gets the op, its operands' names and its result's. The called
+function returns 0, or a status."""
+
+
+def c_function(region: FuncOp, call: Call, packed: Sequence[str] | None = None) -> str:
+    """`int R(const float *constant…, const float *input…, float *output…)` in C.
+
+    It needs `<stdlib.h>` and `<string.h>`.
+
+    Args:
+        region: float32 tensors; ops and composites of one result each.
+        call: makes the call for each of them.
+        packed: names for `CSource.constants`; left out: the region gets its own constants.
+    """
+    names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(region.args)}
+    if packed is None:
+        names |= {op.output: f"const{i}" for i, op in enumerate(constants_of(region))}
+        packed = [names[op.output] for op in constants_of(region)]
+    outputs = {f"out{i}": value for i, value in enumerate(outputs_of(region))}
+    made = [op.results[0] for op in nodes_of(region)]
+    names |= {value: f"buf{i}" for i, value in enumerate(made)}
+    names |= {value: name for name, value in reversed(outputs.items()) if value in made}
+    buffers = {names[value]: _bytes(value) for value in made if names[value] not in outputs}
+    parameters = [
+        f"const float *{name}" for name in (*packed, *(names[value] for value in region.args))
+    ]
+    parameters += [f"float *{name}" for name in outputs]
+    lines = [f"int {region.sym_name.data}({', '.join(parameters)}) {{"]
+    lines += [f"  float *{name} = malloc({size} + 1);" for name, size in buffers.items()]
+    lines.append(f"  int status = {' && '.join(buffers) or 1} ? 0 : 1;")
+    for op in nodes_of(region):
+        operands = [names[operand] for operand in op.operands]
+        lines.append(f"  if (!status) status = {call(op, operands, names[op.results[0]])};")
+    for name, value in outputs.items():
+        if names[value] != name:  # a value that is returned twice, or an input
+            lines.append(f"  if (!status) memcpy({name}, {names[value]}, {_bytes(value)});")
+    lines += [f"  free({name});" for name in buffers]
+    return "\n".join([*lines, "  return status;", "}", ""])
+
+
+def _bytes(value: SSAValue) -> int:
+    return 4 * math.prod(shape_of(value))
