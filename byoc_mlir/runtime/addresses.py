@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -26,6 +27,8 @@ def _from_interface(array: Array) -> int:
 
 
 def _has_known_layout() -> bool:
+    if sys.implementation.name != "cpython":
+        return False  # an id is an address there only
     probe = np.empty(1, np.uint8)
     return _pointer_at(id(probe) + _DATA).value == probe.ctypes.data
 
