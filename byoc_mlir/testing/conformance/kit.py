@@ -60,7 +60,7 @@ def run_conformance(
         backend: its target, `"npu"` or `"npu{tiles=4}"`, or its class.
         only: the ops and composites to try, `("nn.conv2d",)`; left out: all that it claims.
         samples: further samples of ops, by Relay name.
-        networks: what to sum up, by name; left out: small versions of ResNet-18 and MobileNet v2.
+        networks: what to sum up, by name; left out: a small MNIST network and ResNet-18.
         tolerance: the largest error accepted, relative to the largest value.
 
     Raises:
@@ -70,7 +70,7 @@ def run_conformance(
     (instance,) = get_backends((target,))
     kit = _Kit(target, instance, tolerance)
     if networks is None:
-        networks = {name: NETWORKS[name](image=32) for name in ("resnet18", "mobilenet_v2")}
+        networks = {"mnist": NETWORKS["mnist"](), "resnet18": NETWORKS["resnet18"](image=32)}
     outcomes = [
         *(outcome for name, rule in instance.op_rules().items() if not only or name in only
           for outcome in kit.try_op(name, rule, (samples or {}).get(name, ()))),
