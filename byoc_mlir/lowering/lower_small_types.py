@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, index, transform
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, index, logic, transform
 from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
 from byoc_mlir.lowering.small_types import (
     Array,
@@ -172,7 +172,7 @@ def _encoded(value: SSAValue, element_type: Attribute, codes: _Codes, before: _B
     cut = before.add(elementwise.CastOp(value, dtype=CODE))
     assert isinstance(element_type, IntegerType)
     mask = before.constant(np.asarray((1 << element_type.width.data) - 1, np.uint8))
-    return codes.record(before.add(elementwise.BitwiseAndOp(cut, mask)), element_type)
+    return codes.record(before.add(logic.BitwiseAndOp(cut, mask)), element_type)
 
 
 def _encoded_floats(value: SSAValue, element_type: Attribute, before: _Before) -> SSAValue:
@@ -186,17 +186,17 @@ def _encoded_floats(value: SSAValue, element_type: Attribute, before: _Before) -
         offset = before.constant(np.asarray(step, np.int32))
         further = before.add(elementwise.AddOp(place, offset))
         threshold = before.add(index.TakeOp(thresholds, further))
-        is_beyond = before.add(elementwise.GreaterEqualOp(magnitude, threshold))
+        is_beyond = before.add(logic.GreaterEqualOp(magnitude, threshold))
         place = before.add(elementwise.WhereOp(is_beyond, further, place))
         step //= 2
     positive = before.add(index.TakeOp(before.constant(found.positive), place))
     negative = before.add(index.TakeOp(before.constant(found.negative), place))
     sign = before.add(bits.ReinterpretOp(value, dtype=i32))
     zero = before.constant(np.zeros((), np.int32))
-    is_below = before.add(elementwise.LessOp(sign, zero))
+    is_below = before.add(logic.LessOp(sign, zero))
     signed = before.add(elementwise.WhereOp(is_below, negative, positive))
     nan = before.constant(np.asarray(found.nan, np.uint8))
-    is_nan = before.add(elementwise.IsnanOp(value))
+    is_nan = before.add(logic.IsnanOp(value))
     return before.add(elementwise.WhereOp(is_nan, nan, signed))
 
 

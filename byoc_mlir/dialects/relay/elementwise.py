@@ -1,4 +1,4 @@
-"""Element-wise ops: unary ones keep the type, binary ones broadcast as numpy does."""
+"""Element-wise arithmetic and functions: binary ops broadcast as numpy does."""
 
 from __future__ import annotations
 
@@ -72,13 +72,6 @@ class BroadcastOp(RelayOp, ABC):
         return (self.broadcast_type(),)
 
 
-class CompareOp(BroadcastOp, ABC):
-    """`lhs [...], rhs [...] -> output [...]` of `i1`, with numpy broadcasting."""
-
-    def infer_types(self) -> Sequence[Attribute]:
-        return (TensorType(i1, self.broadcast_type().get_shape()),)
-
-
 @irdl_op_definition
 class AddOp(BroadcastOp):
     """`lhs + rhs`."""
@@ -144,112 +137,6 @@ class FloorModOp(BroadcastOp):
     """The remainder with the sign of the divisor."""
 
     name = "relay.floor_mod"
-
-
-@irdl_op_definition
-class LogicalAndOp(BroadcastOp):
-    """`lhs and rhs` on `i1`."""
-
-    name = "relay.logical_and"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class LogicalOrOp(BroadcastOp):
-    """`lhs or rhs` on `i1`."""
-
-    name = "relay.logical_or"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class LogicalXorOp(BroadcastOp):
-    """`lhs xor rhs` on `i1`."""
-
-    name = "relay.logical_xor"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class BitwiseAndOp(BroadcastOp):
-    """Bitwise and of integers."""
-
-    name = "relay.bitwise_and"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class BitwiseOrOp(BroadcastOp):
-    """Bitwise or of integers."""
-
-    name = "relay.bitwise_or"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class BitwiseXorOp(BroadcastOp):
-    """Bitwise exclusive or of integers."""
-
-    name = "relay.bitwise_xor"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class LeftShiftOp(BroadcastOp):
-    """`lhs` shifted left by `rhs` bits."""
-
-    name = "relay.left_shift"
-
-
-@irdl_op_definition
-class RightShiftOp(BroadcastOp):
-    """`lhs` shifted right by `rhs` bits."""
-
-    name = "relay.right_shift"
-
-
-@irdl_op_definition
-class EqualOp(CompareOp):
-    """`lhs == rhs`."""
-
-    name = "relay.equal"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class NotEqualOp(CompareOp):
-    """`lhs != rhs`."""
-
-    name = "relay.not_equal"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class LessOp(CompareOp):
-    """`lhs < rhs`."""
-
-    name = "relay.less"
-
-
-@irdl_op_definition
-class LessEqualOp(CompareOp):
-    """`lhs <= rhs`."""
-
-    name = "relay.less_equal"
-
-
-@irdl_op_definition
-class GreaterOp(CompareOp):
-    """`lhs > rhs`."""
-
-    name = "relay.greater"
-
-
-@irdl_op_definition
-class GreaterEqualOp(CompareOp):
-    """`lhs >= rhs`."""
-
-    name = "relay.greater_equal"
 
 
 @irdl_op_definition
@@ -418,44 +305,6 @@ class RoundOp(UnaryOp):
     """The nearest integer, halves to even."""
 
     name = "relay.round"
-
-
-@irdl_op_definition
-class LogicalNotOp(UnaryOp):
-    """`not data` on `i1`."""
-
-    name = "relay.logical_not"
-
-
-@irdl_op_definition
-class BitwiseNotOp(UnaryOp):
-    """Bitwise complement of integers."""
-
-    name = "relay.bitwise_not"
-
-
-class PredicateOp(RelayOp, ABC):
-    """`data [...] -> output [...]` of `i1`."""
-
-    data = operand_def(TensorType)
-    output = result_def(TensorType)
-
-    def infer_types(self) -> Sequence[Attribute]:
-        return (TensorType(i1, shape_of(self.data)),)
-
-
-@irdl_op_definition
-class IsnanOp(PredicateOp):
-    """Whether an element is NaN."""
-
-    name = "relay.isnan"
-
-
-@irdl_op_definition
-class IsinfOp(PredicateOp):
-    """Whether an element is infinite, of either sign."""
-
-    name = "relay.isinf"
 
 
 @irdl_op_definition

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_mlir.dialects.relay import elementwise as relay
+from byoc_mlir.dialects.relay import logic
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 
@@ -95,10 +96,10 @@ _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
     relay.AsinhOp: np.arcsinh,
     relay.AtanOp: np.arctan,
     relay.AtanhOp: np.arctanh,
-    relay.BitwiseAndOp: np.bitwise_and,
-    relay.BitwiseNotOp: np.invert,
-    relay.BitwiseOrOp: np.bitwise_or,
-    relay.BitwiseXorOp: np.bitwise_xor,
+    logic.BitwiseAndOp: np.bitwise_and,
+    logic.BitwiseNotOp: np.invert,
+    logic.BitwiseOrOp: np.bitwise_or,
+    logic.BitwiseXorOp: np.bitwise_xor,
     relay.CeilOp: np.ceil,
     relay.CosOp: np.cos,
     relay.CoshOp: np.cosh,
@@ -107,7 +108,7 @@ _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
     relay.ExpOp: np.exp,
     relay.FloorModOp: _modulo,
     relay.FloorOp: np.floor,
-    relay.LeftShiftOp: np.left_shift,
+    logic.LeftShiftOp: np.left_shift,
     relay.LogOp: np.log,
     relay.MaximumOp: np.maximum,
     relay.MinimumOp: np.minimum,
@@ -115,7 +116,7 @@ _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
     relay.MultiplyOp: np.multiply,
     relay.NegativeOp: _negative,
     relay.PowerOp: _power,
-    relay.RightShiftOp: np.right_shift,
+    logic.RightShiftOp: np.right_shift,
     relay.RoundOp: np.rint,
     relay.RsqrtOp: _rsqrt,
     relay.SigmoidOp: sigmoid,
@@ -128,18 +129,18 @@ _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
     relay.TanOp: np.tan,
 }
 _BOOL: dict[type[RelayOp], Callable[..., Any]] = {
-    relay.EqualOp: np.equal,
-    relay.GreaterEqualOp: np.greater_equal,
-    relay.GreaterOp: np.greater,
-    relay.IsinfOp: np.isinf,
-    relay.IsnanOp: np.isnan,
-    relay.LessEqualOp: np.less_equal,
-    relay.LessOp: np.less,
-    relay.LogicalAndOp: np.logical_and,
-    relay.LogicalNotOp: np.logical_not,
-    relay.LogicalOrOp: np.logical_or,
-    relay.LogicalXorOp: np.logical_xor,
-    relay.NotEqualOp: np.not_equal,
+    logic.EqualOp: np.equal,
+    logic.GreaterEqualOp: np.greater_equal,
+    logic.GreaterOp: np.greater,
+    logic.IsinfOp: np.isinf,
+    logic.IsnanOp: np.isnan,
+    logic.LessEqualOp: np.less_equal,
+    logic.LessOp: np.less,
+    logic.LogicalAndOp: np.logical_and,
+    logic.LogicalNotOp: np.logical_not,
+    logic.LogicalOrOp: np.logical_or,
+    logic.LogicalXorOp: np.logical_xor,
+    logic.NotEqualOp: np.not_equal,
 }
 
 ELEMENTWISE: dict[type[RelayOp], Callable[..., Array]] = {

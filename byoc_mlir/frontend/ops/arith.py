@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import RelayOp, elementwise, index, reduce, transform
+from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.value import Value
 
@@ -65,7 +65,7 @@ def minimum(context: NodeContext, lhs: Number, rhs: Number) -> Value:
 
 def less(context: NodeContext, lhs: Number, rhs: Number) -> Value:
     """`lhs < rhs`."""
-    return _binary(context, elementwise.LessOp, lhs, rhs)
+    return _binary(context, logic.LessOp, lhs, rhs)
 
 
 def where(context: NodeContext, condition: Value, x: Number, y: Number) -> Value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import elementwise, index, reduce
+from byoc_mlir.dialects.relay import index, logic, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -42,7 +42,7 @@ def nonzero(context: NodeContext, data: Value) -> tuple[Value, Value]:
         raise NodeRefused("a scalar has no coordinates")
     mask = data
     if data.dtype != np.bool_:
-        mask = context.emit(elementwise.NotEqualOp, data, data.dtype.type(0))
+        mask = context.emit(logic.NotEqualOp, data, data.dtype.type(0))
     size = int(np.prod(data.shape, dtype=np.int64))
     places, count = places_of(context, arith.reshape(context, mask, (size,)))
     coordinates = context.constant(np.indices(data.shape, np.int64).reshape(data.rank, size))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay import elementwise
+from byoc_mlir.dialects.relay import logic
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
@@ -116,7 +116,7 @@ def _both(context: NodeContext, active: Value, going_on: Value) -> Value:
     if going_on.constant is not None and going_on.constant.all():
         return active
     scalars = (arith.reshape(context, value, ()) for value in (active, going_on))
-    return context.emit(elementwise.LogicalAndOp, *scalars)
+    return context.emit(logic.LogicalAndOp, *scalars)
 
 
 def _stacked(context: NodeContext, parts: Sequence[Value], formal: onnx.ValueInfoProto) -> Value:

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay import RelayOp, transform
+from byoc_mlir.dialects.relay import RelayOp, logic, transform
 from byoc_mlir.dialects.relay import elementwise as relay
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.frontend.builder import NodeContext
@@ -25,17 +25,17 @@ _UNARY: dict[str, type[RelayOp]] = {
     "Asinh": relay.AsinhOp,
     "Atan": relay.AtanOp,
     "Atanh": relay.AtanhOp,
-    "BitwiseNot": relay.BitwiseNotOp,
+    "BitwiseNot": logic.BitwiseNotOp,
     "Ceil": relay.CeilOp,
     "Cos": relay.CosOp,
     "Cosh": relay.CoshOp,
     "Erf": relay.ErfOp,
     "Exp": relay.ExpOp,
     "Floor": relay.FloorOp,
-    "IsNaN": relay.IsnanOp,
+    "IsNaN": logic.IsnanOp,
     "Log": relay.LogOp,
     "Neg": relay.NegativeOp,
-    "Not": relay.LogicalNotOp,
+    "Not": logic.LogicalNotOp,
     "Round": relay.RoundOp,
     "Sigmoid": relay.SigmoidOp,
     "Sign": relay.SignOp,
@@ -47,23 +47,23 @@ _UNARY: dict[str, type[RelayOp]] = {
 }
 _BINARY: dict[str, type[RelayOp]] = {
     "Add": relay.AddOp,
-    "And": relay.LogicalAndOp,
+    "And": logic.LogicalAndOp,
     "Div": relay.DivideOp,
-    "Equal": relay.EqualOp,
-    "Greater": relay.GreaterOp,
-    "Less": relay.LessOp,
+    "Equal": logic.EqualOp,
+    "Greater": logic.GreaterOp,
+    "Less": logic.LessOp,
     "Mul": relay.MultiplyOp,
-    "Or": relay.LogicalOrOp,
+    "Or": logic.LogicalOrOp,
     "Pow": relay.PowerOp,
     "Sub": relay.SubtractOp,
-    "Xor": relay.LogicalXorOp,
+    "Xor": logic.LogicalXorOp,
 }
 _BINARY_WITHOUT_LEGACY: dict[str, type[RelayOp]] = {
-    "BitwiseAnd": relay.BitwiseAndOp,
-    "BitwiseOr": relay.BitwiseOrOp,
-    "BitwiseXor": relay.BitwiseXorOp,
-    "GreaterOrEqual": relay.GreaterEqualOp,
-    "LessOrEqual": relay.LessEqualOp,
+    "BitwiseAnd": logic.BitwiseAndOp,
+    "BitwiseOr": logic.BitwiseOrOp,
+    "BitwiseXor": logic.BitwiseXorOp,
+    "GreaterOrEqual": logic.GreaterEqualOp,
+    "LessOrEqual": logic.LessEqualOp,
 }
 _VARIADIC: dict[str, type[RelayOp]] = {
     "Max": relay.MaximumOp,
@@ -175,7 +175,7 @@ def mod(context: NodeContext, lhs: Value, rhs: Value, *, fmod: int = 0) -> Value
 
 @onnx_op("BitShift")
 def bit_shift(context: NodeContext, lhs: Value, rhs: Value, *, direction: str) -> Value:
-    return context.emit(relay.LeftShiftOp if direction == "LEFT" else relay.RightShiftOp, lhs, rhs)
+    return context.emit(logic.LeftShiftOp if direction == "LEFT" else logic.RightShiftOp, lhs, rhs)
 
 
 @onnx_op("Where")
@@ -188,11 +188,11 @@ def is_inf(
     context: NodeContext, data: Value, *, detect_negative: int = 1, detect_positive: int = 1
 ) -> Value:
     if detect_negative and detect_positive:
-        return context.emit(relay.IsinfOp, data)
+        return context.emit(logic.IsinfOp, data)
     if detect_positive:
-        return context.emit(relay.EqualOp, data, scalar(data, float("inf")))
+        return context.emit(logic.EqualOp, data, scalar(data, float("inf")))
     if detect_negative:
-        return context.emit(relay.EqualOp, data, scalar(data, float("-inf")))
+        return context.emit(logic.EqualOp, data, scalar(data, float("-inf")))
     return context.constant(np.zeros(data.shape, np.bool_))
 
 
@@ -207,7 +207,7 @@ def celu(context: NodeContext, data: Value, *, alpha: float = 1.0) -> Value:
     scale = scalar(data, alpha)
     growth = context.emit(relay.ExpOp, context.emit(relay.DivideOp, data, scale))
     below = context.emit(relay.SubtractOp, growth, scalar(data, 1))
-    is_below = context.emit(relay.LessOp, data, scalar(data, 0))
+    is_below = context.emit(logic.LessOp, data, scalar(data, 0))
     return context.emit(relay.WhereOp, is_below, context.emit(relay.MultiplyOp, below, scale), data)
 
 
@@ -289,9 +289,9 @@ def _cast_to_exponent(context: NodeContext, data: Value, saturate: int, round_mo
         return nearest
     power = cast(context, nearest, np.dtype(np.float32))
     if round_mode == "up":
-        is_wrong, factor = context.emit(relay.LessOp, power, wide), np.float32(2)
+        is_wrong, factor = context.emit(logic.LessOp, power, wide), np.float32(2)
     else:
-        is_wrong, factor = context.emit(relay.GreaterOp, power, wide), np.float32(0.5)
+        is_wrong, factor = context.emit(logic.GreaterOp, power, wide), np.float32(0.5)
     other = context.emit(relay.MultiplyOp, power, factor)
     return cast(context, context.emit(relay.WhereOp, is_wrong, other, power), _EXPONENT)
 

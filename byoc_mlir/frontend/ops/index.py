@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import elementwise, index, reduce, transform
+from byoc_mlir.dialects.relay import elementwise, index, logic, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
 from byoc_mlir.frontend.registry import onnx_op
@@ -128,16 +128,16 @@ def one_hot(
     wide = cast(context, indices, np.dtype(np.int64))
     wrapped = context.emit(elementwise.FloorModOp, wide, np.int64(count))
     inside = context.emit(
-        elementwise.LogicalAndOp,
-        context.emit(elementwise.GreaterEqualOp, wide, np.int64(-count)),
-        context.emit(elementwise.LessOp, wide, np.int64(count)),
+        logic.LogicalAndOp,
+        context.emit(logic.GreaterEqualOp, wide, np.int64(-count)),
+        context.emit(logic.LessOp, wide, np.int64(count)),
     )
     column = context.emit(transform.ExpandDimsOp, wrapped, axis=[place])
     shape = [count if at == place else 1 for at in range(rank)]
     classes = context.constant(np.arange(count).reshape(shape))
     hot = context.emit(
-        elementwise.LogicalAndOp,
-        context.emit(elementwise.EqualOp, column, classes),
+        logic.LogicalAndOp,
+        context.emit(logic.EqualOp, column, classes),
         context.emit(transform.ExpandDimsOp, inside, axis=[place]),
     )
     off, on = context.emit_all(transform.SplitOp, values, sections=[1, 1], axis=0)
@@ -162,7 +162,7 @@ def _hardmax(context: NodeContext, data: Value, axis: int) -> Value:
     best = context.emit(reduce.ArgmaxOp, data, axis=[place], keepdims=True)
     shape = [size if at == place else 1 for at, size in enumerate(data.shape)]
     classes = context.constant(np.arange(data.shape[place]).reshape(shape))
-    hot = context.emit(elementwise.EqualOp, best, classes)
+    hot = context.emit(logic.EqualOp, best, classes)
     return context.emit(elementwise.WhereOp, hot, scalar(data, 1), scalar(data, 0))
 
 
@@ -195,7 +195,7 @@ def reverse_sequence(
         context.emit(elementwise.SubtractOp, length, np.int64(1)),
         time,
     )
-    inside = context.emit(elementwise.LessOp, time, length)
+    inside = context.emit(logic.LessOp, time, length)
     place = context.emit(elementwise.WhereOp, inside, back, time)
     place = context.emit(transform.BroadcastToOp, place, shape=data.shape)
     return context.emit(index.GatherOp, data, place, axis=time_axis)

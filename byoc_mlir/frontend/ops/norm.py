@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import elementwise, nn, reduce
+from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -70,7 +70,7 @@ def instance_normalization(
 @onnx_op("LpNormalization")
 def lp_normalization(context: NodeContext, data: Value, *, axis: int = -1, p: int = 2) -> Value:
     norm = _p_norm(context, data, p, [axis])
-    is_zero = context.emit(elementwise.EqualOp, norm, norm.dtype.type(0))
+    is_zero = context.emit(logic.EqualOp, norm, norm.dtype.type(0))
     return arith.divide(context, data, arith.where(context, is_zero, 1.0, norm))
 
 

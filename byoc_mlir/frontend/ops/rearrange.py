@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay import bits, elementwise, index, transform
+from byoc_mlir.dialects.relay import bits, elementwise, index, logic, transform
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
@@ -168,5 +168,5 @@ def array_feature_extractor(context: NodeContext, data: Value, indices: Value) -
 
 @onnx_op("Binarizer", domain="ai.onnx.ml")
 def binarizer(context: NodeContext, data: Value, *, threshold: float = 0.0) -> Value:
-    above = context.emit(elementwise.GreaterOp, data, data.dtype.type(threshold))
+    above = context.emit(logic.GreaterOp, data, data.dtype.type(threshold))
     return cast(context, above, data.dtype)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import elementwise, nn, transform
+from byoc_mlir.dialects.relay import logic, nn, transform
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import Activation, activations_of, clipped
@@ -75,7 +75,7 @@ def _run(
         news = step(context, of, projected[time], states)
         hidden = news[0]
         if of.lengths is not None:
-            active = context.emit(elementwise.GreaterOp, of.lengths, of.lengths.dtype.type(time))
+            active = context.emit(logic.GreaterOp, of.lengths, of.lengths.dtype.type(time))
             news = tuple(
                 arith.where(context, active, new, old)
                 for new, old in zip(news, states, strict=True)

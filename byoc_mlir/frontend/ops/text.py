@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import elementwise, reduce
+from byoc_mlir.dialects.relay import logic, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -49,7 +49,7 @@ def tf_idf_vectorizer(
     factors = np.ones(len(ngram_indexes)) if weights is None else np.array(weights)
     if mode == "IDF":
         zero = np.float32(0)
-        counts = cast(context, context.emit(elementwise.GreaterOp, counts, zero), _F32)
+        counts = cast(context, context.emit(logic.GreaterOp, counts, zero), _F32)
     if mode != "TF":
         counts = arith.multiply(context, counts, context.constant(factors, _F32))
     placed = _placed(context, counts, ngram_indexes)
@@ -70,10 +70,8 @@ def _counts(context: NodeContext, words: Value, grams: Array, skips: Sequence[in
             begin = word * (skip + 1)
             part = arith.section(context, words, 1, begin, begin + starts)
             part = arith.reshape(context, part, [rows, starts, 1])
-            equal = context.emit(elementwise.EqualOp, part, context.constant(grams[:, word]))
-            matches = (
-                equal if matches is None else context.emit(elementwise.LogicalAndOp, matches, equal)
-            )
+            equal = context.emit(logic.EqualOp, part, context.constant(grams[:, word]))
+            matches = equal if matches is None else context.emit(logic.LogicalAndOp, matches, equal)
         assert matches is not None
         hits = cast(context, matches, _F32)
         summed = arith.reduced(context, reduce.SumOp, hits, [1], keepdims=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from byoc_mlir.dialects.relay import elementwise
+from byoc_mlir.dialects.relay import elementwise, logic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -39,7 +39,7 @@ def _blend(context: NodeContext, old: Value, keep: float, new: Value, take: floa
 
 def _after_first_step(context: NodeContext, step: Value, later: Value, first: Value) -> Value:
     zero = step.dtype.type(0)
-    is_later = context.emit(elementwise.GreaterOp, step, zero)
+    is_later = context.emit(logic.GreaterOp, step, zero)
     return arith.where(context, is_later, later, first)
 
 

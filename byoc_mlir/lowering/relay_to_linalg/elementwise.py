@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.relay import elementwise as relay
-from byoc_mlir.dialects.relay import nn
+from byoc_mlir.dialects.relay import logic, nn
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import Body, LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.scalars import (
@@ -121,20 +121,20 @@ BODIES: dict[type[RelayOp], Body] = {
     relay.PowerOp: power,
     relay.ModOp: remainder,
     relay.FloorModOp: floor_remainder,
-    relay.LogicalAndOp: _bits(arith.AndIOp),
-    relay.LogicalOrOp: _bits(arith.OrIOp),
-    relay.LogicalXorOp: _bits(arith.XOrIOp),
-    relay.BitwiseAndOp: _bits(arith.AndIOp),
-    relay.BitwiseOrOp: _bits(arith.OrIOp),
-    relay.BitwiseXorOp: _bits(arith.XOrIOp),
-    relay.LeftShiftOp: _shift("shl"),
-    relay.RightShiftOp: _shift("shr"),
-    relay.EqualOp: _compare("eq"),
-    relay.NotEqualOp: _compare("ne"),
-    relay.LessOp: _compare("lt"),
-    relay.LessEqualOp: _compare("le"),
-    relay.GreaterOp: _compare("gt"),
-    relay.GreaterEqualOp: _compare("ge"),
+    logic.LogicalAndOp: _bits(arith.AndIOp),
+    logic.LogicalOrOp: _bits(arith.OrIOp),
+    logic.LogicalXorOp: _bits(arith.XOrIOp),
+    logic.BitwiseAndOp: _bits(arith.AndIOp),
+    logic.BitwiseOrOp: _bits(arith.OrIOp),
+    logic.BitwiseXorOp: _bits(arith.XOrIOp),
+    logic.LeftShiftOp: _shift("shl"),
+    logic.RightShiftOp: _shift("shr"),
+    logic.EqualOp: _compare("eq"),
+    logic.NotEqualOp: _compare("ne"),
+    logic.LessOp: _compare("lt"),
+    logic.LessEqualOp: _compare("le"),
+    logic.GreaterOp: _compare("gt"),
+    logic.GreaterEqualOp: _compare("ge"),
     relay.NegativeOp: _negative,
     relay.AbsOp: _abs,
     relay.SignOp: _sign,
@@ -159,10 +159,10 @@ BODIES: dict[type[RelayOp], Body] = {
     relay.CeilOp: _rounding(math.CeilOp),
     relay.FloorOp: _rounding(math.FloorOp),
     relay.RoundOp: _rounding(math.RoundEvenOp),
-    relay.LogicalNotOp: _logical_not,
-    relay.BitwiseNotOp: _bitwise_not,
-    relay.IsnanOp: _isnan,
-    relay.IsinfOp: _isinf,
+    logic.LogicalNotOp: _logical_not,
+    logic.BitwiseNotOp: _bitwise_not,
+    logic.IsnanOp: _isnan,
+    logic.IsinfOp: _isinf,
     nn.ReluOp: _relu,
     nn.PreluOp: _prelu,
 }

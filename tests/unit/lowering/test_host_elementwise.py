@@ -10,7 +10,7 @@ import pytest
 from host_runner import Array, Network, check_on_host
 
 from byoc_mlir.dialects.relay import elementwise as relay
-from byoc_mlir.dialects.relay import nn
+from byoc_mlir.dialects.relay import logic, nn
 from byoc_mlir.dialects.relay.element_types import relay_type
 
 ARITHMETIC = (
@@ -19,17 +19,17 @@ ARITHMETIC = (
     relay.MultiplyOp,
     relay.MaximumOp,
     relay.MinimumOp,
-    relay.EqualOp,
-    relay.NotEqualOp,
-    relay.LessOp,
-    relay.LessEqualOp,
-    relay.GreaterOp,
-    relay.GreaterEqualOp,
+    logic.EqualOp,
+    logic.NotEqualOp,
+    logic.LessOp,
+    logic.LessEqualOp,
+    logic.GreaterOp,
+    logic.GreaterEqualOp,
 )
 DIVISION = (relay.DivideOp, relay.ModOp, relay.FloorModOp)
-BITS = (relay.BitwiseAndOp, relay.BitwiseOrOp, relay.BitwiseXorOp)
-LOGIC = (relay.LogicalAndOp, relay.LogicalOrOp, relay.LogicalXorOp)
-SHIFTS = (relay.LeftShiftOp, relay.RightShiftOp)
+BITS = (logic.BitwiseAndOp, logic.BitwiseOrOp, logic.BitwiseXorOp)
+LOGIC = (logic.LogicalAndOp, logic.LogicalOrOp, logic.LogicalXorOp)
+SHIFTS = (logic.LeftShiftOp, logic.RightShiftOp)
 UNARY = (relay.NegativeOp, relay.AbsOp, relay.SignOp, nn.ReluOp)
 ROUNDING = (relay.CeilOp, relay.FloorOp, relay.RoundOp)
 SMOOTH = (
@@ -77,7 +77,7 @@ def test_integer_arithmetic(dtype: Any) -> None:
     results = [network.add(op(a, b)) for op in (*ARITHMETIC, *BITS)]
     results += [network.add(op(a, c)) for op in DIVISION]
     results += [network.add(op(a, shift)) for op in SHIFTS if info.min == 0]
-    results += [network.add(relay.PowerOp(a, power)), network.add(relay.BitwiseNotOp(a))]
+    results += [network.add(relay.PowerOp(a, power)), network.add(logic.BitwiseNotOp(a))]
     results += [network.add(op(a)) for op in (relay.AbsOp, relay.SignOp, nn.ReluOp)]
     results.append(network.add(relay.ClipOp(a, a_min=3.0, a_max=100.0)))
     check_on_host(network, *results)
@@ -104,8 +104,8 @@ def test_nan_and_infinity() -> None:
     special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.0, 88.0], np.float32)
     network = Network(special, special[::-1].copy(), special[:, None].copy())
     x, y, column = network.args
-    unary = (*UNARY, *ROUNDING, relay.ExpOp, relay.TanhOp, relay.SigmoidOp, relay.IsnanOp)
-    results = [network.add(op(x)) for op in (*unary, relay.IsinfOp, relay.SqrtOp)]
+    unary = (*UNARY, *ROUNDING, relay.ExpOp, relay.TanhOp, relay.SigmoidOp, logic.IsnanOp)
+    results = [network.add(op(x)) for op in (*unary, logic.IsinfOp, relay.SqrtOp)]
     results += [network.add(op(x, y)) for op in ARITHMETIC]
     results += [network.add(op(column, x)) for op in (relay.MaximumOp, relay.MinimumOp)]
     results.append(network.add(relay.ClipOp(x, a_min=-1.0, a_max=1.0)))
@@ -118,8 +118,8 @@ def test_logic_and_choice() -> None:
         rng.random((3, 1)) > 0.5, rng.random((2, 3, 4)) > 0.5, _normal((4,), np.float32)
     )
     p, q, x = network.args
-    results = [network.add(op(p, q)) for op in (*LOGIC, relay.EqualOp)]
-    results.append(network.add(relay.LogicalNotOp(p)))
+    results = [network.add(op(p, q)) for op in (*LOGIC, logic.EqualOp)]
+    results.append(network.add(logic.LogicalNotOp(p)))
     results.append(network.add(relay.WhereOp(q, x, network.constant(np.float32([[2.0]])))))
     check_on_host(network, *results)
 
