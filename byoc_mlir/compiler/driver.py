@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends import Backend, get_backends, weight_symbol
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.backend_passes import run_module_passes
+from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.link import external_functions, external_globals, join_modules
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.placement import build_report, check_fallback
@@ -131,7 +132,7 @@ def build_program(
 ) -> Program:
     """Compiles a model for one set of input shapes and values; raises what `compile` raises."""
     stages = Stages()
-    with stages.shown():
+    with collection_paused(), stages.shown():
         with stages.stage("import"):
             imported = source.bind(shapes, values)
         context = make_context()

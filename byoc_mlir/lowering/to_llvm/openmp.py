@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.traits import SymbolTable
 
 from byoc_mlir.lowering.to_llvm.emitter import integer_constant
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath
@@ -30,6 +29,14 @@ RUNTIME_FUNCTIONS: Mapping[str, llvm.LLVMFunctionType] = {
     "omp_get_num_threads": llvm.LLVMFunctionType([], i32),
 }
 """What the generated code needs of libgomp."""
+
+
+def declare_runtime(module: ModuleOp) -> None:
+    """Declares the functions that calls of `call_in_parallel` need."""
+    known = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
+    for name, type_ in RUNTIME_FUNCTIONS.items():
+        if name not in known:
+            module.body.block.add_op(llvm.FuncOp(name, type_, llvm.LinkageAttr("external")))
 
 
 def call_in_parallel(
@@ -49,7 +56,6 @@ def call_in_parallel(
     parent_block = parent.parent_block()
     assert parent_block is not None
     parent_block.insert_op_after(_thread_function(name, body, total, passed, fields), body)
-    _declare_runtime(parent)
     data = _struct_on_stack(parent, fields)
     for position, value in enumerate(passed):
         builder.insert(
@@ -104,14 +110,6 @@ def _share(builder: Builder, total: Bound) -> tuple[SSAValue, SSAValue]:
 def _ask_runtime(builder: Builder, name: str) -> SSAValue:
     call = builder.insert(llvm.CallOp(name, return_type=i32))
     return builder.insert(arith.IndexCastOp(call.results[0], _INDEX)).result
-
-
-def _declare_runtime(parent: func.FuncOp) -> None:
-    module = parent.parent_op()
-    assert isinstance(module, ModuleOp)
-    for name, type_ in RUNTIME_FUNCTIONS.items():
-        if SymbolTable.lookup_symbol(module, name) is None:
-            module.body.block.add_op(llvm.FuncOp(name, type_, llvm.LinkageAttr("external")))
 
 
 def _struct_on_stack(parent: func.FuncOp, fields: llvm.LLVMStructType) -> SSAValue:

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.lowering.to_llvm.aliasing import aliased
 from byoc_mlir.lowering.to_llvm.func import MAY_ALIAS
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath, bound
-from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel
+from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel, declare_runtime
 
 _INDEX = IndexType()
 _REMATERIALISED = (arith.ConstantOp, memref.GetGlobalOp)
@@ -68,13 +68,15 @@ class OutlineParallel(ModulePass):
     threads: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        calls_runtime = False
         for function in tuple(op.body.block.ops):
             if not isinstance(function, func.FuncOp):
                 continue
             for number, loop in enumerate(tuple(_outermost(function.body))):
-                _outline(
-                    loop, function, f"{function.sym_name.data}_parallel_{number}", self.threads
-                )
+                name = f"{function.sym_name.data}_parallel_{number}"
+                calls_runtime |= _outline(loop, function, name, self.threads)
+        if calls_runtime:
+            declare_runtime(op)
 
 
 def _outermost(region: Region) -> Iterator[scf.ParallelOp]:
@@ -87,7 +89,8 @@ def _outermost(region: Region) -> Iterator[scf.ParallelOp]:
                 yield from _outermost(inner)
 
 
-def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool) -> None:
+def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool) -> bool:
+    """Replaces a loop; returns whether its threads come from the OpenMP runtime."""
     for nested in tuple(loop.body.walk(reverse=True)):
         if isinstance(nested, scf.ParallelOp):
             _serialise(nested)
@@ -98,16 +101,18 @@ def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool
     total = _total(math, _Space.of(loop))
     if total == 0:
         _erase(loop)
-        return
+        return False
     body = _body_function(loop, name, captured)
     parent_block = parent.parent_block()
     assert parent_block is not None
     parent_block.insert_op_after(body, parent)
-    if not threads or total == 1:
-        builder.insert(func.CallOp(name, [math.value(0), math.value(total), *captured], []))
-    else:
+    is_shared = threads and total != 1
+    if is_shared:
         call_in_parallel(builder, body, total, captured, parent)
+    else:
+        builder.insert(func.CallOp(name, [math.value(0), math.value(total), *captured], []))
     _erase(loop)
+    return is_shared
 
 
 def _require_no_results(loop: scf.ParallelOp) -> None:
