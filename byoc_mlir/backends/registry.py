@@ -20,6 +20,8 @@ _registered: dict[str, type[Backend]] = {}
 def register_backend(cls: type[Backend]) -> type[Backend]:
     """Makes a backend class known under its `name`; usable as a decorator.
 
+    A class that was defined again, as in a notebook, takes the place of its earlier version.
+
     Raises:
         BackendError: the name is malformed or taken, or the class follows another API version.
     """
@@ -35,10 +37,14 @@ def register_backend(cls: type[Backend]) -> type[Backend]:
             f" version {API_VERSION}; install a matching release of either"
         )
     known = _registered.get(name)
-    if known is not None and known is not cls:
+    if known is not None and _written_at(known) != _written_at(cls):
         raise BackendError(f"a backend named '{name}' is registered already; choose another name")
     _registered[name] = cls
     return cls
+
+
+def _written_at(cls: type[Backend]) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
 
 
 def registered_backends() -> Mapping[str, type[Backend]]:

@@ -40,6 +40,12 @@ def test_a_name_is_registered_once() -> None:
         register_backend(type("Second", (_Base,), {"name": "registered_once"}))
 
 
+def test_a_class_that_is_defined_again_replaces_the_earlier_one() -> None:
+    register_backend(type("Edited", (_Base,), {"name": "edited"}))
+    later = register_backend(type("Edited", (_Base,), {"name": "edited"}))
+    assert type(get_backend("edited")) is later
+
+
 def test_another_api_version_is_refused() -> None:
     with pytest.raises(BackendError, match="API version 99"):
         register_backend(type("Future", (_Base,), {"name": "future", "api_version": 99}))

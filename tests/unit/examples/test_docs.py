@@ -1,0 +1,65 @@
+"""The code in the documentation of backends runs, block after block, as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = ("first-backend.md", "codegen-native.md", "codegen-c.md", "codegen-blob.md")
+
+BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# (?P<name>\w+\.py)\n")
+
+RUN_ALL = """
+import subprocess, sys
+for path in sys.argv[1:]:
+    text = open(path).read()
+    if path.endswith(".sh"):
+        subprocess.run(["sh", "-e", path], check=True)
+    else:
+        exec(compile(text, path, "exec"))
+"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_all_code_runs(page: str, tmp_path: Path) -> None:
+    """Python blocks run in one process, shell blocks between them; `# name.py` begins a file."""
+    blocks: list[str] = []
+    for match in BLOCK.finditer((DOCS / page).read_text()):
+        language, code = match["language"], match["code"]
+        if language not in ("python", "sh"):
+            continue
+        named = FILE.match(code)
+        path = tmp_path / f"block{len(blocks)}.{'sh' if language == 'sh' else 'py'}"
+        if named:
+            path = tmp_path / named["name"]
+        else:
+            blocks.append(str(path))
+        path.write_text(code)
+    assert blocks
+    result = subprocess.run(
+        [sys.executable, "-c", RUN_ALL, *blocks],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | _pip_installs_into(tmp_path / "site"),
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def _pip_installs_into(folder: Path) -> dict[str, str]:
+    return {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PIP_TARGET": str(folder),
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it as the value of build isolation
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_INDEX": "1",
+        "PYTHONPATH": str(folder),
+    }
