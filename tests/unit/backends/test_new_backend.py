@@ -23,15 +23,15 @@ from byoc_mlir.backends import backend_names
 from byoc_mlir.testing.networks import GraphBuilder
 
 site, tests = map(Path, sys.argv[1:])
-assert "my_npu" in backend_names()
-assert "my_npu" not in sys.modules, "it is imported when it is asked for"
+assert "card9" in backend_names()
+assert "card9" not in sys.modules, "it is imported when it is asked for"
 b = GraphBuilder("g", seed=0)
 x = b.input("x", [3, 5])
 b.output(b.op("Tanh", b.relu(b.add(x, b.normal((3, 5), 1.0)))), "out", [3, 5])
-with byoc_mlir.compile(b.build(), targets=("my_npu",)) as executable:
+with byoc_mlir.compile(b.build(), targets=("card9",)) as executable:
     placed = {row.op_type: row.placement for row in executable.report()}
-    assert placed.items() >= {"Add": "my_npu", "Relu": "my_npu", "Tanh": "host"}.items(), placed
-assert Path(sys.modules["my_npu"].__file__).parent == site
+    assert placed.items() >= {"Add": "card9", "Relu": "card9", "Tanh": "host"}.items(), placed
+assert Path(sys.modules["card9"].__file__).parent == site
 sys.exit(pytest.main(["-q", "-s", "-p", "no:cacheprovider", str(tests)]))
 """
 
@@ -39,15 +39,15 @@ sys.exit(pytest.main(["-q", "-s", "-p", "no:cacheprovider", str(tests)]))
 def test_the_package_is_installed_found_offloads_and_conforms(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["new-backend", "my_npu", "--into", str(tmp_path)]) == 0
-    folder, site = tmp_path / "my_npu", tmp_path / "site"
+    assert main(["new-backend", "card9", "--into", str(tmp_path)]) == 0
+    folder, site = tmp_path / "card9", tmp_path / "site"
     assert f"cd {folder}" in capsys.readouterr().out
-    package = [folder / "my_npu.py", folder / "pyproject.toml"]
+    package = [folder / "card9.py", folder / "pyproject.toml"]
     assert sum(len(path.read_text().splitlines()) for path in package) < 80
     _run("-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index",
          "--target", site, folder, cwd=tmp_path)  # fmt: skip
     printed = _run("-c", USE, site, folder / "tests", cwd=tmp_path, PYTHONPATH=str(site))
-    for part in ("backend 'my_npu': passed", "nn.relu", "resnet18", "mnist", "1 passed"):
+    for part in ("backend 'card9': passed", "nn.relu", "resnet18", "mnist", "1 passed"):
         assert part in printed
 
 
@@ -94,10 +94,10 @@ def test_bad_names_are_refused(name: str, said: str, tmp_path: Path) -> None:
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "my_npu").mkdir()
-    with pytest.raises(BackendError, match="my_npu exists already"):
-        new_backend("my_npu", tmp_path)
-    assert not list((tmp_path / "my_npu").iterdir())
+    (tmp_path / "card9").mkdir()
+    with pytest.raises(BackendError, match="card9 exists already"):
+        new_backend("card9", tmp_path)
+    assert not list((tmp_path / "card9").iterdir())
 
 
 def test_the_command_line_has_no_traceback(

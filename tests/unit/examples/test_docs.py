@@ -7,8 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import byoc_mlir
+from byoc_mlir import register_backend
+from byoc_mlir.testing.networks import GraphBuilder
+from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = ("first-backend.md", "codegen-native.md", "codegen-c.md", "codegen-blob.md")
@@ -52,6 +58,21 @@ def test_all_code_runs(page: str, tmp_path: Path) -> None:
         env=os.environ | _pip_installs_into(tmp_path / "site"),
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_backend_in_the_readme_computes() -> None:
+    section = (DOCS.parent / "README.md").read_text().split("## Bring a backend")[1]
+    names: dict[str, Any] = {"__name__": "readme"}
+    (code,) = [match["code"] for match in BLOCK.finditer(section) if match["language"] == "python"]
+    exec(code, names)
+    register_backend(names["MyNpu"])
+    b = GraphBuilder("two", seed=0)
+    b.output(b.relu(b.op("Neg", b.relu(b.input("x", [3, 5])))), "out", [3, 5])
+    model = b.build()
+    inputs = random_inputs(model)
+    with byoc_mlir.compile(model, ("my_npu",)) as executable:
+        assert executable.report().counts() == {"my_npu": 2, "host": 1, "removed": 1}
+        assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs), 0)
 
 
 def _pip_installs_into(folder: Path) -> dict[str, str]:
