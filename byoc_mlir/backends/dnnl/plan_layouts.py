@@ -324,7 +324,8 @@ def _read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
     ):
         return wanted if shape == result else layouts.plain(len(shape))
     if isinstance(op, BinaryOp) and shape != result:
-        return layouts.plain(len(shape))
+        # oneDNN broadcasts along the pixels of a blocked tensor what is blocked like it
+        return source if shape[1] == result[1] else layouts.plain(len(shape))
     return source
 
 

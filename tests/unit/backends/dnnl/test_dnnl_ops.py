@@ -58,10 +58,13 @@ def test_op_is_offloaded_and_agrees(case: str) -> None:
     assert report.counts() == {"dnnl": 1}
 
 
+def pool(source: str, result: str) -> NodeProto:
+    return node("MaxPool", source, result, kernel_shape=[2, 2])
+
+
 def _between_pools(*nodes: NodeProto) -> list[NodeProto]:
     """Nodes that read `a` and write `b`, where a loop of the host would interrupt oneDNN."""
-    pool = {"kernel_shape": [2, 2]}
-    return [node("MaxPool", "x", "a", **pool), *nodes, node("MaxPool", "b", **pool)]
+    return [pool("x", "a"), *nodes, pool("b", "y")]
 
 
 ELEMENTWISE: dict[str, list[NodeProto]] = {
@@ -104,10 +107,9 @@ def test_binary_broadcasts(op_type: str, other: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("place", ["first", "last", "alone"])
 def test_elementwise_that_interrupts_nothing(place: str) -> None:
-    pools = {"kernel_shape": [2, 2]}
     nodes = {
-        "first": [node("Exp", "x", "a"), node("MaxPool", "a", **pools)],
-        "last": [node("MaxPool", "x", "a", **pools), node("Exp", "a")],
+        "first": [node("Exp", "x", "a"), pool("a", "y")],
+        "last": [pool("x", "a"), node("Exp", "a")],
         "alone": [node("Exp", "x")],
     }
     (row,) = check(model(nodes[place], {"x": LARGE})).placed("host")
