@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from byoc_mlir.transforms.region_graph import RegionGraph
@@ -46,6 +47,20 @@ class ForeignLevels:
             one, two = two, one
         above = self._enter[one] <= self._enter[two] <= self._leave[one]
         return above and self.level[one] < self.level[two]
+
+    def unseparated_pairs(self, nodes: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Every two of `nodes` for which `separated` is false, in time linear in their number."""
+        above: list[int] = []  # on the recorded path to the node at hand; levels only grow on it
+        aside: list[int] = []
+        for node in sorted(nodes, key=self._enter.__getitem__):
+            while above and self._leave[above[-1]] < self._enter[node]:
+                aside.append(above.pop())
+            yield from ((other, node) for other in aside)
+            for other in reversed(above):
+                if self.level[other] < self.level[node]:
+                    break
+                yield other, node
+            above.append(node)
 
 
 def _tour(roots: list[int], children: list[list[int]]) -> tuple[list[int], list[int]]:

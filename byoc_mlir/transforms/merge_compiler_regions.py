@@ -120,25 +120,16 @@ def _candidates(graph: RegionGraph) -> Iterator[tuple[int, int]]:
 
     Left out are those that are known to be separated.
     """
-    levels = {name: ForeignLevels.of(graph, name) for name in _compilers(graph)}
-    seen = set[tuple[int, int]]()
-    for one, two in _neighbours(graph):
-        compiler = graph.nodes[one].compiler
-        if compiler is None or graph.nodes[two].compiler != compiler:
-            continue
-        pair = (min(one, two), max(one, two))
-        if pair not in seen and not levels[compiler].separated(one, two):
-            seen.add(pair)
-            yield pair
-
-
-def _neighbours(graph: RegionGraph) -> Iterator[tuple[int, int]]:
-    for node, one in enumerate(graph.nodes):
-        if one.compiler is not None:
-            yield from ((node, successor) for successor in graph.successors[node])
-    for readers in graph.readers.values():
-        for position, one in enumerate(readers):
-            yield from ((one, two) for two in readers[position + 1 :])
+    for compiler in _compilers(graph):
+        levels = ForeignLevels.of(graph, compiler)
+        own = {node for node, one in enumerate(graph.nodes) if one.compiler == compiler}
+        feeding = (
+            (node, user) for node in own for user in own.intersection(graph.successors[node])
+        )
+        pairs = [pair for pair in feeding if not levels.separated(*pair)]
+        for readers in graph.readers.values():
+            pairs += levels.unseparated_pairs(own.intersection(readers))
+        yield from {(min(pair), max(pair)) for pair in pairs}
 
 
 def _ranks(block: Block, graph: RegionGraph) -> list[int]:
