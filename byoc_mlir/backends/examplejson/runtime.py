@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -36,6 +36,15 @@ class Graph:
         default_factory=list[tuple[str, int, list[int]]]
     )
     outputs: list[int] = field(default_factory=list[int])
+    known: set[int] = field(default_factory=set[int])
+
+    def checked(self, numbers: Iterable[int]) -> list[int]:
+        """The same numbers, each of a tensor that is known."""
+        found = list(numbers)
+        for number in found:
+            if number not in self.known:
+                raise ValueError(f"no line before it makes tensor {number}")
+        return found
 
 
 class ExampleJsonModule(RegionModule):
@@ -101,7 +110,7 @@ def _read(graph: Graph, line: str) -> None:
     if keyword == "input":
         graph.inputs.append(result)
     elif keyword == "output":
-        graph.outputs.append(result)
+        graph.outputs += graph.checked([result])
     elif keyword == "const":
         values = rest.index("values:")
         shape = [int(size) for size in rest[rest.index("shape:") + 1 : values]]
@@ -109,6 +118,7 @@ def _read(graph: Graph, line: str) -> None:
         graph.constants[result] = numbers.reshape(shape)
     elif keyword in KERNELS:
         operands = rest[rest.index("inputs:") + 1 : rest.index("shape:")]
-        graph.calls.append((keyword, result, [int(operand) for operand in operands]))
+        graph.calls.append((keyword, result, graph.checked(map(int, operands))))
     else:
         raise ValueError(f"there is no op '{keyword}', only {', '.join(KERNELS)}")
+    graph.known.add(result)

@@ -58,10 +58,12 @@ def test_a_file_written_by_hand_runs_and_survives_saving(tmp_path: Path) -> None
     ("line", "said"),
     [
         ("  div 4 inputs: 0 1 shape: 10 10", "there is no op 'div', only add, sub, mul, relu"),
-        ("  add four inputs: 0 1 shape: 10 10", "invalid literal"),
+        ("  add four inputs: shape: 10 10", "invalid literal"),
         ("  add 4 0 1", "'inputs:' is not in list"),
         ("  const 4 shape: 2 2 values: 1 2 3", "cannot reshape"),
         ("  add", "not enough values"),
+        ("  relu 4 inputs: 3 shape: 10 10", "no line before it makes tensor 3"),
+        ("  output 3", "no line before it makes tensor 3"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(line: str, said: str) -> None:
