@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.status import Status
+if TYPE_CHECKING:
+    from rich.status import Status
 
 SHOW_AFTER_SECONDS = 1.0
 
@@ -68,5 +69,7 @@ class Stages:
                 self._status = None
 
     def _show(self) -> None:
+        from rich.console import Console  # few compilations are shown; 40 ms
+
         self._status = Console(stderr=True).status(f"{self._current} …")
         self._status.start()
