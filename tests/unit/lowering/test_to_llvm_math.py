@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -241,3 +243,9 @@ def test_expansion_leaves_what_it_has_no_formula_for() -> None:
     text = elementwise("f", "%r = math.exp %a : f64", [np.dtype("f8")], np.dtype("f8"), 4)
     module = lowered(text, ExpandMath())
     assert [op.name for op in module.walk() if "exp" in op.name] == ["llvm.intr.exp"]
+
+
+def test_docs_state_the_errors() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "host-compiler.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", text, re.MULTILINE)
+    assert {name: float(error) for name, error in rows} == _MAX_ULP
