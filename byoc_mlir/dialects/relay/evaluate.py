@@ -22,6 +22,7 @@ from byoc_mlir.dialects.relay.evaluate_index import INDEX
 from byoc_mlir.dialects.relay.evaluate_nn import NN
 from byoc_mlir.dialects.relay.evaluate_onnx import ONNX_NODE
 from byoc_mlir.dialects.relay.evaluate_pool import POOL
+from byoc_mlir.dialects.relay.evaluate_random import RANDOM
 from byoc_mlir.dialects.relay.evaluate_recurrent import RECURRENT
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_vision import VISION
@@ -40,6 +41,7 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **INDEX,
     **NN,
     **ONNX_NODE,
+    **RANDOM,
     **RECURRENT,
     **TRANSFORM,
     **WINDOW,

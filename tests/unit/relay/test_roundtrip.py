@@ -21,6 +21,7 @@ from byoc_mlir.dialects.relay import (
     ConstantOp,
     RelayOp,
     elementwise,
+    logic,
     nn,
     reduce,
     transform,
@@ -32,7 +33,8 @@ from byoc_mlir.dialects.relay.evaluate import SEMANTICS
 ELEMENTWISE = sorted(
     (
         op
-        for op in vars(elementwise).values()
+        for family in (elementwise, logic)
+        for op in vars(family).values()
         if inspect.isclass(op) and issubclass(op, UnaryOp | BroadcastOp) and "name" in vars(op)
     ),
     key=lambda op: op.name,

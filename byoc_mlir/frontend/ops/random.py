@@ -1,0 +1,198 @@
+"""Random numbers.
+
+With a `seed` a node gives the same numbers in every run, without one others in each. They are not
+those of another runtime: the standard leaves the generator open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+
+from byoc_mlir.dialects.relay import elementwise, logic, random
+from byoc_mlir.dialects.relay import index as positions
+from byoc_mlir.dialects.relay import reduce as reductions
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+DType: TypeAlias = np.dtype[Any]
+
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class _Generator:
+    """The random numbers of one node: each call of `uniform` draws others."""
+
+    def __init__(self, context: NodeContext, seed: float | None):
+        self._context = context
+        self._stream = 0
+        if seed is None:
+            self._key = context.emit(random.RandomKeyOp)
+        else:
+            self._key = context.constant(np.array([seed], np.float64).view(np.uint32))
+
+    def uniform(self, shape: Sequence[int], dtype: DType) -> Value:
+        """Of `[0, 1)`: multiples of 2⁻²⁴ in f32, of 2⁻⁵³ in f64."""
+        high = self._bits(shape)
+        if dtype == _F32:
+            return self._fraction(high, 24, _F32)
+        low = self._fraction(self._bits(shape), 26, _F64)
+        scaled = arith.multiply(self._context, self._fraction(high, 27, _F64), 2.0**27)
+        whole = arith.add(self._context, scaled, low)
+        return arith.multiply(self._context, whole, 2.0**-27)
+
+    def normal(self, shape: Sequence[int], dtype: DType) -> Value:
+        """Of mean 0 and deviation 1 (Box and Muller, 1958)."""
+        context = self._context
+        radius = arith.subtract(context, 1.0, self.uniform(shape, dtype))  # never 0
+        radius = arith.multiply(context, arith.unary(context, elementwise.LogOp, radius), -2.0)
+        radius = arith.unary(context, elementwise.SqrtOp, radius)
+        angle = arith.multiply(context, self.uniform(shape, dtype), 2 * math.pi)
+        return arith.multiply(context, radius, arith.unary(context, elementwise.CosOp, angle))
+
+    def _bits(self, shape: Sequence[int]) -> Value:
+        size = math.prod(shape)
+        bits = self._context.emit(random.RandomBitsOp, self._key, size=size, stream=self._stream)
+        self._stream += 1
+        return arith.reshape(self._context, bits, shape)
+
+    def _fraction(self, bits: Value, count: int, dtype: DType) -> Value:
+        """The upper `count` bits as a number of `[0, 1)`."""
+        upper = self._context.emit(logic.RightShiftOp, bits, np.uint32(32 - count))
+        return arith.multiply(self._context, cast(self._context, upper, dtype), 2.0**-count)
+
+
+def _computed_in(dtype: DType) -> DType:
+    return _F64 if dtype == _F64 else _F32
+
+
+def _float_dtype(number: int | None, data: Value | None = None) -> DType:
+    """The type that a node asks for; else that of its input, else f32."""
+    if number is not None:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
+    else:
+        dtype = _F32 if data is None else data.dtype
+    if dtype.kind in "iub":
+        raise NodeRefused(f"random numbers of {dtype} are not defined, only of floats")
+    return dtype
+
+
+def _normal(
+    context: NodeContext,
+    shape: Sequence[int],
+    dtype: DType,
+    mean: float,
+    scale: float,
+    seed: float | None,
+) -> Value:
+    numbers = _Generator(context, seed).normal(shape, _computed_in(dtype))
+    scaled = arith.add(context, arith.multiply(context, numbers, scale), mean)
+    return cast(context, scaled, dtype)
+
+
+def _uniform(
+    context: NodeContext,
+    shape: Sequence[int],
+    dtype: DType,
+    low: float,
+    high: float,
+    seed: float | None,
+) -> Value:
+    numbers = _Generator(context, seed).uniform(shape, _computed_in(dtype))
+    scaled = arith.add(context, arith.multiply(context, numbers, high - low), low)
+    return cast(context, scaled, dtype)
+
+
+@onnx_op("RandomNormal")
+def random_normal(
+    context: NodeContext,
+    *,
+    shape: Sequence[int],
+    dtype: int | None = None,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
+) -> Value:
+    return _normal(context, shape, _float_dtype(dtype), mean, scale, seed)
+
+
+@onnx_op("RandomNormalLike")
+def random_normal_like(
+    context: NodeContext,
+    data: Value,
+    *,
+    dtype: int | None = None,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
+) -> Value:
+    return _normal(context, data.shape, _float_dtype(dtype, data), mean, scale, seed)
+
+
+@onnx_op("RandomUniform")
+def random_uniform(
+    context: NodeContext,
+    *,
+    shape: Sequence[int],
+    dtype: int | None = None,
+    low: float = 0.0,
+    high: float = 1.0,
+    seed: float | None = None,
+) -> Value:
+    return _uniform(context, shape, _float_dtype(dtype), low, high, seed)
+
+
+@onnx_op("RandomUniformLike")
+def random_uniform_like(
+    context: NodeContext,
+    data: Value,
+    *,
+    dtype: int | None = None,
+    low: float = 0.0,
+    high: float = 1.0,
+    seed: float | None = None,
+) -> Value:
+    return _uniform(context, data.shape, _float_dtype(dtype, data), low, high, seed)
+
+
+@onnx_op("Bernoulli")
+def bernoulli(
+    context: NodeContext, data: Value, *, dtype: int | None = None, seed: float | None = None
+) -> Value:
+    wanted = data.dtype
+    if dtype is not None:
+        wanted = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    computed = _computed_in(data.dtype)
+    numbers = _Generator(context, seed).uniform(data.shape, computed)
+    return cast(context, arith.less(context, numbers, cast(context, data, computed)), wanted)
+
+
+@onnx_op("Multinomial")
+def multinomial(
+    context: NodeContext,
+    logits: Value,
+    *,
+    dtype: int = onnx.TensorProto.INT32,
+    sample_size: int = 1,
+    seed: float | None = None,
+) -> Value:
+    """A sample is the number of classes whose cumulative probability it does not stay below."""
+    batch, classes = logits.shape
+    computed = _computed_in(logits.dtype)
+    likely = context.emit(reductions.SoftmaxOp, cast(context, logits, computed), axis=1)
+    reached = context.emit(positions.CumsumOp, likely, axis=1)
+    total = arith.section(context, reached, 1, classes - 1, classes)
+    drawn = _Generator(context, seed).uniform((batch, sample_size), computed)
+    drawn = arith.reshape(context, arith.multiply(context, drawn, total), (batch, sample_size, 1))
+    before = arith.section(context, reached, 1, 0, classes - 1)  # the last class takes the rest
+    before = arith.reshape(context, before, (batch, 1, classes - 1))
+    passed = context.emit(logic.GreaterEqualOp, drawn, before)
+    counted = cast(context, passed, np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype)))
+    return arith.reduced(context, reductions.SumOp, counted, [2], keepdims=False)
