@@ -42,7 +42,8 @@ def test_the_package_is_installed_found_offloads_and_conforms(
     assert main(["new-backend", "card9", "--into", str(tmp_path)]) == 0
     folder, site = tmp_path / "card9", tmp_path / "site"
     assert f"cd {folder}" in capsys.readouterr().out
-    package = [folder / "card9.py", folder / "pyproject.toml"]
+    package = [*folder.rglob("*.py"), folder / "pyproject.toml"]
+    assert len(package) == 3
     assert sum(len(path.read_text().splitlines()) for path in package) < 80
     _run("-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index",
          "--target", site, folder, cwd=tmp_path)  # fmt: skip
