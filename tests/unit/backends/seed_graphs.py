@@ -26,7 +26,8 @@ import byoc_mlir
 with byoc_mlir.load(sys.argv[1]) as executable:
     np.savez(sys.argv[3], **executable.run(dict(np.load(sys.argv[2]))))
     compiler = [name for name in ("onnx", "xdsl", "llvmlite") if name in sys.modules]
-    print(json.dumps([compiler, executable.report().counts()]))
+    sources = {region: executable.get_source(region) for region in executable.program.sources}
+    print(json.dumps([compiler, executable.report().counts(), sources]))
 """
 
 
@@ -94,8 +95,9 @@ def check_in_new_process(executable: Executable, model: ModelProto, folder: Path
     np.savez(folder / "inputs.npz", **inputs)
     files = [folder / name for name in ("model.so", "inputs.npz", "outputs.npz")]
     printed = run_python(LOAD_AND_RUN, *map(str, files))
-    compiler, counts = json.loads(printed)
+    compiler, counts, sources = json.loads(printed)
     assert compiler == []
+    assert sources == executable.program.sources
     assert counts == executable.report().counts()
     found = dict(np.load(folder / "outputs.npz"))
     for name, array in executable.run(inputs).items():

@@ -20,6 +20,7 @@ from seed_graphs import (
 )
 
 from byoc_mlir.backends.dnnl_json.runtime import DnnlJsonModule
+from byoc_mlir.backends.json_module import Engine
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.testing.reference import random_inputs
 
@@ -60,8 +61,16 @@ def _kernels(graph: dict[str, Any]) -> list[dict[str, Any]]:
     return [node for node in graph["nodes"] if node["op"] == "kernel"]
 
 
-def test_the_engine_is_built_once_and_serves_many_threads() -> None:
+def test_the_engine_is_built_once_and_serves_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     model = conv_add_relu()
+    built: list[Engine] = []
+    build = DnnlJsonModule.build_engine
+
+    def record(self: DnnlJsonModule) -> Engine:
+        built.append(build(self))
+        return built[-1]
+
+    monkeypatch.setattr(DnnlJsonModule, "build_engine", record)
     inputs = [random_inputs(model, seed=seed) for seed in range(4)]
     with compile_and_check(model, "dnnl_json") as executable:
         expected = [executable.run(one)["out"] for one in inputs]
@@ -69,6 +78,7 @@ def test_the_engine_is_built_once_and_serves_many_threads() -> None:
             found = list(
                 pool.map(lambda index: executable.run(inputs[index % 4])["out"], range(32))
             )
+    assert len(built) == 1
     for index, array in enumerate(found):
         np.testing.assert_array_equal(array, expected[index % 4])
 
