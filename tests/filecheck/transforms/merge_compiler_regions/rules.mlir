@@ -91,3 +91,19 @@ func.func @through_concatenate(%x: tensor<4xf32>) -> tensor<8xf32> {
   %2 = relay.concatenate %1, %0 {axis = 0} : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
   func.return %2 : tensor<8xf32>
 }
+
+// MR-7: nor past the results of an op with several of them, TVM's tuple.
+// CHECK-LABEL: func.func @through_results
+func.func private @two(tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+func.func @through_results(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  // CHECK: [[E:%.*]] = byoc.compiler_end
+  // CHECK-NEXT: [[S:%.*]], [[T:%.*]] = func.call @two([[E]])
+  // CHECK-NEXT: [[X:%.*]] = relay.exp [[T]]
+  // CHECK-NEXT: byoc.compiler_begin [[E]] for "alpha"
+  // CHECK-NEXT: byoc.compiler_begin [[X]] for "alpha"
+  %0 = relay.nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1, %2 = func.call @two(%0) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %3 = relay.exp %2 : (tensor<4xf32>) -> tensor<4xf32>
+  %4 = relay.add %0, %3 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %4, %1 : tensor<4xf32>, tensor<4xf32>
+}
