@@ -13,6 +13,11 @@ from byoc_mlir.errors import ToolchainError
 
 _INSTALL = "install one (`apt-get install gcc`, or clang), or name it in the variable CC"
 
+_COMPLETE = (
+    "a complete toolchain has a compiler, an assembler and a linker (`apt-get install gcc"
+    " binutils`); the variable CC names another one"
+)
+
 
 def c_compiler() -> tuple[str, ...]:
     """The C compiler's command: `$CC`, or the first of `cc`, `gcc` and `clang` that there is.
@@ -43,4 +48,4 @@ def run_tool(command: Sequence[str], folder: Path) -> None:
         raise ToolchainError(f"'{command[0]}' cannot be run: {error}; is it installed?") from error
     if result.returncode:
         said = (result.stderr or result.stdout).strip()
-        raise ToolchainError(f"`{shlex.join(command)}` failed:\n{said}")
+        raise ToolchainError(f"`{shlex.join(command)}` failed:\n{said}\n{_COMPLETE}")

@@ -192,7 +192,7 @@ def _load_module(region: PythonRegion) -> RegionModule:
     module_name, _, class_name = region.loader.partition(":")
     try:
         loader: object = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:  # no name of a module
         raise ExecutionError(
             f"region {region.region} needs the loader '{region.loader}', which cannot be"
             f" imported: {error}; install the backend's package"

@@ -120,10 +120,16 @@ def _decode_scalar(kind: Any, value: Json, where: str) -> object:
     if kind is np.dtype:
         return _dtype(_checked(str, value, where, "a dtype"), where)
     if kind is Path:
-        return Path(_checked(str, value, where, "a path"))
+        return _path(_checked(str, value, where, "a path"), where)
     if kind is float and type(value) is int:
         return float(value)
     return _checked(kind, value, where, kind.__name__)
+
+
+def _path(text: str, where: str) -> Path:
+    if "\0" in text:
+        raise InvalidArtifactError(f"{where}: {text[:40]!r} is no path")
+    return Path(text)
 
 
 @cache

@@ -12,6 +12,10 @@ from byoc_mlir.runtime.program import Code, Program
 from byoc_mlir.runtime.serialise import Blob, Json, decode_fields, encode_fields
 
 _CODE = "code"
+_MAX_SLOTS = 1 << 32
+_MAX_THREADS = 1 << 16
+_MAX_SIZE = 1 << 47
+"""More does not fit in an address space."""
 
 
 def encode_program(program: Program, blobs: list[Blob]) -> dict[str, Json]:
@@ -49,3 +53,6 @@ def _check_sizes(program: Program, name: str) -> None:
     sizes += [size for tensor in tensors for size in tensor.shape]
     if min(sizes) < 0 or program.threads < 1:
         raise InvalidArtifactError(f"'{name}' has a size or a number of threads below zero")
+    slots = max(program.state_slots, program.context_slots)
+    if max(sizes) > _MAX_SIZE or slots > _MAX_SLOTS or program.threads > _MAX_THREADS:
+        raise InvalidArtifactError(f"'{name}' has a size that no machine has")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -51,21 +53,39 @@ def test_a_new_process_computes_the_same_bits_without_the_compiler(
         np.testing.assert_array_equal(found[name], array)
 
 
-@pytest.mark.parametrize("target", ["ccompiler", "examplejson"])
-def test_code_of_both_other_kinds_travels_inside(target: str, tmp_path: Path) -> None:
-    executable = byoc_mlir.compile(elementwise_model(), targets=(target,), fallback="forbid")
+LOAD_ALL = """
+import sys
+import numpy as np
+import byoc_mlir
+inputs = dict(np.load(sys.argv[1]))
+for path in sys.argv[2:]:
+    executable = byoc_mlir.load(path)
+    np.savez(path + ".npz", **executable.run(inputs))
+    print(executable.report().counts())
+"""
+
+NATIVE = ("ccompiler", "dnnl_c")
+IN_PYTHON = ("dnnl_json", "examplejson", "onnxruntime")
+
+
+def test_code_of_the_other_kinds_travels_inside(tmp_path: Path) -> None:
+    paths: list[Path] = []
+    for target in (*NATIVE, *IN_PYTHON):
+        executable = byoc_mlir.compile(elementwise_model(), targets=(target,), fallback="forbid")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            executable.export_library(tmp_path / f"{target}.so")
+        said = [str(warning.message) for warning in caught]
+        assert len(said) == (target in IN_PYTHON)
+        assert all(f"region {target}_main_0 runs in Python" in text for text in said)
+        paths.append(tmp_path / f"{target}.so")
     inputs = inputs_for(executable)
-    if target == "examplejson":
-        with pytest.warns(UserWarning, match="examplejson_main_0 runs in Python"):
-            executable.export_library(tmp_path / "model.so")
-    else:
-        executable.export_library(tmp_path / "model.so")
     np.savez(tmp_path / "inputs.npz", **inputs)
-    run_python(
-        LOAD_AND_RUN, tmp_path / "model.so", tmp_path / "inputs.npz", tmp_path / "outputs.npz"
-    )
+    printed = run_python(LOAD_ALL, tmp_path / "inputs.npz", *paths)
+    assert printed.splitlines() == [str({path.stem: 3}) for path in paths]
     expected = np.maximum(inputs["x"] + inputs["y"], 0) * inputs["y"]
-    np.testing.assert_allclose(np.load(tmp_path / "outputs.npz")["out"], expected, rtol=1e-6)
+    for path in paths:
+        np.testing.assert_allclose(np.load(f"{path}.npz")["out"], expected, rtol=1e-6)
 
 
 def test_the_source_of_a_region_travels_inside(tmp_path: Path) -> None:
@@ -122,3 +142,14 @@ def test_threads_run_one_loaded_model_at_once(tmp_path: Path) -> None:
 def test_threads_must_be_positive(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="at least 1, found 0"):
         byoc_mlir.load(tmp_path / "model.so", threads=0)
+
+
+def test_there_is_no_pickle_in_the_package() -> None:
+    package = Path(byoc_mlir.__file__).parent
+    imported = re.compile(
+        r"^\s*(import|from) (pickle|cPickle|dill|cloudpickle|marshal|shelve)\b", re.M
+    )
+    sources = {path: path.read_text() for path in package.rglob("*.py")}
+    assert len(sources) > 100
+    assert [path.name for path, text in sources.items() if imported.search(text)] == []
+    assert [path.name for path, text in sources.items() if "allow_pickle=True" in text] == []

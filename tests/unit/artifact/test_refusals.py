@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _ctypes
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +20,10 @@ from artifact_files import (
     rewrite,
     run_python,
 )
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import byoc_mlir
+from byoc_mlir.artifact.toolchain import c_compiler
 from byoc_mlir.errors import (
     ExecutionError,
     ExportError,
@@ -31,6 +33,9 @@ from byoc_mlir.errors import (
 )
 from byoc_mlir.runtime.container import FOOTER_BYTES
 from byoc_mlir.testing.networks import NETWORKS
+
+MODEL = NETWORKS["mlp3"]()
+WEIGHT = numpy_helper.to_array(MODEL.graph.initializer[0]).tobytes()
 
 LOAD = """
 import sys
@@ -45,7 +50,7 @@ except byoc_mlir.errors.ByocError as error:
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("exported") / "model.so"
-    byoc_mlir.compile(NETWORKS["mlp3"](), targets=("dnnl",)).export_library(path)
+    byoc_mlir.compile(MODEL, targets=("dnnl",)).export_library(path)
     return path
 
 
@@ -54,23 +59,66 @@ def artifact(exported: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(exported, tmp_path / "model.so"))
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.3, 0.9, 0.999])
-def test_a_truncated_file(artifact: Path, kept: float) -> None:
+def sections(path: Path) -> dict[str, int]:
+    """The first byte of each part of an artifact."""
+    size = path.stat().st_size
+    footer = size - FOOTER_BYTES
+    with path.open("rb") as file:
+        file.seek(footer)
+        head = file.read(FOOTER_BYTES)
+        file.seek(40)
+        section_table = int.from_bytes(file.read(8), "little")
+    document = int.from_bytes(head[16:24], "little")
+    weights = path.read_bytes().find(WEIGHT)
+    assert 0 < weights < section_table < document < footer
+    return {
+        "elf": 0,
+        "code": 4096,
+        "weights": weights,
+        "section table": section_table,
+        "document": document,
+        "footer": footer,
+        "version": footer + 8,
+        "offset": footer + 16,
+        "length": footer + 24,
+        "hash": size - HASH_BYTES,
+        "end": size,
+    }
+
+
+def test_a_truncated_file(artifact: Path) -> None:
     data = artifact.read_bytes()
-    artifact.write_bytes(data[: int(len(data) * kept)])
-    with pytest.raises(InvalidArtifactError, match="truncated"):
+    for start in sections(artifact).values():
+        for end in {start, start + 1, max(start - 1, 0)}:
+            artifact.write_bytes(data[:end])
+            if end < len(data):
+                with pytest.raises(
+                    InvalidArtifactError, match=r"truncated.*export the model again"
+                ):
+                    byoc_mlir.load(artifact)
+    artifact.write_bytes(data)
+    byoc_mlir.load(artifact).close()
+
+
+def test_a_file_with_something_behind_it(artifact: Path) -> None:
+    with artifact.open("ab") as file:
+        file.write(bytes(1))
+    with pytest.raises(InvalidArtifactError, match="does not end in the footer"):
         byoc_mlir.load(artifact)
 
 
-def test_an_altered_byte_anywhere(artifact: Path) -> None:
+def test_an_altered_byte_in_every_section(artifact: Path) -> None:
     data = artifact.read_bytes()
-    places = np.random.default_rng(0).integers(0, len(data), 40)
-    for place in [*places.tolist(), len(data) - 1, len(data) - FOOTER_BYTES]:
-        changed = bytearray(data)
-        changed[place] ^= 0x10
-        artifact.write_bytes(changed)
-        with pytest.raises(InvalidArtifactError):
-            byoc_mlir.load(artifact)
+    starts = sections(artifact)
+    for start in starts.values():
+        for place in {start, start + 5, len(data) - 1}:
+            if place >= len(data):
+                continue
+            changed = bytearray(data)
+            changed[place] ^= 0x10
+            artifact.write_bytes(changed)
+            with pytest.raises(InvalidArtifactError, match=r"export|again"):
+                byoc_mlir.load(artifact)
 
 
 def test_foreign_files(tmp_path: Path) -> None:
@@ -148,8 +196,17 @@ def _extra(document: dict[str, Any]) -> None:
     document["surprise"] = 1
 
 
+def _huge(document: dict[str, Any]) -> None:
+    document["state_slots"] = 1 << 40
+
+
+def _no_path(document: dict[str, Any]) -> None:
+    document["libraries"][0]["path"] = "\0"
+
+
 @pytest.mark.parametrize(
-    "change", [_drop, _change_type, _negative, _object_dtype, _unknown_dtype, _extra]
+    "change",
+    [_drop, _change_type, _negative, _object_dtype, _unknown_dtype, _extra, _huge, _no_path],
 )
 def test_forged_metadata(artifact: Path, change: Callable[[dict[str, Any]], None]) -> None:
     change_document(artifact, change)
@@ -174,16 +231,17 @@ def test_an_import_that_nobody_defines(artifact: Path) -> None:
         byoc_mlir.load(artifact)
 
 
-def test_a_missing_backend(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loader", ["acme_npu.runtime:Module", "", "..:x", "json:no_such_class"])
+def test_a_missing_backend(loader: str, tmp_path: Path) -> None:
     path = tmp_path / "model.so"
     with pytest.warns(UserWarning, match="Python"):
         byoc_mlir.compile(elementwise_model(), targets=("examplejson",)).export_library(path)
 
     def rename(document: dict[str, Any]) -> None:
-        document["python_regions"][0]["loader"] = "acme_npu.runtime:Module"
+        document["python_regions"][0]["loader"] = loader
 
     change_document(path, rename)
-    with pytest.raises(ExecutionError, match=r"acme_npu\.runtime:Module.*install"):
+    with pytest.raises(ExecutionError, match=rf"'{re.escape(loader)}'.*install the backend"):
         byoc_mlir.load(path)
 
 
@@ -211,6 +269,21 @@ def test_a_compiler_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(ToolchainError, match=r"`false .* failed"):
         executable.export_library(tmp_path / "model.so")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_compiler_without_a_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = byoc_mlir.compile(NETWORKS["mlp3"](), targets=())
+    tools, output = tmp_path / "tools", tmp_path / "output"
+    tools.mkdir()
+    output.mkdir()
+    linker = tools / "ld"
+    linker.write_text("#!/bin/sh\necho there is no linker >&2\nexit 1\n")
+    linker.chmod(0o755)
+    monkeypatch.setenv("CC", f"{c_compiler()[0]} -B{tools}/")
+    for write in (executable.export_library, executable.export_object):
+        with pytest.raises(ToolchainError, match=r"(?s)failed:\nthere is no linker.*binutils"):
+            write(output / "model")
+    assert list(output.iterdir()) == []
 
 
 def test_no_objcopy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
