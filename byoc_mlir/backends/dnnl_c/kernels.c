@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What is used of dnnl.h, version 3. */
 typedef struct { int arg; void *memory; } dnnl_exec_arg_t;

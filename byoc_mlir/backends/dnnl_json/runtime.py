@@ -40,8 +40,8 @@ class DnnlEngine(Engine):
     """One primitive for each kernel of the graph, and a buffer for each of its values."""
 
     def __init__(self, graph: Mapping[str, Any], constants: Mapping[str, Array]):
-        self._library = load_library().handle
         self._handles: list[tuple[str, ctypes.c_void_p]] = []
+        self._library = load_library().handle
         self._engine = self._make("engine", CPU, ctypes.c_size_t(0))
         self._stream = self._make("stream", self._engine, IN_ORDER)
         self._arrays = [_array(node, constants) for node in graph["nodes"]]
