@@ -113,6 +113,8 @@ def _convert(builder: Builder, op: Operation) -> None:
         builder.convert(op.output, builder.add(op.clone()))
     elif isinstance(op, byoc.CompositeOp):
         _convert_composite(builder, op)
+    elif isinstance(op, transform.SplitOp):
+        others.split(builder, op)
     else:
         builder.convert(op.results[0], _convert_group(builder, op.results[0], [op]))
 

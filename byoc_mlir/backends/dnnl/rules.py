@@ -62,6 +62,7 @@ def op_rules() -> Mapping[str, Rule]:
         table |= {cls.name.removeprefix("relay."): rule for cls in classes}
     table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
     table["transpose"] = _guarded(transpose)
+    table["split"] = _guarded(split)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
     table |= {name: _guarded(view) for name in ("reshape", "squeeze", "expand_dims")}
     return table
@@ -242,6 +243,13 @@ def view(op: RelayOp) -> str | None:
     return None if _is_between(op) else f"{relay_name(op)} not between two primitives (it is free)"
 
 
+def split(op: transform.SplitOp) -> str | None:
+    """Parts that lie in one piece each, where oneDNN reads and writes them."""
+    if math.prod(shape_of(op.data)[: op.positive_axis]) != 1:
+        return f"parts along axis {op.positive_axis} do not lie in one piece (cheaper on the host)"
+    return None if _is_between(op) else "split not between two primitives (cheaper on the host)"
+
+
 _RECURRENT = ("dnnl.lstm", "dnnl.gru")
 
 
@@ -291,9 +299,9 @@ def large_elementwise(op: RelayOp) -> str | None:
     return None
 
 
-_PASSED = (*ELEMENTWISE, "transpose")
+_PASSED = (*ELEMENTWISE, "split")
 _NEARBY = 16
-"""How many element-wise ops and transposes around an op are looked at, to find what is beyond."""
+"""How many such ops and transposes are looked at around an op, to find what is beyond them."""
 
 
 def _is_between(op: RelayOp) -> bool:
@@ -310,17 +318,23 @@ def _reaches_primitive(op: Operation, step: Callable[[Operation], Iterator[Opera
         for neighbour in step(pending.pop()):
             if _is_primitive(neighbour):
                 return True
-            if neighbour not in seen and relay_name(neighbour) in _PASSED:
+            if neighbour not in seen and _is_passed(neighbour):
                 seen.add(neighbour)
                 pending.append(neighbour)
     return False
+
+
+def _is_passed(op: Operation) -> bool:
+    if isinstance(op, transform.TransposeOp):
+        return transpose(op) is None
+    return relay_name(op) in _PASSED
 
 
 def _is_primitive(op: Operation) -> bool:
     if isinstance(op, CompositeOp):
         return op.composite_name.data.startswith("dnnl.")
     name = relay_name(op)
-    if name in _PASSED or isinstance(op, _VIEWS) or name not in op_rules():
+    if name in (*_PASSED, "transpose") or isinstance(op, _VIEWS) or name not in op_rules():
         return False
     return op_rules()[name](op) is None
 

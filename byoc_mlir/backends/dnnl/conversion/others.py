@@ -95,6 +95,16 @@ def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:
     return builder.add(PermuteOp.of(value, axes))
 
 
+def split(builder: Builder, op: transform.SplitOp) -> None:
+    """A `dnnl.slice` for each part."""
+    source, axis, start = builder.value(op.data), op.positive_axis, 0
+    for part in op.outputs:
+        sizes = shape_of(part)
+        begin = [start if dimension == axis else 0 for dimension in range(len(sizes))]
+        builder.convert(part, builder.slice(source, begin, sizes))
+        start += sizes[axis]
+
+
 def elementwise(builder: Builder, chain: Chain) -> SSAValue:
     """A chain on its own: its first step is the primitive, the others are post-ops."""
     first, *rest = chain.steps

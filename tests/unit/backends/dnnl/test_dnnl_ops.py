@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dnnl_models import check, model, node, scalar
-from onnx import NodeProto
+from onnx import NodeProto, helper
 
 LARGE = (1, 16, 24, 24)
 
@@ -97,12 +97,46 @@ def test_elementwise_between_primitives(case: str) -> None:
     assert len({row.region for row in report}) == 1
 
 
-@pytest.mark.parametrize("op_type", ["Add", "Mul", "Sub", "Div", "Max", "Min"])
 @pytest.mark.parametrize("other", [(1, 16, 23, 23), (1, 16, 1, 1), (16, 23, 23), (23,), ()])
-def test_binary_broadcasts(op_type: str, other: Sequence[int]) -> None:
-    nodes = _between_pools(node(op_type, "a c", "b"))
+def test_binary_broadcasts(other: Sequence[int]) -> None:
+    kinds = ["Add", "Mul", "Sub", "Div", "Max", "Min"]
+    nodes = [node(kind, "a c", kind) for kind in kinds]
+    nodes = _between_pools(*nodes, node("Concat", " ".join(kinds), "b", axis=1))
     report = check(model(nodes, {"x": LARGE, "c": other}), tolerance=1e-4)
-    assert report.counts() == {"dnnl": 3}
+    assert report.counts() == {"dnnl": len(nodes)}
+
+
+@pytest.mark.parametrize("channels", [16, 12])
+def test_channels_scaled_between_convolutions(channels: int) -> None:
+    """As after a squeeze and excitation; 12 channels are no whole blocks."""
+    nodes = [
+        node("Conv", "x w", "a", pads=[1, 1, 1, 1]),
+        node("GlobalAveragePool", "a", "g"),
+        node("Conv", "g s", "e"),
+        node("Mul", "a e", "m"),
+        node("Conv", "m v", pads=[1, 1, 1, 1]),
+    ]
+    square = (channels, channels)
+    weights = {"w": (channels, 8, 3, 3), "s": (*square, 1, 1), "v": (*square, 3, 3)}
+    report = check(model(nodes, {"x": (2, 8, 20, 20)}, weights))
+    assert report.counts() == {"dnnl": 5}
+    assert not any(row.implementation.startswith("ref") for row in report)
+
+
+def test_parts_that_lie_in_one_piece_are_views() -> None:
+    nodes = [
+        helper.make_node("Split", ["a"], ["p", "q"], name="split", axis=1),
+        node("MatMul", "p w", "r"),
+        node("MatMul", "q w", "t"),
+        node("Concat", "r t", axis=1),
+    ]
+    nodes = [node("MatMul", "x v", "a"), *nodes]
+    weights = {"split": np.array([2, 3], np.int64), "w": (16, 8), "v": (12, 16)}
+    nodes[1].input.append("split")
+    report = check(model(nodes, {"x": (1, 5, 12)}, weights))
+    assert report.counts() == {"dnnl": 5}
+    (row,) = check(model(nodes, {"x": (2, 5, 12)}, weights)).placed("host")
+    assert "parts along axis 1 do not lie in one piece" in row.reason
 
 
 @pytest.mark.parametrize("place", ["first", "last", "alone"])
