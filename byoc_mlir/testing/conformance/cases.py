@@ -37,7 +37,8 @@ def op_cases(name: str, samples: Sequence[Sample]) -> Iterator[Case]:
         shapes = (sample.data, *sample.rest(sample.data))
         operands: list[SSAValue] = []
         for index, shape in enumerate(shapes):
-            array = graph.array(shape, sample.dtype, sample.values)
+            dtype = sample.dtype if index else sample.first_dtype or sample.dtype
+            array = graph.array(shape, dtype, sample.values)
             make = graph.constant if sample.constants and index else graph.input
             operands.append(make(array))
         try:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import f32
+
 from byoc_mlir.dialects.relay.base import PyValue
 
 Shape: TypeAlias = tuple[int, ...]
@@ -31,6 +33,8 @@ class Sample:
     """Whether the operands behind the first are constants."""
     values: tuple[float, float] | None = None
     """The range of all values; a normal distribution without one."""
+    first_dtype: str = ""
+    """The element type of the first operand, where it has one of its own."""
 
     @property
     def label(self) -> str:
@@ -52,6 +56,10 @@ def samples_of(name: str) -> Sequence[Sample]:
 
 def _same(data: Shape) -> Sequence[Shape]:
     return (data,)
+
+
+def _twice(data: Shape) -> Sequence[Shape]:
+    return data, data
 
 
 def _scalar(data: Shape) -> Sequence[Shape]:
@@ -195,6 +203,14 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
     ],
     "nn.lrn": [Sample(IMAGE, attributes={"size": 3, "alpha": 0.01})],
     **{name: _unary(axis=-1) for name in ("nn.softmax", "nn.log_softmax")},
+    "where": [Sample(data, _twice, first_dtype="bool") for data in (IMAGE, ROWS)],
+    "cast": [
+        Sample(ROWS, attributes={"dtype": f32}, dtype=dtype) for dtype in ("float64", "int32")
+    ],
+    "concatenate": [
+        Sample(IMAGE, _same, {"axis": 1}),
+        Sample(ROWS, _twice, {"axis": 0}, constants=True),
+    ],
     "transpose": [
         Sample(IMAGE, attributes={"axes": [0, 2, 3, 1]}),
         Sample(ROWS, attributes={"axes": [1, 0]}),
