@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, i1
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f32, i1
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
@@ -167,6 +167,11 @@ def _rounds_down(op: Operation) -> str | None:
     return "ceil_mode is not supported" if _plain(cast(Any, op).ceil_mode) else only_f32(op)
 
 
+def _f32_result(op: Operation) -> str | None:
+    found = tensor_type(op.results[0])
+    return None if found.element_type == f32 else f"only float32 is supported, found {found}"
+
+
 def _of_any_type(op: Operation) -> str | None:
     return None
 
@@ -184,7 +189,7 @@ EXPORTS: Mapping[str, Export] = {
             "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "power": "Pow",
             "maximum": "Max", "minimum": "Min", "negative": "Neg", "abs": "Abs", "exp": "Exp",
             "log": "Log", "sqrt": "Sqrt", "tanh": "Tanh", "sigmoid": "Sigmoid", "erf": "Erf",
-            "sin": "Sin", "cos": "Cos", "ceil": "Ceil", "floor": "Floor", "where": "Where",
+            "sin": "Sin", "cos": "Cos", "ceil": "Ceil", "floor": "Floor",
             "nn.relu": "Relu", "nn.prelu": "PRelu",
         }.items()
     },
@@ -211,6 +216,7 @@ EXPORTS: Mapping[str, Export] = {
     "nn.matmul": Export(_matmul),
     "nn.bias_add": Export(_bias_add),
     "clip": Export(_clip),
+    "where": Export(_same("Where").write, _f32_result),
     "cast": Export(_cast, _of_any_type),
     "transpose": Export(_same("Transpose", perm="axes").write, _of_any_type),
     "concatenate": Export(_same("Concat", axis="axis").write, _of_any_type),
