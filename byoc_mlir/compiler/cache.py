@@ -23,6 +23,16 @@ DEFAULT_BYTES = 4 << 30
 _SUFFIX = ".byoc"
 
 
+@dataclass(frozen=True, order=True)
+class CacheEntry:
+    """A file of a cache."""
+
+    used: float
+    """When it was written or read last, in seconds since the epoch."""
+    size: int
+    path: Path
+
+
 @dataclass(frozen=True)
 class Cache:
     """A folder of compiled programs that holds about `limit` bytes; the oldest go first."""
@@ -82,23 +92,33 @@ class Cache:
         """Deletes an entry, if it is there and can be deleted."""
         _delete(self._path(key))
 
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{_SUFFIX}"
+    def clear(self) -> None:
+        """Deletes all entries that can be deleted."""
+        for entry in self.entries():
+            _delete(entry.path)
 
-    def _prune(self) -> None:
-        entries: list[tuple[float, int, Path]] = []
+    def entries(self) -> list[CacheEntry]:
+        """The files, from the one that was not used for longest."""
+        found: list[CacheEntry] = []
         for path in self.folder.glob(f"*{_SUFFIX}"):
             try:
                 status = path.stat()
             except OSError:
                 continue  # another process deleted it
-            entries.append((status.st_mtime, status.st_size, path))
-        excess = sum(size for _, size, _ in entries) - self.limit
-        for _, size, path in sorted(entries):
+            found.append(CacheEntry(status.st_mtime, status.st_size, path))
+        return sorted(found)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{_SUFFIX}"
+
+    def _prune(self) -> None:
+        entries = self.entries()
+        excess = sum(entry.size for entry in entries) - self.limit
+        for entry in entries:
             if excess <= 0:
                 return
-            _delete(path)
-            excess -= size
+            _delete(entry.path)
+            excess -= entry.size
 
 
 def _delete(path: Path) -> None:
