@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -47,7 +48,7 @@ def build_report(
     rows: list[ReportRow] = []
     for row in report_rows(imported.module, imported.nodes):
         detail = details.get(row.node)
-        if detail is not None:
+        if detail is not None and row.region:
             row = replace(
                 row, implementation=detail.implementation, milliseconds=detail.milliseconds
             )
@@ -83,8 +84,17 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
         warnings.warn(
             f"{len(heavy)} heavy node(s) stay on the host:\n{_listed(heavy)}\n"
             'fallback="allow" silences this, fallback="forbid" makes it an error',
-            stacklevel=2,
+            stacklevel=_frames_to_user() + 1,
         )
+
+
+def _frames_to_user() -> int:
+    """How many calls up from the caller the first code outside of this package is."""
+    frames = 1
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "byoc_mlir":
+        frame, frames = frame.f_back, frames + 1
+    return frames
 
 
 def report_rows(module: ModuleOp, nodes: Sequence[OnnxNode]) -> Sequence[ReportRow]:

@@ -26,7 +26,10 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class Report:
-    """One row for every node of the model, in the model's order; `str()` gives a table."""
+    """One row for every node of the model, in the model's order.
+
+    `str()` gives a table with one line for each node, and only the columns that hold something.
+    """
 
     rows: tuple[ReportRow, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -61,15 +64,31 @@ class Report:
         return json.dumps(document, indent=2)
 
     def __str__(self) -> str:
-        header = ("node", "op", "placement", "region", "composite", "reason")
-        cells = [
-            (row.node, row.op_type, row.placement, row.region, row.composite, row.reason)
-            for row in self.rows
+        columns = [column for column in map(self._column, _COLUMNS) if any(column[1:])]
+        widths = [max(map(len, column)) for column in columns]
+        columns = [
+            [column[0], "-" * width, *column[1:]]
+            for column, width in zip(columns, widths, strict=True)
         ]
-        widths = [max(len(line[column]) for line in [header, *cells]) for column in range(6)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in [header, tuple("-" * width for width in widths), *cells]
+            for line in zip(*columns, strict=True)
         ]
         summary = ", ".join(f"{count} {name}" for name, count in self.counts().items())
-        return "\n".join([*lines, summary, *(f"warning: {text}" for text in self.warnings)])
+        lines.append(f"{len(self)} node{'' if len(self) == 1 else 's'}: {summary}")
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    def _column(self, name: str) -> list[str]:
+        """The column's head and its cells."""
+        return [_COLUMNS[name], *(str(getattr(row, name)) for row in self.rows)]
+
+
+_COLUMNS = {
+    "node": "node",
+    "op_type": "op",
+    "placement": "placement",
+    "region": "region",
+    "composite": "composite",
+    "implementation": "implementation",
+    "reason": "reason",
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,6 +66,7 @@ def compile_model(args: argparse.Namespace) -> Executable:
     targets = None if args.targets is None else split_targets(args.targets)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
+        warnings.showwarning = _print_warning
         return byoc_mlir.compile(
             find_model(args.model),
             targets=targets,
@@ -72,6 +74,11 @@ def compile_model(args: argparse.Namespace) -> Executable:
             fallback=args.fallback,
             prune=args.prune,
         )
+
+
+def _print_warning(message: Warning | str, *details: object, **options: object) -> None:
+    """In place of Python's form, which names a line of code."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def bundled_networks() -> Sequence[str]:

@@ -55,6 +55,7 @@ def test_heavy_nodes_on_the_host_warn(model: object):
     with pytest.warns(UserWarning, match="(?s)1 heavy node.*matrices are too large") as caught:
         byoc_mlir.compile(model, targets=("reporting",)).close()
     assert 'fallback="allow" silences this' in str(caught[0].message)
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import cli_models
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
 
@@ -60,10 +62,22 @@ def test_report_has_one_row_for_every_node(byoc, path: str):
 def test_report_as_a_table(byoc, path: str):
     code, out, _ = byoc("report", path, *TARGETS)
     assert code == 0
-    [sin] = [line for line in out.splitlines() if "Sin" in line]
-    assert "/[sin]" in sin
-    assert "dnnl: no rule for sin" in sin
-    assert "8 nodes: 3 dnnl, 2 folded, 2 host, 1 removed" in out
+    head, _, *rows, summary = out.splitlines()
+    assert head.split()[:5] == ["node", "op", "placement", "region", "composite"]
+    assert len(rows) == len(cli_models.NODES)
+    [sin] = [row for row in rows if "Sin" in row]
+    assert sin.split(maxsplit=3) == ["/[sin]", "Sin", "host", "dnnl: no rule for sin"]
+    assert summary == "8 nodes: 3 dnnl, 2 folded, 2 host, 1 removed"
+
+
+def test_heavy_nodes_on_the_host_are_named(byoc, tmp_path: Path):
+    text = "net (double[2, 2] x) => (double[2, 2] y) { y = MatMul (x, x) }"
+    path = tmp_path / "double.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>{text}'), path)
+    code, out, err = byoc("report", str(path), *TARGETS)
+    assert code == 0
+    assert out.splitlines()[-1] == "1 node: 1 host"
+    assert err.startswith("warning: 1 heavy node(s) stay on the host:\n  MatMul_0 (MatMul): dnnl:")
 
 
 def test_report_of_a_model_with_symbolic_shapes(byoc, tmp_path: Path):

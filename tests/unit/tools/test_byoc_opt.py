@@ -56,7 +56,7 @@ def test_explain_has_a_line_for_every_onnx_node(tmp_path: Path, capsys: pytest.C
     assert cells["Identity"][2:] == ["removed", "its output is its input"]
     assert cells["BatchNormalization"][2:] == ["dnnl", "dnnl_main_0  dnnl.conv2d_bias_relu"]
     assert cells["Sin"][2:] == ["host", "dnnl: no rule for sin"]
-    assert summary == "3 dnnl, 2 folded, 2 host, 1 removed"
+    assert summary == "8 nodes: 3 dnnl, 2 folded, 2 host, 1 removed"
 
 
 def test_explain_has_a_line_for_every_op(annotated: str, capsys: pytest.CaptureFixture[str]):
@@ -66,7 +66,7 @@ def test_explain_has_a_line_for_every_op(annotated: str, capsys: pytest.CaptureF
         ["-", "exp", "host", "no backend was asked"],
         ["Relu_1", "nn.relu", "npu", "npu_main_0"],
     ]
-    assert summary == "1 host, 1 npu"
+    assert summary == "2 nodes: 1 host, 1 npu"
 
 
 def test_output_with_weights_can_be_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
