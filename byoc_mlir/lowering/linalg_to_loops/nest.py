@@ -82,6 +82,23 @@ class Nest:
         return any(isinstance(op, linalg.IndexOp) for op in self.body.ops)
 
 
+def split_loop(nest: Nest, loop: int, size: int) -> Nest:
+    """The nest with `loop` as two: the second one, of `size` iterations, right inside of it."""
+    assert nest.sizes[loop] % size == 0
+    assert not nest.uses_position
+
+    def split(access: Access) -> Access:
+        before, (own, *after) = access.coefficients[:loop], access.coefficients[loop:]
+        return replace(access, coefficients=(*before, own * size, own, *after))
+
+    return replace(
+        nest,
+        sizes=(*nest.sizes[:loop], nest.sizes[loop] // size, size, *nest.sizes[loop + 1 :]),
+        reductions=frozenset(n + 1 if n > loop else n for n in nest.reductions),
+        accesses=tuple(split(access) for access in nest.accesses),
+    )
+
+
 def nest_of(op: linalg.GenericOp) -> Nest:
     """The loop nest of an op, as simple as it can be: loops of one iteration are dropped, loops
     that walk through memory like one become one.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Position
-from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost
+from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
 
 PARALLEL_WORK = 1 << 16
 """Rough cycles of vectorised work from which on starting the threads pays."""
@@ -18,6 +18,9 @@ _UNROLLED = 64
 """Reductions of up to this many steps are written out inside of a parallel loop."""
 
 _ENOUGH_PARALLEL = 16
+
+_ROWS_AT_A_TIME = 4
+_FEWEST_COMMON_STEPS = 32
 
 
 def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
@@ -147,21 +150,56 @@ def _window(code: Code, nest: Nest, threads: bool) -> None:
 
 
 def _rows(code: Code, nest: Nest, threads: bool) -> None:
-    """Each result is folded in registers, the reduction loops innermost."""
-    loops, order = nest.parallel, sorted(nest.reductions)
+    """Each result is folded in registers, the reduction loops innermost; some at a time when they
+    read something in common.
+    """
+    unrolled: list[int] = []
+    if _rows_have_much_in_common(nest):
+        last = nest.parallel[-1]
+        nest, unrolled = split_loop(nest, last, _ROWS_AT_A_TIME), [last + 1]
+    loops = [loop for loop in nest.parallel if loop not in unrolled]
+    order, width = sorted(nest.reductions), len(nest.results)
 
-    def fold(at: Position, rest: Sequence[int], running: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def fold(
+        rows: Sequence[Position], rest: Sequence[int], running: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
         if not rest:
-            return _step(code, nest, at, running)
+            folds = zip(rows, _in_groups(running, width), strict=True)
+            return [value for at, values in folds for value in _step(code, nest, at, values)]
         with code.loop(nest.sizes[rest[0]], running) as loop:
-            inner = at.entered(code, nest, rest[0], loop.counter)
+            inner = [at.entered(code, nest, rest[0], loop.counter) for at in rows]
             loop.carry(fold(inner, rest[1:], loop.carried))
         return loop.results
 
     def body(at: Position) -> None:
-        _store_results(code, nest, at, fold(at, order, _load_results(code, nest, at)))
+        rows = [at]
+        for loop in unrolled:
+            rows = [at.entered(code, nest, loop, number) for number in range(nest.sizes[loop])]
+        start = [value for row in rows for value in _load_results(code, nest, row)]
+        folded = fold(rows, order, start)
+        for row, values in zip(rows, _in_groups(folded, width), strict=True):
+            _store_results(code, nest, row, values)
 
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
+
+
+def _in_groups(values: Sequence[SSAValue], size: int) -> list[Sequence[SSAValue]]:
+    return [values[first : first + size] for first in range(0, len(values), size)]
+
+
+def _rows_have_much_in_common(nest: Nest) -> bool:
+    """Whether results next to each other read the same elements of an input, and many."""
+    if not nest.parallel or nest.uses_position:
+        return False
+    last = nest.parallel[-1]
+    steps = math.prod(nest.sizes[loop] for loop in nest.reductions)
+    if nest.sizes[last] % _ROWS_AT_A_TIME or steps < _FEWEST_COMMON_STEPS:
+        return False
+    return any(
+        access.coefficients[last] == 0
+        and any(access.coefficients[loop] for loop in nest.reductions)
+        for access in nest.inputs
+    )
 
 
 def _columns(code: Code, nest: Nest, threads: bool) -> None:

@@ -137,3 +137,12 @@ def test_integer_and_half_products() -> None:
     number, half, double = network.args
     results = [network.add(nn.DenseOp(x, x)) for x in (number, half, double)]
     check_on_host(network, *results, tolerance=1e-3)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_few_rows_meet_a_matrix(rows: int) -> None:
+    """The rows of the matrix are summed four at a time, or one by one when they are not fours."""
+    network = Network(_uniform((rows, 77)), _uniform((24, 77), seed=1), _uniform((7, 77), seed=2))
+    x, fours, odd = network.args
+    results = [network.add(nn.DenseOp(x, weight)) for weight in (fours, odd)]
+    check_on_host(network, *results, tolerance=1e-5)

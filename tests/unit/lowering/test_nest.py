@@ -12,7 +12,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.lowering.linalg_to_loops.nest import plain_nest
+from byoc_mlir.lowering.linalg_to_loops.nest import plain_nest, split_loop
 from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, REDUCTION
 
 N, H, K, C = (AffineExpr.dimension(position) for position in range(4))
@@ -54,3 +54,15 @@ def test_a_loop_that_no_operand_names_is_refused() -> None:
     op = _generic("ppr", [((5, 11), (N, H * 2 + K))], ((5, 5), (N, H)))
     with pytest.raises(PassFailedException, match="size of loop 2"):
         plain_nest(op)
+
+
+def test_a_split_loop_walks_through_the_same_elements() -> None:
+    nest = plain_nest(_generic("prp", [((12, 5), (N, H)), ((5, 7), (H, K))], ((12, 7), (N, K))))
+    split = split_loop(nest, 0, 4)
+    assert split.sizes == (3, 4, 5, 7)
+    assert split.reductions == {2}
+    assert [access.coefficients for access in split.accesses] == [
+        (20, 5, 1, 0),
+        (0, 0, 7, 1),
+        (28, 7, 0, 1),
+    ]

@@ -36,6 +36,20 @@ func.func @main(%x: tensor<4x100xf32>) -> tensor<4xf32> {
 
 // -----
 
+// Rows of a matrix that meet one vector are summed four at a time, when there are only fours.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<1x64xf32>, %w: tensor<8x64xf32>, %v: tensor<6x64xf32>) -> (tensor<1x8xf32>, tensor<1x6xf32>) {
+  // CHECK: func.func private @dense_0
+  // CHECK: scf.for {{.*}} -> (f32, f32, f32, f32) {
+  // CHECK: func.func private @dense_1
+  // CHECK: scf.for {{.*}} -> (f32) {
+  %0 = relay.nn.dense %x, %w : (tensor<1x64xf32>, tensor<8x64xf32>) -> tensor<1x8xf32>
+  %1 = relay.nn.dense %x, %v : (tensor<1x64xf32>, tensor<6x64xf32>) -> tensor<1x6xf32>
+  func.return %0, %1 : tensor<1x8xf32>, tensor<1x6xf32>
+}
+
+// -----
+
 // A matrix product packs, then runs micro-kernels; the rest of 33 columns takes a masked one.
 // CHECK-LABEL: func.func @main
 func.func @main(%x: tensor<12x16xf32>, %y: tensor<16x33xf32>) -> tensor<12x33xf32> {
