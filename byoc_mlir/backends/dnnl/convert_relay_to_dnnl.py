@@ -37,6 +37,7 @@ _WITH_POST_OPS: tuple[
     (nn.MatmulOp, matrix.matmul),
     (reduce.SoftmaxLikeOp, others.softmax),
     (image.ResizeOp, window.resampling),
+    (nn.BatchNormOp, others.batch_norm),
 )
 """Ops that become a primitive with a chain of post-ops."""
 
@@ -44,7 +45,6 @@ _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
     (reduce.MeanOp, window.spatial_reduction),
     (reduce.MaxOp, window.spatial_reduction),
     (nn.LrnOp, others.lrn),
-    (nn.BatchNormOp, others.batch_norm),
     (nn.LayerNormOp, others.layer_norm),
     (transform.ConcatenateOp, others.concatenate),
     (transform.TransposeOp, others.transpose),

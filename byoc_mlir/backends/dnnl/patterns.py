@@ -31,6 +31,7 @@ from byoc_mlir.patterns import (
     Pattern,
     is_constant,
     is_op,
+    is_tuple_get_item,
     wildcard,
 )
 
@@ -149,9 +150,20 @@ def patterns() -> Sequence[CompositePattern]:
         CompositePattern("dnnl.lstm", lstm_pattern(), _check_layer),
         CompositePattern("dnnl.gru", gru_pattern(), _check_layer),
         *rows,
+        CompositePattern("dnnl.batch_norm_relu", _batch_norm_relu(), _check_batch_norm),
         CompositePattern("dnnl.layer_norm", layer_norm_pattern(), _check_layer_norm),
         CompositePattern("dnnl.channel_shuffle", channel_shuffle_pattern(), _check_shuffle),
     ]
+
+
+def _batch_norm_relu() -> Pattern:
+    norm = is_op("nn.batch_norm")(*[wildcard() for _ in range(5)])
+    return is_op("nn.relu")(is_tuple_get_item(norm, 0).named("norm"))
+
+
+def _check_batch_norm(match: Match) -> str | None:
+    norm = match.op("norm")
+    return op_rules()[relay_name(norm)](norm)
 
 
 def _check_shuffle(match: Match) -> str | None:

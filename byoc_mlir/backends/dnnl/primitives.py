@@ -181,6 +181,8 @@ def _binary(op: BinaryOp, types: Types) -> Primitive:
 
 def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:
     flags = enums.USE_GLOBAL_STATS | enums.USE_SCALE | enums.USE_SHIFT
+    if op.relu.value.data:
+        flags |= enums.FUSE_RELU
     call = PrimitiveCall(
         "dnnl_batch_normalization_forward_primitive_desc_create",
         (

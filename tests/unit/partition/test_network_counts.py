@@ -53,9 +53,9 @@ EXPECTED = {
     ),
     "densenet121": Counts(
         regions=1,
-        composites="conv2d_bias_relu*59 dense_bias*1",
-        alone="concatenate*58 nn.avg_pool2d*3 nn.batch_norm*62 nn.conv2d*61"
-        " nn.global_avg_pool2d*1 nn.max_pool2d*1 nn.relu*62 reshape*1",
+        composites="batch_norm_relu*62 conv2d_bias_relu*59 dense_bias*1",
+        alone="concatenate*58 nn.avg_pool2d*3 nn.conv2d*61 nn.global_avg_pool2d*1 nn.max_pool2d*1"
+        " reshape*1",
         host="",
     ),
     "inception_v3": Counts(
@@ -98,9 +98,8 @@ EXPECTED = {
     ),
     "light_densenet121": Counts(
         regions=1,
-        composites="conv2d_bias*1 conv2d_bias_relu*59",
-        alone="concatenate*58 nn.avg_pool2d*3 nn.batch_norm*62 nn.conv2d*61"
-        " nn.global_avg_pool2d*1 nn.max_pool2d*1 nn.relu*62",
+        composites="batch_norm_relu*62 conv2d_bias*1 conv2d_bias_relu*59",
+        alone="concatenate*58 nn.avg_pool2d*3 nn.conv2d*61 nn.global_avg_pool2d*1 nn.max_pool2d*1",
         host="",
     ),
     "light_inception_v1": Counts(

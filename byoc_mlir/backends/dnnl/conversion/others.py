@@ -49,11 +49,12 @@ def lrn(builder: Builder, op: nn.LrnOp) -> SSAValue:
     )
 
 
-def batch_norm(builder: Builder, op: nn.BatchNormOp) -> SSAValue:
-    """`dnnl.batch_normalization` with the op's statistics."""
+def batch_norm(builder: Builder, op: nn.BatchNormOp, steps: Sequence[Step]) -> SSAValue:
+    """`dnnl.batch_normalization` with the op's statistics; the only step is a relu, if any."""
+    assert not steps or steps == (Activation("relu", op.output),)
     operands = (op.data, op.moving_mean, op.moving_var, op.gamma, op.beta)
     values = [builder.value(operand) for operand in operands]
-    return builder.add(BatchNormalizationOp(*values, epsilon=op.epsilon))
+    return builder.add(BatchNormalizationOp(*values, epsilon=op.epsilon, relu=bool(steps)))
 
 
 def layer_norm(builder: Builder, op: nn.LayerNormOp) -> SSAValue:

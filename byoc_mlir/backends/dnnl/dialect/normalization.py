@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, PostOpsOp, like
-from byoc_mlir.dialects.relay.base import float_prop, int_prop, shape_of, str_prop
+from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
 
 
 @irdl_op_definition
@@ -65,7 +65,8 @@ class _StatisticsOp(DnnlOp, ABC):
 
 @irdl_op_definition
 class BatchNormalizationOp(_StatisticsOp):
-    """`source [N, C, ...] -> [N, C, ...]` with given statistics; the others are `[C]`.
+    """`source [N, C, ...] -> [N, C, ...]` with given statistics; the others are `[C]`. With `relu`,
+    negative results become zero.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_batch_normalization.html
     """
@@ -77,6 +78,7 @@ class BatchNormalizationOp(_StatisticsOp):
     scale = operand_def(TensorType)
     shift = operand_def(TensorType)
     epsilon = float_prop()
+    relu = bool_prop(False)
 
 
 @irdl_op_definition

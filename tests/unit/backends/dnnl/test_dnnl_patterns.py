@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from dnnl_models import check, model, node, scalar
+from onnx import NodeProto
 
 ACTIVATIONS = {
     "relu": [node("Relu", "c")],
@@ -60,7 +64,7 @@ NUMBERS = {
 }
 
 
-def _used(nodes: list, weights: dict) -> dict:
+def _used(nodes: Sequence[NodeProto], weights: dict[str, Any]) -> dict[str, Any]:
     names = {name for one in nodes for name in one.input}
     return {name: value for name, value in weights.items() if name in names}
 
@@ -82,19 +86,105 @@ def test_dense_with_bias_and_activation(activation: str) -> None:
     assert dict(report.composites) == {f"dnnl.dense_bias_{activation}": 1}
 
 
+FORMS: dict[str, dict[str, int]] = {
+    "plain": {},
+    "grouped": {"group": 2},
+    "depthwise": {"group": 4},
+    "dilated": {"dilations": 2},
+    "strided": {"strides": 2, "group": 2},
+}
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose"])
-def test_convolutions_of_every_rank(op_type: str, rank: int) -> None:
-    options = {"strides": [2] * rank, "pads": [1] * rank + [0] * rank, "group": 2}
-    if op_type == "ConvTranspose":
-        options["output_padding"] = [1] * rank
-    nodes = [node(op_type, "x w b", "c", **options), node("Relu", "c")]
-    shape = (8, 2) if op_type == "Conv" else (4, 4)
+def test_convolutions_of_every_rank(op_type: str, form: str, rank: int) -> None:
+    groups = FORMS[form].get("group", 1)
+    lists = {name: [value] * rank for name, value in FORMS[form].items() if name != "group"}
+    if op_type == "ConvTranspose" and form == "strided":
+        lists["output_padding"] = [1] * rank
+    nodes = [
+        node(op_type, "x w b", "c", pads=[1] * rank + [0] * rank, group=groups, **lists),
+        node("Relu", "c"),
+    ]
+    shape = (8, 4 // groups) if op_type == "Conv" else (4, 8 // groups)
     report = check(
-        model(nodes, {"x": (1, 4, *(6, 7, 8)[:rank])}, {"w": (*shape, *[3] * rank), "b": (8,)})
+        model(nodes, {"x": (2, 4, *(6, 7, 8)[:rank])}, {"w": (*shape, *[3] * rank), "b": (8,)})
     )
     kind = "conv{}d" if op_type == "Conv" else "conv{}d_transpose"
     assert dict(report.composites) == {f"dnnl.{kind.format(rank)}_bias_relu": 1}
+
+
+OPS = {
+    "hardswish": [node("HardSwish", "c")],
+    "hardswish, halved": [node("HardSigmoid", "c", "h", alpha=0.2), node("Mul", "h c")],
+    "elu": [node("Elu", "c", alpha=0.7)],
+    "mish": [node("Mish", "c")],
+    "gelu_erf": [node("Gelu", "c")],
+    "gelu_tanh": [node("Gelu", "c", approximate="tanh")],
+    "clip": [node("Min", "c six", "m"), node("Max", "m one")],
+    "clip, upwards": [node("Relu", "c", "r"), node("Min", "r six")],
+    "exp": [node("Exp", "c")],
+    "sqrt": [node("Abs", "c", "a"), node("Sqrt", "a")],
+}
+
+
+@pytest.mark.parametrize("case", OPS)
+def test_activations_that_onnx_has_an_op_for(case: str) -> None:
+    nodes = [node("Conv", "x w b", "c"), *OPS[case]]
+    weights = _used(nodes, {"w": (12, 5, 3, 3), "b": (12,), **NUMBERS})
+    report = check(model(nodes, {"x": (2, 5, 9, 9)}, weights))
+    name = "abs" if case == "sqrt" else case.partition(",")[0]
+    assert dict(report.composites) == {f"dnnl.conv2d_bias_{name}": 1}
+
+
+@pytest.mark.parametrize("form", ["(2, 12, 9, 9)", "(12, 1, 1)"])
+@pytest.mark.parametrize(("op_type", "name"), [("Mul", "mul"), ("Max", "max"), ("Min", "min")])
+def test_combined_with_another_tensor(op_type: str, name: str, form: str) -> None:
+    shape = (12, 1, 1) if form == "(12, 1, 1)" else (2, 12, 9, 9)
+    nodes = [node("Conv", "x w b", "c", pads=[1, 1, 1, 1]), node(op_type, "r c")]
+    weights = {"w": (12, 5, 3, 3), "b": (12,)}
+    report = check(model(nodes, {"x": (2, 5, 9, 9), "r": shape}, weights))
+    assert dict(report.composites) == {f"dnnl.conv2d_bias_{name}": 1}
+
+
+@pytest.mark.parametrize("shape", [(2, 12, 1, 1), (1, 1, 9, 9), (3, 2, 12, 9, 9)])
+def test_combined_with_what_no_post_op_broadcasts(shape: tuple[int, ...]) -> None:
+    nodes = [node("Conv", "x w b", "c", pads=[1, 1, 1, 1]), node("Mul", "r c")]
+    weights = {"w": (12, 5, 3, 3), "b": (12,)}
+    report = check(model(nodes, {"x": (2, 5, 9, 9), "r": shape}, weights))
+    assert dict(report.composites) == {"dnnl.conv2d_bias": 1}
+    (row,) = report.placed("host")
+    expected = "is broadcast to" if len(shape) == 5 else "neither a number per channel"
+    assert re.search(rf"dnnl.conv2d_bias_mul: [^;]*{expected}", row.reason)
+
+
+def test_a_gate_and_a_sum_with_an_activation() -> None:
+    nodes = [
+        node("MatMul", "x w", "c"),
+        node("Sigmoid", "c", "s"),
+        node("Mul", "s x", "g"),
+        node("MatMul", "g w", "d"),
+        node("Add", "d x", "e"),
+        node("HardSwish", "e"),
+    ]
+    report = check(model(nodes, {"x": (6, 16)}, {"w": (16, 16)}))
+    kinds = sorted(name.partition("_")[2] for name in report.composites)
+    assert kinds == ["sigmoid_mul", "sum_hardswish"]
+
+
+@pytest.mark.parametrize("activated", [True, False])
+def test_batch_norm_before_a_convolution(activated: bool) -> None:
+    variance = np.linspace(0.5, 2.0, 16, dtype=np.float32)
+    nodes = [
+        node("BatchNormalization", "x s t m v", "n"),
+        *([node("Relu", "n", "r")] if activated else []),
+        node("Conv", "r w b" if activated else "n w b"),
+    ]
+    weights = {name: (16,) for name in "stm"} | {"v": variance, "w": (8, 16, 3, 3), "b": (8,)}
+    report = check(model(nodes, {"x": (1, 16, 24, 24)}, weights))
+    assert report.counts() == {"dnnl": len(nodes)}
+    assert ("dnnl.batch_norm_relu" in report.composites) == activated
 
 
 @pytest.mark.parametrize("order", ["x1 y1", "y1 x1"])
