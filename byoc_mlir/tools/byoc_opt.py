@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.universe import Universe
-from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -108,6 +108,10 @@ class ByocOptMain(xDSLOptMain):
         return Path(self.args.input_file or "")
 
 
+_PIPELINE_ERRORS = (ArgSpecParseError, ValueError)
+"""What xDSL raises for a malformed pipeline; the first is no `Exception`."""
+
+
 def _llvm_ir_target() -> type[Target]:
     from byoc_mlir.lowering.llvm_ir.target import LLVMIRTarget
 
@@ -123,7 +127,7 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         tool = ByocOptMain("modular optimizer driver of byoc_mlir", args)
         _check_input(tool)
-    except (ByocError, ValueError) as error:  # ValueError: xDSL's answer to a malformed pipeline
+    except (ByocError, *_PIPELINE_ERRORS) as error:
         return _fail(error)
     try:
         tool.run()
@@ -142,7 +146,7 @@ def _check_input(tool: ByocOptMain) -> None:
     raise InvalidModelError(f"'{name}' does not end in one of {endings}; or give --frontend")
 
 
-def _fail(error: Exception) -> int:
+def _fail(error: BaseException) -> int:
     for note in getattr(error, "__notes__", ()):  # the IR with the message at the op
         print(note, file=sys.stderr)
     print(f"error: {error}", file=sys.stderr)
