@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -23,3 +23,29 @@ class TensorInfo:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+Kind: TypeAlias = Literal["tensor", "sequence", "optional", "optional sequence"]
+"""What a value of a model is."""
+
+Structure: TypeAlias = "int | tuple[Structure, ...] | None"
+"""What a value is like at run time: the rank of a tensor, the items of a sequence, not there."""
+
+
+def item_name(name: str, number: int) -> str:
+    """The name of a tensor in the sequence `name`."""
+    return f"{name}[{number}]"
+
+
+@dataclass(frozen=True)
+class StructureInfo(TensorInfo):
+    """An input that is a sequence or an optional; `dtype` is that of the tensors in it."""
+
+    kind: Kind
+
+    @property
+    def is_static(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.kind} of {self.dtype}"

@@ -25,6 +25,7 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.safety_net import targets_with_net
 from byoc_mlir.compiler.source import Shapes, Source, Values, read_source
 from byoc_mlir.compiler.staged import compile_in_stages
+from byoc_mlir.compiler.structured import compile_structured
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.frontend.model import ImportedModel
@@ -44,6 +45,7 @@ from byoc_mlir.runtime.program import (
     SharedLibrary,
     TensorSpec,
 )
+from byoc_mlir.runtime.structured import FlatExecutable
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
@@ -70,7 +72,8 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
     """Compiles a model; arguments and errors are those of `compile`.
 
     Args:
-        keep: what puts the model into the cache. Models that run in stages are not kept.
+        keep: what puts the model into the cache. Not kept are models that run in stages, or take
+            or give sequences or optionals.
     """
     options = _options(request)
     source = read_source(request.model)
@@ -78,9 +81,15 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
     def compile_source(source: Source) -> Executable:
         return Executable(source.inputs, source.outputs, ModelSpecialiser(source, options))
 
-    staged = compile_in_stages(source, compile_source)
-    if staged is not None:
-        return staged
+    def compile_flat(source: Source) -> Executable:
+        staged = compile_in_stages(source, compile_source)
+        if staged is not None:
+            return staged
+        return FlatExecutable(source.inputs, source.outputs, ModelSpecialiser(source, options))
+
+    special = compile_structured(source, compile_flat) or compile_in_stages(source, compile_source)
+    if special is not None:
+        return special
     compiler = ModelSpecialiser(source, options)
     kept = compiler if keep is None else keep(source, options, compiler)
     return Executable(source.inputs, source.outputs, kept)

@@ -20,8 +20,10 @@ from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, NodeStatus, OnnxNode, TensorInfo
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
+from byoc_mlir.frontend.structures import kind_of
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, ValueNeeded
+from byoc_mlir.tensors import item_name
 
 __all__ = ["import_loaded", "import_model"]
 
@@ -70,8 +72,11 @@ def import_loaded(
     session = Session(BlockBuilder(block), reader, functions)
     graph = _MainGraph(Scope(session, opset_versions(model), names))
     graph.import_nodes(ordered_nodes(model.graph.node, {*names}))
-    outputs = [names[output.name] for output in model.graph.output]
-    _check_outputs(outputs)
+    outputs = [
+        tensor
+        for output in model.graph.output
+        for tensor in _tensors_of(output, names[output.name])
+    ]
     block.add_op(func.ReturnOp(*map(session.builder.operand, outputs)))
     return ImportedModel(
         _main_module(block, [info.name for info in inputs], outputs),
@@ -81,15 +86,17 @@ def import_loaded(
     )
 
 
-def _check_outputs(outputs: Sequence[Value]) -> None:
-    reason = "outputs that are sequences or optionals are not supported"
-    problems = [
-        NodeProblem(value.name, "output", "", reason)
-        for value in outputs
-        if isinstance(value, SequenceValue)
+def _tensors_of(output: onnx.ValueInfoProto, value: Value) -> Sequence[Value]:
+    """The output, or the items of one that is a sequence; none for an optional without element."""
+    if not isinstance(value, SequenceValue):
+        return [value]
+    if kind_of(output.type) == "tensor":
+        reason = "it is a sequence or an optional, which the model does not declare"
+        raise UnsupportedModelError([NodeProblem(output.name, "output", "", reason)])
+    return [
+        item.renamed(item_name(output.name, number), value.inputs)
+        for number, item in enumerate(value.items)
     ]
-    if problems:
-        raise UnsupportedModelError(problems)
 
 
 def _main_module(block: Block, inputs: Sequence[str], outputs: Sequence[Value]) -> ModuleOp:

@@ -19,6 +19,8 @@ from byoc_mlir.errors import (
     UnsupportedModelError,
 )
 from byoc_mlir.frontend.model import TensorInfo
+from byoc_mlir.frontend.structures import kind_of, tensor_type_of
+from byoc_mlir.tensors import StructureInfo
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
 
     Raises:
         InvalidModelError: an input has no shape.
-        UnsupportedModelError: an input is not a tensor.
+        UnsupportedModelError: an input is neither a tensor nor made of tensors.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     return tuple(
@@ -63,6 +65,10 @@ def bind_inputs(
             dimension in `shapes` is not the model's.
     """
     infos = model_inputs(model)
+    for info in infos:
+        if isinstance(info, StructureInfo):
+            reason = "its structure must be given: see `flattened_model`"
+            raise UnsupportedModelError([NodeProblem(info.name, info.kind, "", reason)])
     _check_names(shapes, [info.name for info in infos])
     symbols: dict[str, int] = {}
     for info in infos:
@@ -110,11 +116,11 @@ def _bind(info: TensorInfo, shape: tuple[int, ...], symbols: dict[str, int]) -> 
 
 
 def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
-    if value.type.WhichOneof("value") != "tensor_type":
-        kind = value.type.WhichOneof("value") or "no type"
-        reason = f"inputs of {kind} are not supported, only tensors"
-        raise UnsupportedModelError([NodeProblem(value.name, "input", "", reason)])
-    tensor = value.type.tensor_type
+    if value.type.WhichOneof("value") is None:
+        raise InvalidModelError(f"input '{value.name}' has no type")
+    kind, tensor = kind_of(value.type), tensor_type_of(value.type)
+    if kind != "tensor":
+        return StructureInfo(value.name, _dtype(value.name, tensor.elem_type), (), kind)
     if not tensor.HasField("shape"):
         raise InvalidModelError(f"input '{value.name}' has no shape, not even a rank")
     shape = tuple(

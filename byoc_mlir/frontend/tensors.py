@@ -25,6 +25,7 @@ class TensorReader:
     """
 
     def __init__(self, folder: Path | None):
+        self.folder = folder
         self._files = None if folder is None else ExternalFiles(folder)
         self._graphs: dict[int, tuple[onnx.GraphProto, Mapping[str, Array]]] = {}
 

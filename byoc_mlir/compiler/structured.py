@@ -1,0 +1,34 @@
+"""Models that take or give sequences or optionals: compiled once for each structure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import ModelProto
+
+from byoc_mlir.compiler.source import Source
+from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.structures import flattened_model, is_structured, output_kinds
+from byoc_mlir.frontend.tensors import TensorReader
+from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime.structured import StructuredExecutable, Structures
+
+
+def compile_structured(
+    source: Source, compile_source: Callable[[Source], Executable]
+) -> StructuredExecutable | None:
+    """The executable of a model that takes or gives more than tensors, `None` for other models.
+
+    Args:
+        compile_source: compiles a model that takes tensors.
+    """
+    model = source.model
+    if not isinstance(model, ModelProto) or not is_structured(model):
+        return None
+
+    def compile_flat(structures: Structures) -> Executable:
+        flat = flattened_model(model, structures)
+        reader = TensorReader(source.tensors.folder)
+        return compile_source(Source(model_inputs(flat), source.outputs, flat, reader))
+
+    return StructuredExecutable(source.inputs, output_kinds(model), compile_flat)

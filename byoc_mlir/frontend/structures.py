@@ -1,0 +1,112 @@
+"""Models that take or give sequences and optionals, as models of tensors.
+
+How long a sequence is, and whether an optional is there, is known when the model runs. For one such
+structure the model becomes one that takes each tensor as an input of its own: `s[0]`, `s[1]`, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+from onnx import helper
+
+from byoc_mlir.errors import NodeProblem, UnsupportedModelError
+from byoc_mlir.tensors import Kind, Structure, item_name
+
+_KINDS: Mapping[str | None, Kind] = {
+    "tensor_type": "tensor",
+    "sequence_type": "sequence",
+    "optional_type": "optional",
+    None: "tensor",
+}
+
+
+def kind_of(type_: onnx.TypeProto) -> Kind:
+    """What a value is; outputs whose type is not declared are tensors.
+
+    Raises:
+        UnsupportedModelError: a map, or a sequence of sequences.
+    """
+    declared = type_.WhichOneof("value")
+    kind = _KINDS.get(declared)
+    inner: Kind = "tensor"
+    if kind == "sequence":
+        inner = kind_of(type_.sequence_type.elem_type)
+    elif kind == "optional":
+        inner = kind_of(type_.optional_type.elem_type)
+    if kind == "optional" and inner == "sequence":
+        return "optional sequence"
+    if kind is None or inner != "tensor":
+        reason = f"values of {declared} are not supported, nor sequences of sequences"
+        raise UnsupportedModelError([NodeProblem(declared or "", "input or output", "", reason)])
+    return kind
+
+
+def tensor_type_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor:
+    """The type of the tensors in a value."""
+    match type_.WhichOneof("value"):
+        case "sequence_type":
+            return tensor_type_of(type_.sequence_type.elem_type)
+        case "optional_type":
+            return tensor_type_of(type_.optional_type.elem_type)
+        case _:
+            return type_.tensor_type
+
+
+def output_kinds(model: onnx.ModelProto) -> dict[str, Kind]:
+    """What each output is, by name and in order."""
+    return {output.name: kind_of(output.type) for output in model.graph.output}
+
+
+def is_structured(model: onnx.ModelProto) -> bool:
+    """Whether some input or output is a sequence or an optional."""
+    values = (*model.graph.input, *model.graph.output)
+    return any(kind_of(value.type) != "tensor" for value in values)
+
+
+def flattened_model(model: onnx.ModelProto, structures: Mapping[str, Structure]) -> onnx.ModelProto:
+    """The model with inputs of tensors only, which come together at its start.
+
+    Args:
+        structures: what each input is like that is a sequence or an optional.
+    """
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    graph = result.graph
+    formals, nodes = list(graph.input), list(graph.node)
+    del graph.input[:], graph.node[:]
+    for formal in formals:
+        if formal.name in structures:
+            _take_apart(graph, formal.name, formal.type, structures[formal.name])
+        else:
+            graph.input.append(formal)
+    graph.node.extend(nodes)
+    return result
+
+
+def _take_apart(
+    graph: onnx.GraphProto, name: str, type_: onnx.TypeProto, structure: Structure
+) -> None:
+    """Adds the inputs and the nodes that make the value `name`."""
+    if type_.HasField("optional_type"):
+        inner = type_.optional_type.elem_type
+        if structure is None:
+            graph.node.append(helper.make_node("Optional", [], [name], name=name, type=inner))
+        else:
+            _take_apart(graph, name, inner, structure)
+    elif isinstance(structure, tuple):
+        inner = type_.sequence_type.elem_type
+        names = [item_name(name, number) for number in range(len(structure))]
+        for item, part in zip(names, structure, strict=True):
+            _take_apart(graph, item, inner, part)
+        node = helper.make_node("SequenceConstruct", names, [name], name=name)
+        if not names:
+            dtype = inner.tensor_type.elem_type
+            node = helper.make_node("SequenceEmpty", [], [name], name=name, dtype=dtype)
+        graph.node.append(node)
+    else:
+        assert structure is not None
+        element_type = type_.tensor_type.elem_type
+        shape = [None] * structure
+        graph.input.append(helper.make_tensor_value_info(name, element_type, shape))
