@@ -46,7 +46,7 @@ def compile(
         prune: `"estimated"` sends regions with little work back to the host, `"measured"` those
             that ran faster there when both were timed while compiling; `"off"` keeps all.
         cache: a folder that keeps compiled models for other processes; left out: the one that the
-            environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/artifacts.md.
+            environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/compile-time.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled for each set of input shapes
