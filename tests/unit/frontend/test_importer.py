@@ -325,5 +325,7 @@ def test_sequences() -> None:
 
 
 def test_sequences_as_outputs() -> None:
-    with pytest.raises(UnsupportedModelError, match="a sequence or an optional, which the model does not declare"):
+    with pytest.raises(
+        UnsupportedModelError, match="a sequence or an optional, which the model does not declare"
+    ):
         import_model(model_of([node("SequenceConstruct", "x x", "y")]))
