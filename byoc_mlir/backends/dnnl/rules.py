@@ -237,10 +237,12 @@ def concatenate(op: transform.ConcatenateOp) -> str | None:
 
 
 def view(op: RelayOp) -> str | None:
-    """Other names for the same memory, where oneDNN reads and writes it."""
+    """Other names for the same memory, where oneDNN reads or writes it."""
     if any(not shape_of(value) for value in (op.operands[0], op.results[0])):
         return "a number (cheaper on the host)"
-    return None if _is_between(op) else f"{relay_name(op)} not between two primitives (it is free)"
+    if _is_between(op) or any(map(_is_primitive, (*_sources(op), *_readers(op)))):
+        return None
+    return f"{relay_name(op)} away from any primitive (it is free)"
 
 
 def split(op: transform.SplitOp) -> str | None:
