@@ -167,6 +167,34 @@ def scan(
     return [*states, *outputs]
 
 
+@onnx_op("Scan", since=8)
+def batched_scan(
+    context: NodeContext,
+    lengths: Value | None,
+    *values: Value,
+    body: onnx.GraphProto,
+    num_scan_inputs: int,
+    directions: Sequence[int] | None = None,
+) -> Sequence[Value]:
+    """All inputs and outputs have a batch axis; each example is scanned by itself."""
+    if lengths is not None:
+        raise NodeRefused("sequence_lens are not supported")
+    examples = [
+        scan(
+            context,
+            *(arith.at(context, value, 0, number) for value in values),
+            body=body,
+            num_scan_inputs=num_scan_inputs,
+            scan_input_directions=directions,
+        )
+        for number in range(values[0].shape[0])
+    ]
+    columns = zip(*examples, strict=True)
+    return [
+        _stacked(context, parts, formal) for parts, formal in zip(columns, body.output, strict=True)
+    ]
+
+
 def _moved(context: NodeContext, stacked: Value, axis: int) -> Value:
     """The stacked dimension moved from the front to `axis`."""
     order = list(range(1, stacked.rank))
