@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dnnl_models import check, model, node
-from onnx import ModelProto
+from onnx import ModelProto, helper
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 
@@ -126,6 +126,28 @@ def test_two_regions_share_a_weight(generated: list[NativeCode]) -> None:
     one, two = (code.constants for code in generated)
     assert {weight.digest for weight in one} == {weight.digest for weight in two}
     assert all(a.data is b.data for a, b in zip(one, two, strict=True))
+
+
+def test_a_chain_with_numbers_between_a_reshape_and_a_resize() -> None:
+    """As after a group norm: HardSwish brings constants of rank 0."""
+    nodes = [
+        node("Conv", "x w", "c"),
+        node("Reshape", "c shape", "g"),
+        node("Add", "g b", "a"),
+        node("HardSwish", "a", "h"),
+        helper.make_node("Resize", ["h", "", "scales"], ["r"], name="resize"),
+        node("Conv", "r v"),
+    ]
+    weights = {
+        "w": (8, 4, 1, 1),
+        "shape": np.array([1, 8, 32, 32], np.int64),
+        "b": (8, 1, 1),
+        "scales": np.array([1, 1, 2, 2], np.float32),
+        "v": (4, 8, 1, 1),
+    }
+    report = check(model(nodes, {"x": (1, 4, 16, 64)}, weights))
+    assert report.counts() == {"dnnl": 6}
+    assert len({row.region for row in report}) == 1
 
 
 def test_reference_code_is_a_warning(generated: list[NativeCode]) -> None:
