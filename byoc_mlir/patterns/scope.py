@@ -6,6 +6,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cache
 
+from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator, NoMemoryEffect, is_side_effect_free
 
@@ -13,9 +14,10 @@ from xdsl.traits import ConstantLike, IsTerminator, NoMemoryEffect, is_side_effe
 def is_movable(op: Operation) -> bool:
     """Whether an op may be moved into a composite or a region: it only computes its results.
 
-    Constants, terminators, ops with regions or side effects, and `byoc` ops may not.
+    Constants, terminators, ops with regions or side effects, `byoc` ops and ops that are not
+    registered may not.
     """
-    if op.regions or op.parent is None:
+    if op.regions or op.parent is None or isinstance(op, UnregisteredOp):
         return False
     return _computes(type(op)) and (_is_pure(type(op)) or is_side_effect_free(op))
 

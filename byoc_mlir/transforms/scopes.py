@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from functools import cache
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator, is_side_effect_free
@@ -47,11 +47,13 @@ def is_constant(op: Operation) -> bool:
 
 @cache
 def _is_constant_kind(kind: type[Operation]) -> bool:
-    return kind.has_trait(ConstantLike)
+    return kind.has_trait(ConstantLike, value_if_unregistered=False)
 
 
 def is_terminator(op: Operation) -> bool:
-    """Whether the op ends its block."""
+    """Whether the op ends its block; an op that is not registered does where it is the last."""
+    if isinstance(op, UnregisteredOp):
+        return op.next_op is None
     return _is_terminator_kind(type(op))
 
 
