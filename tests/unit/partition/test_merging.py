@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from types import FrameType
 
 import pytest
@@ -17,7 +19,11 @@ from byoc_mlir.backends import Backend, register_backend
 from byoc_mlir.dialects.relay.elementwise import AddOp, BroadcastOp, ExpOp, SigmoidOp, TanhOp
 from byoc_mlir.dialects.relay.nn import ReluOp
 from byoc_mlir.dialects.relay.transform import ConcatenateOp
+from byoc_mlir.transforms.annotate_target import AnnotateTarget
+from byoc_mlir.transforms.foreign_levels import ForeignLevels
 from byoc_mlir.transforms.partition_for import PartitionFor
+from byoc_mlir.transforms.region_graph import build_graph
+from byoc_mlir.transforms.regions import find_regions
 
 
 class NoCode(Backend):
@@ -144,6 +150,29 @@ def test_a_densenet_is_one_region():
 
     calls((6,))
     assert calls((24, 24, 24, 24)) < 4.5 * calls((24,))
+
+
+def test_pairs_on_one_path_are_not_looked_at():
+    # every node after all of those before it, something foreign between any two
+    levels = ForeignLevels(list(range(1000)), list(range(1000)), [999] * 1000)
+    pairs: list[tuple[int, int]] = []
+    assert calls_made(lambda: pairs.extend(levels.unseparated_pairs(range(1000)))) < 10 * 1000
+    assert pairs == []
+
+
+def test_unseparated_pairs_are_those_that_are_not_separated():
+    rng = random.Random(0)
+    for _ in range(200):
+        module = graphs.random_module(rng.randrange(10**6), size=20)
+        AnnotateTarget(("merging_a", "merging_b")).apply(Context(), module)
+        block = graphs.main_block(module)
+        graph = build_graph(block, find_regions(block), ())
+        levels = ForeignLevels.of(graph, "merging_a")
+        nodes = [n for n, one in enumerate(graph.nodes) if one.compiler == "merging_a"]
+        expected = {pair for pair in combinations(nodes, 2) if not levels.separated(*pair)}
+        found = [(min(pair), max(pair)) for pair in levels.unseparated_pairs(nodes)]
+        assert len(found) == len(set(found))
+        assert set(found) == expected
 
 
 def calls_made(run: Callable[[], None]) -> int:
