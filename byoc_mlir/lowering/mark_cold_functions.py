@@ -13,6 +13,9 @@ from xdsl.passes import ModulePass
 
 HOT_ROOT = "byoc_run"
 
+_SAID = frozenset({"always_inline", "inline_hint", "optimize_size", "minsize", "passthrough"})
+"""Attributes by which a backend says how a function is optimised."""
+
 
 @dataclass(frozen=True)
 class MarkColdFunctions(ModulePass):
@@ -31,7 +34,8 @@ class MarkColdFunctions(ModulePass):
     llvm.func @byoc_load() attributes {no_inline, optimize_none} { llvm.call @cold() : () -> () … }
     ```
 
-    and `@cold` gets the same attributes, unless a global or a hot function mentions it too.
+    and `@cold` gets the same attributes, unless a global or a hot function mentions it too, or its
+    own attributes say how to optimise it.
     """
 
     name = "mark-cold-functions"
@@ -44,7 +48,7 @@ class MarkColdFunctions(ModulePass):
         }
         hot = _reached(op, functions)
         for name, function in functions.items():
-            if name not in hot:
+            if name not in hot and _SAID.isdisjoint({*function.properties, *function.attributes}):
                 function.properties |= {"no_inline": UnitAttr(), "optimize_none": UnitAttr()}
 
 

@@ -40,3 +40,11 @@ func.func @byoc_load() { func.return }
 // CHECK:     llvm.func internal @called() {
 // CHECK:     llvm.func internal @in_table() {
 // CHECK:     llvm.func @byoc_load() attributes {no_inline, optimize_none} {
+
+// -----
+
+// LLVM takes no function that is to be inlined and not to be optimised.
+func.func private @inlined() attributes {always_inline} { func.return }
+func.func private @small() attributes {passthrough = ["minsize"]} { func.return }
+// CHECK:     llvm.func internal @inlined() attributes {always_inline} {
+// CHECK:     llvm.func internal @small() attributes {passthrough = ["minsize"]} {
