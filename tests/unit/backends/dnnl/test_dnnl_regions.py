@@ -97,6 +97,19 @@ def test_a_chain_stays_in_one_layout(generated: list[NativeCode]) -> None:
     assert not any(detail.is_warning for detail in code.details)
 
 
+def test_regions_share_functions(generated: list[NativeCode]) -> None:
+    nodes = [
+        node("Conv", "x w", "c"),
+        node("Sin", "c", "s"),  # runs on the host
+        node("Conv", "s w", "d"),
+        node("Relu", "d"),
+    ]
+    check(model(nodes, {"x": (1, 16, 12, 12)}, {"w": (16, 16, 3, 3)}))
+    first, second = generated
+    assert isinstance(first.shared, ModuleOp)
+    assert first.shared is second.shared
+
+
 def test_workspace_is_reused(generated: list[NativeCode]) -> None:
     check(_chain(8))
     (code,) = generated
