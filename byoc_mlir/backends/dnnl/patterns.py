@@ -24,6 +24,7 @@ from byoc_mlir.backends.dnnl.recurrent_layer import (
 )
 from byoc_mlir.backends.dnnl.rules import op_rules, unsupported_types
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
+from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp, MatmulOp, PreluOp
 from byoc_mlir.patterns import (
     CompositePattern,
@@ -333,7 +334,11 @@ def _refused_other(match: Match) -> str | None:
         return f"the result is broadcast to {combined.type}"
     if other.type == combined.type or _is_per_channel(other, result, axis):
         return None
-    return f"{other.type} is neither a number per channel of {combined.type} nor as large"
+    if isinstance(other.owner, ConstantOp):
+        return f"{other.type} is a constant that is not one number per channel of {combined.type}"
+    if math.prod(shape_of(other)) == 1:
+        return None
+    return f"{other.type} is not one number, not one per channel, nor as large as {combined.type}"
 
 
 def _keeps_rank(anchor: Operation) -> bool:
