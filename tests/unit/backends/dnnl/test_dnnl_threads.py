@@ -50,8 +50,9 @@ _SPINS = """
 import ctypes, os
 from byoc_mlir.backends.onednn import load_library
 load_library()
-ctypes.CDLL(None).getenv.restype = ctypes.c_char_p
-print(ctypes.CDLL(None).getenv(b"GOMP_SPINCOUNT"))
+process = ctypes.CDLL(None)
+process.getenv.restype = ctypes.c_char_p
+print(process.getenv(b"GOMP_SPINCOUNT"))
 """
 
 
