@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -28,7 +28,10 @@ from byoc_mlir.backends.options import Option, Setting
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.patterns import CompositePattern
 from byoc_mlir.runtime.module import RegionModule
-from byoc_mlir.runtime.program import SharedLibrary
+from byoc_mlir.runtime.program import Array, SharedLibrary
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 API_VERSION = 1
 """Raised when the contract changes in a way that breaks existing backends."""
@@ -230,6 +233,16 @@ class Backend(ABC):
         made of them. It must not be kept or changed. An exception sends the region back to the
         host; its text reaches the report.
         """
+
+    def interpreter(self, model: ModelProto) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
+        """Of a safety net: what runs a model node by node.
+
+        It is asked for nodes on strings, which native code has no layout for.
+
+        Returns:
+            The outputs in order, for inputs by name.
+        """
+        raise NotImplementedError(f"backend '{self.name}' runs no models")
 
     def codegen_regions(
         self, regions: Sequence[FuncOp], context: CodegenContext

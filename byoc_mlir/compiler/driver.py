@@ -25,6 +25,7 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.safety_net import targets_with_net
 from byoc_mlir.compiler.source import Shapes, Source, Values, read_source
 from byoc_mlir.compiler.staged import compile_in_stages
+from byoc_mlir.compiler.strings import compile_around_strings
 from byoc_mlir.compiler.structured import compile_structured
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import InputValuesNeededError
@@ -73,7 +74,7 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
 
     Args:
         keep: what puts the model into the cache. Not kept are models that run in stages, or take
-            or give sequences or optionals.
+            or give sequences or optionals, or work on strings.
     """
     options = _options(request)
     source = read_source(request.model)
@@ -81,13 +82,18 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
     def compile_source(source: Source) -> Executable:
         return Executable(source.inputs, source.outputs, ModelSpecialiser(source, options))
 
-    def compile_flat(source: Source) -> Executable:
-        staged = compile_in_stages(source, compile_source)
-        if staged is not None:
-            return staged
-        return FlatExecutable(source.inputs, source.outputs, ModelSpecialiser(source, options))
+    def compile_part(source: Source) -> Executable:
+        return compile_in_stages(source, compile_source) or compile_source(source)
 
-    special = compile_structured(source, compile_flat) or compile_in_stages(source, compile_source)
+    def compile_flat(source: Source) -> Executable:
+        flat = FlatExecutable(source.inputs, source.outputs, ModelSpecialiser(source, options))
+        return compile_in_stages(source, compile_source) or flat
+
+    special = (
+        compile_structured(source, compile_flat)
+        or compile_around_strings(source, options, compile_part)
+        or compile_in_stages(source, compile_source)
+    )
     if special is not None:
         return special
     compiler = ModelSpecialiser(source, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -23,14 +24,28 @@ def targets_with_net(module: ModuleOp, options: CompileOptions) -> tuple[str, ..
     nodes = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
     if not nodes or any(get_backend(target).is_safety_net for target in options.targets):
         return options.targets
-    listed = "\n".join(f"  {', '.join(node_names(op))} ({op.op_type.data})" for op in nodes)
+    listed = [f"{', '.join(node_names(op))} ({op.op_type.data})" for op in nodes]
+    return (*options.targets, net_for(listed, options))
+
+
+def net_for(nodes: Sequence[str], options: CompileOptions) -> str:
+    """The backend that is the safety net, with a warning of what it runs.
+
+    Args:
+        nodes: what has no native code, one text for each.
+
+    Raises:
+        FallbackForbiddenError: `fallback` is `"forbid"`.
+        BackendError: no backend is a safety net.
+    """
     net = _safety_net()
+    listed = "\n".join(f"  {node}" for node in nodes)
     message = f"{len(nodes)} node(s) have no native code, and run in the backend '{net}'"
     if options.fallback == "forbid":
         raise FallbackForbiddenError(f"{message}, which is forbidden:\n{listed}")
     if options.fallback == "warn":
         warnings.warn(f"{message}, which is slow:\n{listed}", stacklevel=2)
-    return (*options.targets, net)
+    return net
 
 
 def _safety_net() -> str:

@@ -33,7 +33,7 @@ def compile_in_stages(
         return compile_source(Source(model_inputs(part), stage.outputs, part, source.tensors))
 
     return StagedExecutable(
-        compile_stage(stages[0], None),
+        source.inputs,
         source.outputs,
         [
             ExecutableStage(
@@ -43,4 +43,5 @@ def compile_in_stages(
             )
             for stage in stages
         ],
+        compile_stage(stages[0], None),
     )

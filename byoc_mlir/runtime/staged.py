@@ -10,6 +10,7 @@ from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.executable import Executable, Inputs, Shape
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.tensors import TensorInfo
 
 Named = Mapping[str, Array]
 
@@ -28,15 +29,20 @@ class StagedExecutable(Executable):
     """A chain of executables; each is compiled when the shapes of its inputs are known.
 
     Args:
-        first: the first stage, which has the model's inputs.
+        inputs: what the model takes, in order.
         outputs: the names of the model's outputs, in order.
-        stages: all stages; the first one's `compile` is not called.
+        stages: all stages.
+        first: the first stage, if it is compiled already.
     """
 
     def __init__(
-        self, first: Executable, outputs: Sequence[str], stages: Sequence[ExecutableStage]
+        self,
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[str],
+        stages: Sequence[ExecutableStage],
+        first: Executable | None = None,
     ):
-        self.inputs = first.inputs
+        self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self._names = {info.name: index for index, info in enumerate(self.inputs)}
         self._stages = tuple(stages)
@@ -57,7 +63,7 @@ class StagedExecutable(Executable):
 
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles the first stage; the others wait for the shapes that it gives."""
-        self._compiled()[0].warmup(shapes)
+        self._first().warmup(shapes)
 
     def _fixed(self, shapes: Mapping[str, Shape] | None) -> Program:
         raise ExportError(
@@ -67,6 +73,7 @@ class StagedExecutable(Executable):
 
     def report(self) -> Report:
         """Where every ONNX node of the stages compiled so far went and why."""
+        self._first()
         reports = [executable.report() for executable in self._compiled()]
         composites: dict[str, int] = {}
         for report in reports:
@@ -83,13 +90,19 @@ class StagedExecutable(Executable):
     @property
     def program(self) -> Program:
         """The first stage's program."""
-        return self._compiled()[0].program
+        return self._first().program
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
             for executable in self._compiled():
                 executable.close()
+
+    def _first(self) -> Executable:
+        first = self._executables[0]
+        if first is None:
+            raise ExecutionError("nothing is compiled yet: the first inputs tell shapes; call run")
+        return first
 
     def _compiled(self) -> list[Executable]:
         return [executable for executable in self._executables if executable is not None]

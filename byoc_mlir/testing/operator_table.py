@@ -27,7 +27,8 @@ backend test suite; a test fails when it is stale.
 - **native**: compiled, by its own function or, marked *body*, by the body that the ONNX standard
   gives the op.
 - **net**: runs in the ONNX reference evaluator, behind a warning that names the nodes, unless
-  `fallback="forbid"`. The shapes of its outputs must follow from those of its inputs.
+  `fallback="forbid"`. The shapes of its outputs must follow from those of its inputs, unless it
+  works on strings.
 - **no**: refused, with the name of the node.
 
 The last column counts the cases of the suite in which the op occurs, and how many of them pass. Of

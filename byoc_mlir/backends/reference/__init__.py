@@ -6,11 +6,12 @@ becomes an opaque blob, an ONNX function, and a `RegionModule` makes it callable
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, cast
 
 import onnx
 from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
 from xdsl.dialects import func
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
@@ -20,6 +21,7 @@ from byoc_mlir.backends.reference.runtime import ReferenceModule
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
+from byoc_mlir.runtime.program import Array
 
 
 @register_backend
@@ -31,6 +33,15 @@ class ReferenceBackend(Backend):
 
     def op_rules(self) -> Mapping[str, Rule]:
         return {"onnx_node": lambda op: None}
+
+    def interpreter(
+        self, model: onnx.ModelProto
+    ) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
+        for node in model.graph.node:
+            for attribute in node.attribute:
+                _as_tensor(attribute)
+        evaluator = ReferenceEvaluator(model)
+        return lambda inputs: cast("Sequence[Array]", evaluator.run(None, dict(inputs)))
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:
         names: dict[SSAValue, str] = {}
@@ -63,6 +74,17 @@ class ReferenceBackend(Backend):
             [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()],
         )
         return Blob.of(ReferenceModule(function), details)
+
+
+def _as_tensor(attribute: onnx.AttributeProto) -> None:
+    """Makes texts of a Constant a tensor: the evaluator gives the two forms different types."""
+    if attribute.name not in ("value_string", "value_strings"):
+        return
+    is_scalar = attribute.name == "value_string"
+    texts = [attribute.s] if is_scalar else list(attribute.strings)
+    tensor = onnx.TensorProto(data_type=onnx.TensorProto.STRING, string_data=texts)
+    tensor.dims.extend([] if is_scalar else [len(texts)])
+    attribute.CopyFrom(onnx.helper.make_attribute("value", tensor))
 
 
 def _renamed(op: OnnxNodeOp, names: dict[SSAValue, str], number: int) -> onnx.NodeProto:

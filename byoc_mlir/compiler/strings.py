@@ -1,0 +1,63 @@
+"""Models with strings: the safety net runs the nodes on them, between parts that are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from onnx import ModelProto
+
+from byoc_mlir.backends import get_backend
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.safety_net import net_for
+from byoc_mlir.compiler.source import Source
+from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.split import Stage, stage_model
+from byoc_mlir.frontend.strings import Part, string_parts
+from byoc_mlir.frontend.value import Array
+from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime.interpreted import InterpretedExecutable
+from byoc_mlir.runtime.report import Report, ReportRow
+from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
+
+
+def compile_around_strings(
+    source: Source, options: CompileOptions, compile_source: Callable[[Source], Executable]
+) -> StagedExecutable | None:
+    """The executable of a model with tensors of strings, `None` for other models.
+
+    Args:
+        compile_source: compiles a part without strings.
+
+    Raises:
+        FallbackForbiddenError: `fallback` is `"forbid"`, and some nodes work on strings.
+    """
+    model = source.model
+    parts = string_parts(model) if isinstance(model, ModelProto) else ()
+    if not parts or not isinstance(model, ModelProto):
+        return None
+    nodes = [node for part in parts if part.has_strings for node in part.stage.nodes]
+    net = net_for([f"{node.name} ({node.op_type})" for node in nodes], options)
+
+    def compile_part(part: Part, arrays: Mapping[str, Array]) -> Executable:
+        stage = part.stage
+        model_part = stage_model(model, stage, arrays)
+        if part.has_strings:
+            run = get_backend(net).interpreter(model_part)
+            return InterpretedExecutable(stage.outputs, run, _report(stage, net))
+        return compile_source(
+            Source(model_inputs(model_part), stage.outputs, model_part, source.tensors)
+        )
+
+    stages = [
+        ExecutableStage(part.stage.inputs, partial(compile_part, part), dict[str, Array])
+        for part in parts
+    ]
+    return StagedExecutable(source.inputs, source.outputs, stages)
+
+
+def _report(stage: Stage, net: str) -> Report:
+    reason = "it works on strings"
+    return Report(
+        tuple(ReportRow(node.name, node.op_type, net, reason=reason) for node in stage.nodes)
+    )

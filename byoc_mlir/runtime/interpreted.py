@@ -1,0 +1,49 @@
+"""Executables that nothing was compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.executable import Executable, Inputs
+from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.report import Report
+
+
+class InterpretedExecutable(Executable):
+    """A part of a model that is run node by node, as part of a `StagedExecutable`.
+
+    Args:
+        outputs: the names of what `function` gives, in order.
+        function: the outputs for inputs by name.
+        report: who runs the nodes and why.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[str],
+        function: Callable[[Mapping[str, Array]], Sequence[Array]],
+        report: Report,
+    ):
+        self.inputs = ()
+        self.outputs = tuple(outputs)
+        self._function = function
+        self._report = report
+
+    def run(self, inputs: Inputs) -> dict[str, Array]:
+        assert isinstance(inputs, Mapping)
+        results = [np.asarray(result) for result in self._function(inputs)]
+        texts = [array.astype(object) if array.dtype.kind == "U" else array for array in results]
+        return dict(zip(self.outputs, texts, strict=True))
+
+    def report(self) -> Report:
+        return self._report
+
+    @property
+    def program(self) -> Program:
+        raise ExecutionError("nodes on strings have no native code")
+
+    def close(self) -> None:
+        pass
