@@ -11,11 +11,12 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.patterns import CompositePattern, Pattern, all_matches, explain_match, match_pattern
 
-TABLES = {
-    name: list(get_backend(name).patterns())
-    for name in backend_names()
-    if get_backend(name).patterns()
-}
+BUILT_IN = [
+    backend
+    for backend in map(get_backend, backend_names())
+    if type(backend).__module__.startswith("byoc_mlir.")
+]
+TABLES = {backend.name: list(backend.patterns()) for backend in BUILT_IN if backend.patterns()}
 
 
 def rows_by_root(rows: list[CompositePattern]) -> list[str]:
