@@ -28,7 +28,7 @@ def compile(
     fallback: str = "warn",
     *,
     backend_options: Mapping[str, Mapping[str, Setting]] | None = None,
-    prune: str = "off",
+    prune: str | None = None,
     cache: str | Path | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
@@ -44,7 +44,9 @@ def compile(
             does not, `"forbid"` raises when any node does.
         backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.
         prune: `"estimated"` sends regions with little work back to the host, `"measured"` those
-            that ran faster there when both were timed while compiling; `"off"` keeps all.
+            that ran faster there when both were timed while compiling, `"small"` does so only for
+            models of little work; `"off"` keeps all. Left out: `"off"` where targets are named or
+            `fallback="forbid"`, else `"small"`.
         cache: a folder that keeps compiled models for other processes; left out: the one that the
             environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/compile-time.md.
 

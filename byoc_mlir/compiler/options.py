@@ -13,7 +13,7 @@ from byoc_mlir.runtime.threads import available_threads
 
 Fallback: TypeAlias = Literal["allow", "warn", "forbid"]
 Precision: TypeAlias = Literal["f32"]
-Prune: TypeAlias = Literal["off", "estimated", "measured"]
+Prune: TypeAlias = Literal["off", "estimated", "measured", "small"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class CompileOptions:
         precision: str,
         fallback: str,
         backend_options: Mapping[str, Mapping[str, Setting]] | None,
-        prune: str,
+        prune: str | None,
     ) -> CompileOptions:
         """Options from what the user wrote.
 
@@ -46,6 +46,8 @@ class CompileOptions:
             raise ByocError(f"threads must be at least 1, found {threads}")
         if precision not in get_args(Precision):
             raise ByocError(f"precision is {precision!r}, accepted is 'f32'")
+        if prune is None:
+            prune = "small" if targets is None and fallback != "forbid" else "off"
         for name, value, kind in (("fallback", fallback, Fallback), ("prune", prune, Prune)):
             if value not in get_args(kind):
                 accepted = ", ".join(map(repr, get_args(kind)))

@@ -22,7 +22,12 @@ MIN_WORK = 10_000
 """Arithmetic operations below which a region is taken not to pay. Single ops timed both ways break
 even between 4,000 and 16,000: it takes some microseconds to start a primitive."""
 
-MEASURED_SECONDS = 0.2
+SMALL_WORK = 5_000_000
+"""Arithmetic operations of a model that takes the host less than about a tenth of a millisecond.
+Such a model runs in the time that it takes to start a dozen primitives, and is soon compiled twice.
+"""
+
+MEASURED_SECONDS = 0.1
 MEASURED_RUNS = 10
 
 Build = Callable[[ModuleOp], Program]
@@ -38,10 +43,16 @@ def prune(module: ModuleOp, options: CompileOptions, build: Build) -> None:
         build: compiles a partitioned module, to measure it.
     """
     targets = {Target.parse(target).name for target in options.targets}
-    judge = _slower_than_host(build) if options.prune == "measured" else _too_little_work
+    if options.prune == "small" and _work(module) >= SMALL_WORK:
+        return
+    judge = _too_little_work if options.prune == "estimated" else _slower_than_host(build)
     prune_regions(
         module, lambda region: judge(region) if region_compiler(region) in targets else None
     )
+
+
+def _work(module: ModuleOp) -> int:
+    return sum(estimated_work_of(op) for op in module.body.block.ops if isinstance(op, FuncOp))
 
 
 def _too_little_work(region: FuncOp) -> str | None:

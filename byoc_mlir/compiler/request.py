@@ -23,7 +23,7 @@ class Request:
     precision: str
     fallback: str
     backend_options: Mapping[str, Mapping[str, Setting]]
-    prune: str
+    prune: str | None
 
     @property
     def choices(self) -> list[object]:

@@ -7,13 +7,14 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import onnx
 
 import byoc_mlir
 from byoc_mlir.backends import load_backend_module, split_targets
+from byoc_mlir.compiler.options import Prune
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tensors import TensorInfo
@@ -46,9 +47,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--prune",
-        choices=("off", "estimated", "measured"),
-        default="off",
-        help="send regions back to the host that do little, or that run faster there",
+        choices=get_args(Prune),
+        help="send regions back to the host that do little, or that run faster there; small:"
+        " measure so in small models only (default: off with --targets, else small)",
     )
     parser.add_argument(
         "--backend",

@@ -9,6 +9,7 @@ from onnx import parser
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CSource, register_backend
+from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.errors import ByocError
 
 
@@ -82,6 +83,21 @@ def test_little_work_goes_back():
     assert first.reason == "demoted: the region does about 8 operations, less than 10000"
     with compiled(PRODUCT, "estimated") as executable:
         assert placements(executable) == [("MatMul", "pruned")]
+
+
+def test_small_models_are_measured():
+    with compiled(TANHS, "small") as executable:
+        assert [where for _, where in placements(executable)] == ["host"] * 3
+    with compiled(PRODUCT, "small") as executable:  # it does 34 million operations
+        assert placements(executable) == [("MatMul", "pruned")]
+
+
+@pytest.mark.parametrize(
+    ("targets", "fallback", "prune"),
+    [(None, "warn", "small"), (None, "forbid", "off"), ((), "warn", "off")],
+)
+def test_the_default(targets: tuple[str, ...] | None, fallback: str, prune: str):
+    assert CompileOptions.of(targets, 1, "f32", fallback, None, None).prune == prune
 
 
 def test_other_values_are_refused():
