@@ -35,6 +35,10 @@ The last column counts the cases of the suite in which the op occurs, and how ma
 {count} cases {passed} pass, {native} of them without the safety net. What does not pass is listed,
 with the reasons, in `tests/unit/onnx_suite/expectations.toml`; `python tools/onnx_suite.py` runs
 all cases.
+
+Inputs and outputs may be sequences (lists of arrays) and optionals (`None` or an array); the model
+is compiled for each length. Random ops with a `seed` give the same numbers in every run, without
+one others in each.
 """
 
 
