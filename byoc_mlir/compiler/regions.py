@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.backends import Backend, CodegenContext
 from byoc_mlir.backends.generate import RegionCode, generate_all
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.errors import BackendError, FallbackForbiddenError
+from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
 from byoc_mlir.lowering.region_calls import COMPILER, RegionCall, region_functions
 from byoc_mlir.transforms.inline_partitions import inline_partition
 
@@ -50,7 +50,8 @@ def generate_regions(
         if isinstance(answer, RegionCode):
             codes.append(answer)
             continue
-        problem = f"compile_failed: {_compiler(region)} could not compile @{symbol}: {answer}"
+        attempt = f"{_compiler(region)} could not compile @{symbol}"
+        problem = f"compile_failed: {attempt}: {_words(answer)}"
         if options.fallback == "forbid":
             raise FallbackForbiddenError(problem) from answer
         problems.append(problem)
@@ -95,3 +96,8 @@ def _compiler(region: FuncOp) -> str:
     compiler = region.attributes[COMPILER]
     assert isinstance(compiler, StringAttr)
     return compiler.data
+
+
+def _words(error: Exception) -> str:
+    """What an error says; with its type, where it is not one of ours: `KeyError: 'sigmoid'`."""
+    return str(error) if isinstance(error, ByocError) else f"{type(error).__name__}: {error}"

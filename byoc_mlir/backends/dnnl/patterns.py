@@ -204,7 +204,7 @@ class _Variant:
     """The last step, by its name in `_COMBINED`."""
 
     def rows(self) -> Iterator[CompositePattern]:
-        for anchor in _CHANNELS_LAST if self.scale else ANCHORS:
+        for anchor in self._anchors():
             parts = [anchor.removeprefix("nn.")]
             parts += ["bias"] if self.bias else []
             parts += ["scale"] if self.scale else []
@@ -212,6 +212,13 @@ class _Variant:
             parts += [self.activation] if self.activation else []
             parts += [self.combined] if self.combined else []
             yield CompositePattern("dnnl." + "_".join(parts), self._pattern(anchor), self._check)
+
+    def _anchors(self) -> Sequence[str]:
+        if self.scale:
+            return _CHANNELS_LAST
+        if self.activation == "prelu":  # after products oneDNN has only slow reference code for it
+            return [anchor for anchor in ANCHORS if anchor not in _CHANNELS_LAST]
+        return ANCHORS
 
     def _pattern(self, anchor: str) -> Pattern:
         whole: Pattern = is_op(anchor)(wildcard(), wildcard()).named("anchor")
@@ -300,8 +307,7 @@ def _refused_slopes(match: Match) -> str | None:
     root = match.root
     assert isinstance(root, PreluOp)
     result, shape = shape_of(root.output), shape_of(root.rhs)
-    axis = len(result) - 1 if relay_name(match.op("anchor")) in _CHANNELS_LAST else 1
-    if math.prod(shape) == 1 or _is_per_channel(root.rhs, result, axis):
+    if math.prod(shape) == 1 or _is_per_channel(root.rhs, result, axis=1):
         return None
     return f"slopes {root.rhs.type} are not one number per channel of {root.output.type}"
 

@@ -240,6 +240,14 @@ def test_prelu(slopes: tuple[int, ...]) -> None:
     assert dict(report.composites) == {expected: 1}
 
 
+def test_prelu_of_a_product_stays_on_the_host() -> None:
+    nodes = [node("Gemm", "x w b", "d", transB=1), node("PRelu", "d s")]
+    weights = {"w": (24, 16), "b": (24,), "s": (24,)}
+    report = check(model(nodes, {"x": (8, 16)}, weights))
+    assert report.composites == {"dnnl.dense_bias": 1}
+    assert report.counts() == {"dnnl": 1, "host": 1}
+
+
 def test_constants_are_read_not_assumed() -> None:
     nodes = [
         node("Conv", "x w b", "c"),
