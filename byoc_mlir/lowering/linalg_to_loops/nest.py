@@ -248,7 +248,7 @@ def _walk_as_one(nest: Nest, outer: int, inner: int) -> bool:
 
 
 def body_cost(body: Block) -> int:
-    """A rough count of the cycles that one iteration takes, vectorised."""
+    """A rough count of what one iteration takes, in simple ops."""
     return sum(_cost(op) for op in body.ops)
 
 

@@ -10,6 +10,9 @@ from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
 from byoc_mlir.lowering.linalg_to_loops.simple import PARALLEL_WORK
 
+_PRODUCTS_A_CYCLE = 16
+"""Of micro-kernels: two multiply-adds of eight elements."""
+
 
 def emit_contraction(
     code: Code,
@@ -20,7 +23,7 @@ def emit_contraction(
     threads: bool,
 ) -> None:
     """Writes the loops of a contraction and its epilogues."""
-    work = contraction.nest.iterations // 8
+    work = contraction.nest.iterations // _PRODUCTS_A_CYCLE
     parallel = threads and work >= PARALLEL_WORK
     if contraction.panel_columns:
         blocking = panel_blocking(contraction, vector_bits, threads=parallel)

@@ -14,6 +14,9 @@ from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, spl
 PARALLEL_WORK = 1 << 16
 """Rough cycles of vectorised work from which on starting the threads pays."""
 
+_ITERATIONS_A_CYCLE = 4
+"""Iterations with one op each that a vector loop on cached memory does in a cycle."""
+
 _UNROLLED = 64
 """Reductions of up to this many steps are written out inside of a parallel loop."""
 
@@ -39,7 +42,7 @@ def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
 
 def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
     """How many of the loops, from the outermost, to run on several threads."""
-    work = nest.iterations * body_cost(nest.body)
+    work = nest.iterations * body_cost(nest.body) // _ITERATIONS_A_CYCLE
     if not threads or work < PARALLEL_WORK:
         return 0
     count, iterations = 0, 1
