@@ -23,6 +23,7 @@ from byoc_mlir.errors import ByocError, UnsafeCacheError
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import random_inputs
 from byoc_mlir.tools.byoc import main
 
 
@@ -54,16 +55,16 @@ print(json.dumps([modules, [name for name, _ in executable.report().compile_seco
 
 
 def test_the_second_process_compiles_nothing(cache: Path, tmp_path: Path) -> None:
-    model = tmp_path / "model.onnx"
+    model, inputs = tmp_path / "model.onnx", tmp_path / "inputs.npz"
     onnx.save(NETWORKS["mnist"](), model)
-    executable = byoc_mlir.compile(model, cache=cache)
-    assert not was_cached(executable)
-    inputs = inputs_for(executable)
-    np.savez(tmp_path / "in.npz", **inputs)
-    printed = run_python(COMPILE, model, cache, tmp_path / "in.npz", tmp_path / "out.npz")
-    assert json.loads(printed) == [[], ["cache"]]
-    expected = executable.run(inputs)["output"]
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["output"], expected)
+    np.savez(inputs, **random_inputs(NETWORKS["mnist"](), seed=0))
+    results = [tmp_path / "first.npz", tmp_path / "second.npz"]
+    first, second = (json.loads(run_python(COMPILE, model, cache, inputs, one)) for one in results)
+    assert first[0] == ["onnx", "xdsl"]
+    assert "lower" in first[1]
+    assert second == [[], ["cache"]]
+    computed, found = (np.load(result)["output"] for result in results)
+    np.testing.assert_array_equal(found, computed)
 
 
 def test_all_forms_of_a_model_are_cached(cache: Path, tmp_path: Path) -> None:

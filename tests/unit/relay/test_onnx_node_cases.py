@@ -25,11 +25,16 @@ def _cases() -> Sequence[Any]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return collect_testcases(None)
+        cases = collect_testcases(None)
+    # the standard does not fix what a random op draws
+    return [case for case in cases if not case.name.startswith("test_bernoulli")]
 
 
 def _arrays(values: Sequence[Any]) -> list[Any]:
-    return [numpy_helper.to_array(v) if isinstance(v, TensorProto) else v for v in values]
+    arrays = [numpy_helper.to_array(v) if isinstance(v, TensorProto) else v for v in values]
+    if any(isinstance(array, list) or array is None for array in arrays):
+        raise ByocError("sequences and optionals are for the suite of whole models")
+    return arrays
 
 
 def _import(model: Any, shapes: dict[str, Any], inputs: dict[str, Any]) -> ImportedModel:
