@@ -21,6 +21,7 @@ from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_winograd
+from byoc_mlir.backends.dnnl.winograd import ALGORITHM, Winograd, candidate
 from byoc_mlir.dialects.relay.base import shape_of
 
 IMPOSSIBLE = math.inf
@@ -106,16 +107,26 @@ class Costs:
         """The time of an op by its fastest algorithm, and which one that is: '' for the only."""
         described = primitive(op, layout)
         assert described is not None
-        direct = self._described(described)
-        if not isinstance(op, ConvolutionOp) or not self._may_use_winograd(op):
-            return direct, ""
-        return min((direct, "direct"), (self._described(by_winograd(described)), "winograd"))
+        if not isinstance(op, ConvolutionOp):
+            return self._described(described), ""
+        times = {algorithm: self._described(described) for algorithm in [op.algorithm.data]}
+        if op.algorithm.data == "direct" and self._may_use_winograd(op):
+            times["winograd"] = self._described(by_winograd(described))
+        ours = candidate(op, layout) if self._winograd else None
+        if ours is not None and op.algorithm.data in ("direct", ALGORITHM):
+            times[ALGORITHM] = self._by_products(ours)
+        return min((time, algorithm) for algorithm, time in times.items())
 
     def _may_use_winograd(self, op: ConvolutionOp) -> bool:
-        window = shape_of(op.weights)[2:]
-        if op.algorithm.data != "direct":
-            return False
-        return self._winograd and self._api.has_avx512 and window == (3, 3)
+        return self._api.has_avx512 and self._winograd and shape_of(op.weights)[2:] == (3, 3)
+
+    def _by_products(self, winograd: Winograd) -> float:
+        """The time of Winograd's algorithm as products, if it can be measured."""
+        described = winograd.product
+        time = self._described(described)
+        if (described.call, self._api.threads) not in _known.times:
+            return IMPOSSIBLE
+        return winograd.blocks * time + winograd.transform_milliseconds / self._api.threads
 
     def _described(self, described: Primitive) -> float:
         descriptor = self._api.find(described.call)
@@ -132,8 +143,11 @@ class Costs:
         """Whether the time of an op comes from a measurement."""
         described = primitive(op, layout)
         assert described is not None
-        if self.algorithm(op, layout)[1] == "winograd":
+        algorithm = self.algorithm(op, layout)[1]
+        if algorithm == "winograd":
             described = by_winograd(described)
+        if algorithm == ALGORITHM:
+            return True
         return (described.call, self._api.threads) in _known.times
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:

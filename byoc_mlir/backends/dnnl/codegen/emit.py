@@ -35,6 +35,7 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
 from byoc_mlir.backends.dnnl.codegen.places import Input, Output, Workspace
 from byoc_mlir.backends.dnnl.codegen.program import Execution, MemoryRef, Program
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
+from byoc_mlir.backends.dnnl.codegen.winograd_kernels import add_winograd
 from byoc_mlir.runtime.program import SharedLibrary
 
 _STREAM = 0
@@ -363,18 +364,31 @@ class _Emitter:
         self, function: FunctionBuilder, state: SSAValue, context: SSAValue, group: _Group
     ) -> SSAValue:
         """The status of one execution, or of several that run at the same time."""
+        winograds = [self._winograd(execution, destination) for execution, destination in group]
 
         def execute(inner: FunctionBuilder, state: SSAValue, context: SSAValue, n: int) -> SSAValue:
             execution, destination = group[n]
             primitive = inner.pointer(state, self._layout.primitives + execution.primitive)
-            count = inner.integer(len(execution.arguments), i32)
             pairs, stream = inner.slot(context, destination), inner.pointer(context, _STREAM)
+            if execution.transforms is not None:
+                name, table = winograds[n]
+                return inner.call(name, primitive, stream, pairs, inner.address(table))
+            count = inner.integer(len(execution.arguments), i32)
             return inner.call("dnnl_primitive_execute", primitive, stream, count, pairs)
 
         if len(group) == 1:
             return execute(function, state, context, 0)
         name = self._helper(f"beside_{group[0][1]}")
         return run_side_by_side(function, name, (state, context), len(group), execute)
+
+    def _winograd(self, execution: Execution, destination: int) -> tuple[str, str]:
+        """The function that runs a convolution by this algorithm, and its table."""
+        transforms = execution.transforms
+        if transforms is None:
+            return "", ""
+        table = self._table(f"winograd_{destination}", [transforms.words])
+        bias, residual = transforms.bias, transforms.residual
+        return add_winograd(self._shared, bias=bias, residual=residual), table
 
     def emit_close(self) -> None:
         """`R_close`: what `R_open` made."""

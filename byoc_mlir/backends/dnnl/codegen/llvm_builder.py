@@ -91,6 +91,18 @@ class FunctionBuilder:
         self.block.add_op(op)
         return op.results[0]
 
+    def insert(self, op: Operation) -> SSAValue:
+        """Appends an op and returns its one result."""
+        return self._add(op)
+
+    def append(self, op: Operation) -> None:
+        """Appends an op without results."""
+        self.block.add_op(op)
+
+    def widened(self, value: SSAValue) -> SSAValue:
+        """A signed integer as one of 64 bits."""
+        return self._add(llvm.SExtOp(value, i64))
+
     def integer(self, value: int, type_: Attribute = i64) -> SSAValue:
         """A constant."""
         return self._add(llvm.ConstantOp(IntegerAttr(value, type_), type_))  # pyright: ignore

@@ -180,11 +180,12 @@ def _pack(intervals: list[_Interval]) -> int:
         for rival in rivals:
             if offset + interval.size <= rival.offset:
                 break
-            offset = max(offset, _aligned(rival.offset + rival.size))
+            offset = max(offset, aligned(rival.offset + rival.size))
         interval.offset = offset
         placed.append(interval)
-    return max((_aligned(one.offset + one.size) for one in placed), default=0)
+    return max((aligned(one.offset + one.size) for one in placed), default=0)
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """The bytes after which the next memory may begin."""
     return -(-size // ALIGNMENT) * ALIGNMENT

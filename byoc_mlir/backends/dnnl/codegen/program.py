@@ -23,13 +23,16 @@ from byoc_mlir.backends.dnnl.codegen.places import (
     Place,
     Places,
     Stored,
+    Workspace,
+    aligned,
     assign_places,
 )
-from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive
-from byoc_mlir.backends.dnnl.dialect import layout_of
+from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive, Types
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.backends.dnnl.winograd import ALGORITHM, Winograd, candidate
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.errors import CompilationError
@@ -101,6 +104,15 @@ class CreatedPrimitive:
 
 
 @dataclass(frozen=True)
+class Transforms:
+    """The table of a convolution by Winograd's algorithm, and what is added to its result."""
+
+    words: tuple[int, ...]
+    bias: bool
+    residual: bool
+
+
+@dataclass(frozen=True)
 class Execution:
     """One call of `dnnl_primitive_execute`."""
 
@@ -108,6 +120,8 @@ class Execution:
     arguments: tuple[tuple[int, MemoryRef], ...]
     is_beside: bool = False
     """Whether it runs at the same time as the one before."""
+    transforms: Transforms | None = None
+    """What goes with a product that is a convolution by Winograd's algorithm."""
 
 
 @dataclass
@@ -134,6 +148,20 @@ class _Found:
     primitive: Primitive
     descriptor: PrimitiveDescriptor
     is_serial: bool
+    winograd: Winograd | None = None
+    """The convolution whose products the descriptor is for."""
+
+    @property
+    def matrices_bytes(self) -> tuple[int, ...]:
+        """The memory of the matrices before and after the products."""
+        if self.winograd is None:
+            return ()
+        return tuple(aligned(one.byte_size) for one in self.winograd.transformed)
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """The memory that is needed beside the operands and the result."""
+        return sum(self.matrices_bytes) + self.descriptor.scratchpad_bytes
 
 
 def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
@@ -152,7 +180,7 @@ def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
         for op in func.body.block.ops
         if primitive(op) is not None
     ]
-    scratchpads = {one.op: one.descriptor.scratchpad_bytes for one in found}
+    scratchpads = {one.op: one.scratchpad_bytes for one in found}
     places = assign_places(func, scratchpads, plan)
     maker = _Maker(Program(workspace_bytes=places.workspace_bytes), places)
     for one in found:
@@ -163,12 +191,16 @@ def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
 def _find(op: Operation, is_serial: bool, threads: int) -> _Found:
     described = primitive(op)
     assert described is not None
+    winograd = None
+    if isinstance(op, ConvolutionOp) and op.algorithm.data == ALGORITHM:
+        winograd = candidate(op, layout_of)
+        assert winograd is not None
     with openmp_threads(1 if is_serial else threads):
-        descriptor = api().find(described.call)
+        descriptor = api().find((winograd.product if winograd else described).call)
     if descriptor is None:
         nodes = ", ".join(node_names(op)) or op.name
         raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
-    return _Found(op, described, descriptor, is_serial)
+    return _Found(op, described, descriptor, is_serial, winograd)
 
 
 class _Maker:
@@ -178,6 +210,10 @@ class _Maker:
         self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
     def add(self, found: _Found, plan: Plan) -> None:
+        self.program.details.append(_detail(found, plan.times.get(found.op)))
+        if found.winograd is not None:
+            self._add_winograd(found, found.winograd)
+            return
         call = _pinned(found)
         self._number_arguments(call)
         program, scratchpad = self.program, found.descriptor.scratchpad_bytes
@@ -193,7 +229,37 @@ class _Maker:
             arguments.append((Arg.SCRATCHPAD, self._context_memory(descriptor, place)))
         is_beside = plan.runs_beside(found.op)
         program.executions.append(Execution(number, tuple(arguments), is_beside))
-        program.details.append(_detail(found, plan.times.get(found.op)))
+
+    def _add_winograd(self, found: _Found, winograd: Winograd) -> None:
+        """The products, and behind their arguments those of the transforms."""
+        program, call, pad = self.program, winograd.product.call, self._places.scratchpads[found.op]
+        self._number_arguments(call)
+        scratchpad = found.descriptor.scratchpad_bytes
+        created = CreatedPrimitive(call, scratchpad, found.is_serial)
+        number = program.primitives.number(created)
+        before, after = found.matrices_bytes
+        source, result = (one.descriptor for one in winograd.transformed)
+        behind = Workspace(pad.offset + before)
+        arguments = [
+            (Arg.SRC, self._context_memory(source, pad)),
+            (Arg.WEIGHTS, self._constant(winograd.weights(), winograd.weights_descriptor)),
+            (Arg.DST, self._context_memory(result, behind)),
+        ]
+        if scratchpad:
+            descriptor = MemoryDescriptor.plain((scratchpad,), DataType.U8)
+            place = Workspace(behind.offset + after)
+            arguments.append((Arg.SCRATCHPAD, self._context_memory(descriptor, place)))
+        words = tuple(winograd.words(len(arguments)))
+        op, residual = winograd.op, winograd.post_ops.residual
+        types = Types(layout_of)
+        others = [op.arguments[0], op.output, op.bias, residual]
+        arguments += [
+            (Arg.SRC, self._memory(types.operand(Arg.SRC, value), number, found))
+            for value in others
+            if value is not None
+        ]
+        transforms = Transforms(words, op.bias is not None, residual is not None)
+        program.executions.append(Execution(number, tuple(arguments), transforms=transforms))
 
     def _number_arguments(self, call: PrimitiveCall) -> None:
         for argument in call.arguments:
@@ -210,13 +276,17 @@ class _Maker:
         if not isinstance(place, Stored):
             return self._context_memory(operand.descriptor, place)
         weight = _weight(place.constant)
+        if not operand.packed or _is_stored_as_wanted(found, operand):
+            return self._constant(weight, operand.descriptor)
         self.program.weights[weight.digest] = weight
         descriptor = self.program.descriptors.number(operand.descriptor)
-        if not operand.packed or _is_stored_as_wanted(found, operand):
-            constant = ConstantMemory(weight, descriptor)
-            return MemoryRef("constant", self.program.constants.number(constant))
         packed = PackedMemory(weight, descriptor, number, operand.argument)
         return MemoryRef("packed", self._pack(packed, found.descriptor))
+
+    def _constant(self, weight: Weight, descriptor: MemoryDescriptor) -> MemoryRef:
+        self.program.weights[weight.digest] = weight
+        constant = ConstantMemory(weight, self.program.descriptors.number(descriptor))
+        return MemoryRef("constant", self.program.constants.number(constant))
 
     def _pack(self, packed: PackedMemory, descriptor: PrimitiveDescriptor) -> int:
         """The packed memory; uses of one weight in one layout share it."""
@@ -262,6 +332,8 @@ def _pinned(found: _Found) -> PrimitiveCall:
 
 def _detail(found: _Found, milliseconds: float | None) -> OpDetail:
     implementation = found.descriptor.implementation
+    if found.winograd is not None:
+        implementation = f"winograd:{ALGORITHM}"
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
     return OpDetail(node_names(found.op), implementation, milliseconds, note, is_slow)
