@@ -126,7 +126,7 @@ class Costs:
         time = self._described(described)
         if (described.call, self._api.threads) not in _known.times:
             return IMPOSSIBLE
-        return winograd.blocks * time + winograd.transform_milliseconds / self._api.threads
+        return winograd.blocks * time + winograd.milliseconds_beside / self._api.threads
 
     def _described(self, described: Primitive) -> float:
         descriptor = self._api.find(described.call)
