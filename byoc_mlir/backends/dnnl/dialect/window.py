@@ -81,7 +81,7 @@ class WeightedWindowOp(WindowOp, ABC):
 class ConvolutionOp(WeightedWindowOp):
     """`source [N, C, ...], weights [O, C / groups, ...], bias [O] -> [N, O, ...]`.
 
-    `algorithm` is `direct` or `winograd`.
+    `algorithm` is `direct`, `winograd` (oneDNN's) or `f4x3` (Winograd's as products, ours).
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 

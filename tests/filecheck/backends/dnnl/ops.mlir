@@ -6,6 +6,8 @@ func.func @convolution(%x: tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>, %w: tens
                        %b: tensor<8xf32>, %y: tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>) {
   // CHECK: dnnl.convolution %x, %w, %b, %y {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], post_ops = [#dnnl.sum, #dnnl.eltwise<clip, 0.0, 6.0>]} : (tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>, tensor<8x8x3x3xf32>, tensor<8xf32>, tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>) -> tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>
   %0 = dnnl.convolution %x, %w, %b, %y {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], post_ops = [#dnnl.sum, #dnnl.eltwise<clip, 0.0, 6.0>]} : (tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>, tensor<8x8x3x3xf32>, tensor<8xf32>, tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>) -> tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>
+  // CHECK-NEXT: dnnl.convolution {{.*}}algorithm = "f4x3"
+  %1 = dnnl.convolution %x, %w, %b, %y {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], algorithm = "f4x3", post_ops = [#dnnl.sum, #dnnl.eltwise<clip, 0.0, 6.0>]} : (tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>, tensor<8x8x3x3xf32>, tensor<8xf32>, tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>) -> tensor<1x8x4x4xf32, #dnnl.layout<"aBcd8b">>
   func.return
 }
 
