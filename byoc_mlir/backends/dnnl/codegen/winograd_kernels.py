@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, VectorType, f32, i1, i32
-from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
@@ -17,14 +16,24 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     FunctionBuilder,
     ModuleBuilder,
 )
+from byoc_mlir.backends.dnnl.codegen.winograd_vectors import (
+    ELEMENT_BYTES,
+    VECTOR,
+    both_axes,
+    broadcast,
+    element,
+    limited,
+    load,
+    result_axis,
+    source_axis,
+    splat,
+    store,
+    weighted_sum,
+)
 from byoc_mlir.backends.dnnl.winograd import LANES, STEP, TILE
-from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp
 
 _PREFIX = "byoc_dnnl_winograd"
-_VECTOR = VectorType(f32, [LANES])
-_FUSED = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
-_ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
-_ELEMENT_BYTES, _SLOT_BYTES = 4, 8
+_SLOT_BYTES = 8
 _PAIR_SLOTS = 2
 
 _ARGUMENTS, _BLOCKS, _BLOCK_TILES, _TILES, _COLUMNS, _ROWS, _SOURCE = range(7)
@@ -106,9 +115,6 @@ def _scaled(function: FunctionBuilder, value: SSAValue, factor: int, offset: int
     if factor != 1:
         value = function.binary(llvm.MulOp, value, function.integer(factor))
     return function.binary(llvm.AddOp, value, function.integer(offset)) if offset else value
-
-
-_Axis = Callable[[FunctionBuilder, Sequence[SSAValue]], list[SSAValue]]
 
 
 @dataclass(frozen=True)
@@ -199,26 +205,8 @@ _Write = Callable[[_Tile, SSAValue], None]
 
 def _buffer(function: FunctionBuilder, size: int) -> _Pixels:
     """Memory on the stack for a tile of its own."""
-    base = function.stack_slots(size**2 * LANES * _ELEMENT_BYTES // _SLOT_BYTES)
+    base = function.stack_slots(size**2 * LANES * ELEMENT_BYTES // _SLOT_BYTES)
     return _Pixels(base, function.integer(size * LANES), function.integer(LANES))
-
-
-def element(function: FunctionBuilder, base: SSAValue, index: SSAValue) -> SSAValue:
-    """The address of an element of `f32`."""
-    return function.insert(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], f32, ssa_indices=[index]))
-
-
-def _load(function: FunctionBuilder, address: SSAValue) -> SSAValue:
-    return function.insert(llvm.LoadOp(address, _VECTOR, alignment=_ELEMENT_BYTES))
-
-
-def _store(function: FunctionBuilder, value: SSAValue, address: SSAValue) -> None:
-    function.append(llvm.StoreOp(value, address, alignment=_ELEMENT_BYTES))
-
-
-def _splat(function: FunctionBuilder, value: float) -> SSAValue:
-    data = DenseIntOrFPElementsAttr.from_list(_VECTOR, [value] * LANES)
-    return function.insert(llvm.ConstantOp(data, _VECTOR))
 
 
 def _add_source_transform(module: ModuleBuilder) -> str:
@@ -227,7 +215,7 @@ def _add_source_transform(module: ModuleBuilder) -> str:
     if module.has(name):
         return name
     function = module.function(name, (POINTER,), result=VOID, internal=True)
-    buffer, zero = _buffer(function, TILE), _splat(function, 0.0)
+    buffer, zero = _buffer(function, TILE), splat(function, 0.0)
 
     def write(tile: _Tile, memory: SSAValue) -> None:
         image, inside = tile.around(memory), tile.inside()
@@ -235,20 +223,20 @@ def _add_source_transform(module: ModuleBuilder) -> str:
         def copy(y: SSAValue, x: SSAValue) -> None:
             found = function.branch(
                 tile.contains(y, x),
-                lambda: _load(function, tile.pixel(image, y, x)),
+                lambda: load(function, tile.pixel(image, y, x)),
                 lambda: zero,
-                _VECTOR,
+                VECTOR,
             )
-            _store(function, found, tile.pixel(buffer, y, x))
+            store(function, found, tile.pixel(buffer, y, x))
 
         outside = function.compare("eq", inside, function.integer(0, i1))
         function.when(outside, lambda: tile.each_pixel(copy))
         pixels = image.or_else(function, inside, buffer)
         read = [
-            [_load(function, tile.pixel(pixels, y, x)) for x in range(TILE)] for y in range(TILE)
+            [load(function, tile.pixel(pixels, y, x)) for x in range(TILE)] for y in range(TILE)
         ]
-        for number, value in enumerate(_both_axes(function, _source_axis, read)):
-            _store(function, value, tile.point(number))
+        for number, value in enumerate(both_axes(function, source_axis, read)):
+            store(function, value, tile.point(number))
 
     _each_tile(function, _SOURCE, TILE, write)
     return name
@@ -262,7 +250,7 @@ def _add_result_transform(module: ModuleBuilder, suffix: str, *, bias: bool, res
     buffer, other_buffer = _buffer(function, STEP), _buffer(function, STEP)
     table = function.pointer(data, _TABLE)
     lower, upper = (
-        _broadcast(function, function.word(table, _LIMITS + limit, f32)) for limit in range(2)
+        broadcast(function, function.word(table, _LIMITS + limit, f32)) for limit in range(2)
     )
 
     def write(tile: _Tile, memory: SSAValue) -> None:
@@ -271,27 +259,27 @@ def _add_result_transform(module: ModuleBuilder, suffix: str, *, bias: bool, res
         pixels = image.or_else(function, inside, buffer)
         outside = function.compare("eq", inside, function.integer(0, i1))
         read = [
-            [_load(function, tile.point(y * TILE + x)) for x in range(TILE)] for y in range(TILE)
+            [load(function, tile.point(y * TILE + x)) for x in range(TILE)] for y in range(TILE)
         ]
-        values = list(_both_axes(function, _result_axis, read))
+        values = list(both_axes(function, result_axis, read))
         if bias:
             biases = element(function, function.pointer(data, _BIAS), tile.channel)
-            of_channels = _load(function, biases)
-            values = [_weighted(function, (1, value), (1, of_channels)) for value in values]
+            of_channels = load(function, biases)
+            values = [weighted_sum(function, (1, value), (1, of_channels)) for value in values]
         if added is not None:
             _move(tile, outside, added, other_buffer)
             terms = added.or_else(function, inside, other_buffer)
             values = [
-                _weighted(
+                weighted_sum(
                     function,
                     (1, value),
-                    (1, _load(function, tile.pixel(terms, *divmod(number, STEP)))),
+                    (1, load(function, tile.pixel(terms, *divmod(number, STEP)))),
                 )
                 for number, value in enumerate(values)
             ]
         for number, value in enumerate(values):
-            limited = _limited(function, value, lower, upper)
-            _store(function, limited, tile.pixel(pixels, *divmod(number, STEP)))
+            bounded = limited(function, value, lower, upper)
+            store(function, bounded, tile.pixel(pixels, *divmod(number, STEP)))
         _move(tile, outside, buffer, image)
 
     _each_tile(function, _RESULT, STEP, write)
@@ -305,9 +293,9 @@ def _move(tile: _Tile, condition: SSAValue, source: _Pixels, destination: _Pixel
     def copy(y: SSAValue, x: SSAValue) -> None:
         function.when(
             tile.contains(y, x),
-            lambda: _store(
+            lambda: store(
                 function,
-                _load(function, tile.pixel(source, y, x)),
+                load(function, tile.pixel(source, y, x)),
                 tile.pixel(destination, y, x),
             ),
         )
@@ -357,74 +345,3 @@ def _each_tile(function: FunctionBuilder, image_word: int, size: int, write: _Wr
 def _divided(function: FunctionBuilder, value: SSAValue, by: SSAValue) -> tuple[SSAValue, SSAValue]:
     quotient = function.binary(llvm.SDivOp, value, by)
     return quotient, function.binary(llvm.SRemOp, value, by)
-
-
-def _both_axes(
-    function: FunctionBuilder, axis: _Axis, values: Sequence[Sequence[SSAValue]]
-) -> Iterator[SSAValue]:
-    """A transform along x, then along y; row by row."""
-    along_x = [axis(function, line) for line in values]
-    along_y = [axis(function, column) for column in zip(*along_x, strict=True)]
-    for line in zip(*along_y, strict=True):
-        yield from line
-
-
-def _source_axis(function: FunctionBuilder, d: Sequence[SSAValue]) -> list[SSAValue]:
-    """The 6 points of 6 pixels, by the interpolation points 0, 1, -1, 2, -2 and infinity."""
-    weighted = partial(_weighted, function)
-    a, b = weighted((1, d[4]), (-4, d[2])), weighted((1, d[3]), (-4, d[1]))
-    c, e = weighted((1, d[4]), (-1, d[2])), weighted((1, d[3]), (-1, d[1]))
-    return [
-        weighted((1, d[4]), (4, d[0]), (-5, d[2])),
-        weighted((1, a), (1, b)),
-        weighted((1, a), (-1, b)),
-        weighted((1, c), (2, e)),
-        weighted((1, c), (-2, e)),
-        weighted((1, d[5]), (4, d[1]), (-5, d[3])),
-    ]
-
-
-def _result_axis(function: FunctionBuilder, m: Sequence[SSAValue]) -> list[SSAValue]:
-    """The 4 results of 6 points."""
-    weighted = partial(_weighted, function)
-    a, b = weighted((1, m[1]), (1, m[2])), weighted((1, m[1]), (-1, m[2]))
-    c, e = weighted((1, m[3]), (1, m[4])), weighted((1, m[3]), (-1, m[4]))
-    return [
-        weighted((1, m[0]), (1, a), (1, c)),
-        weighted((1, b), (2, e)),
-        weighted((1, a), (4, c)),
-        weighted((1, m[5]), (1, b), (8, e)),
-    ]
-
-
-def _weighted(function: FunctionBuilder, *terms: tuple[float, SSAValue]) -> SSAValue:
-    """The sum of values times numbers, of which the first is 1."""
-    (_, total), *others = terms
-    for factor, value in others:
-        if factor == -1:
-            total = function.insert(llvm.FSubOp(total, value, _FUSED))
-            continue
-        if factor != 1:
-            value = function.insert(llvm.FMulOp(value, _splat(function, factor), _FUSED))
-        total = function.insert(llvm.FAddOp(total, value, _FUSED))
-    return total
-
-
-def _limited(
-    function: FunctionBuilder, value: SSAValue, lower: SSAValue, upper: SSAValue
-) -> SSAValue:
-    """The value between two limits; NaN stays what it is."""
-    for limit, op in ((lower, MaximumOp), (upper, MinimumOp)):
-        properties = {"fastmathFlags": _ANY_ZERO}
-        value = function.insert(
-            op.create(operands=[value, limit], result_types=[_VECTOR], properties=properties)
-        )
-    return value
-
-
-def _broadcast(function: FunctionBuilder, number: SSAValue) -> SSAValue:
-    first = function.insert(
-        llvm.InsertElementOp(_splat(function, 0.0), number, function.integer(0))
-    )
-    lanes = DenseArrayBase.from_list(i32, [0] * LANES)
-    return function.insert(llvm.ShuffleVectorOp(first, first, lanes, _VECTOR))
