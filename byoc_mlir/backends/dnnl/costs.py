@@ -109,7 +109,7 @@ class Costs:
         assert described is not None
         if not isinstance(op, ConvolutionOp):
             return self._described(described), ""
-        times = {algorithm: self._described(described) for algorithm in [op.algorithm.data]}
+        times = {op.algorithm.data: self._described(described)}
         if op.algorithm.data == "direct" and self._may_use_winograd(op):
             times["winograd"] = self._described(by_winograd(described))
         ours = candidate(op, layout) if self._winograd else None

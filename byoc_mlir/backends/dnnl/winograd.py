@@ -89,10 +89,12 @@ class Matrices:
 
     @property
     def byte_size(self) -> int:
+        """The memory of all."""
         return POINTS * self.plane * 4
 
     @property
     def descriptor(self) -> MemoryDescriptor:
+        """What oneDNN sees."""
         dims = (POINTS, self.tiles, self.channels)
         return MemoryDescriptor(dims, "abc", (self.plane, self.channels, 1))
 
@@ -114,24 +116,30 @@ class Winograd:
 
     @property
     def tiles(self) -> int:
+        """All tiles of all images."""
         return math.prod(self.grid)
 
     @property
-    def blocks(self) -> int:
-        """The blocks in which the tiles are handled."""
+    def block_tiles(self) -> int:
+        """The tiles that are handled together."""
         outputs, inputs = shape_of(self.op.weights)[:2]
-        rows = max(1, _BLOCK_BYTES // (POINTS * 4 * (inputs + outputs)))
-        return -(-self.tiles // rows)
+        most = max(1, _BLOCK_BYTES // (POINTS * 4 * (inputs + outputs)))
+        return -(-self.tiles // -(-self.tiles // most))
+
+    @property
+    def blocks(self) -> int:
+        """How many times that is."""
+        return -(-self.tiles // self.block_tiles)
 
     @property
     def transformed(self) -> tuple[Matrices, Matrices]:
-        """The matrices of the source and of the result."""
+        """The matrices of the source and of the result, for one block of tiles."""
         outputs, inputs = shape_of(self.op.weights)[:2]
-        tiles = -(-self.tiles // self.blocks)
-        return Matrices(tiles, inputs), Matrices(tiles, outputs)
+        return Matrices(self.block_tiles, inputs), Matrices(self.block_tiles, outputs)
 
     @property
     def weights_descriptor(self) -> MemoryDescriptor:
+        """What oneDNN sees of the weights."""
         outputs, inputs = shape_of(self.op.weights)[:2]
         is_large = inputs * outputs * 4 >= _LARGE_MATRIX_BYTES
         return MemoryDescriptor((POINTS, inputs, outputs), "acb" if is_large else "abc")
