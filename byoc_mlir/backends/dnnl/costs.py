@@ -83,6 +83,8 @@ class Budget:
     """How many seconds measuring may still take, for all regions of a model together."""
 
     seconds: float = 2.0
+    product_seconds: float = 1.0
+    """The same for the products of Winograd's algorithm: without a measurement it is not taken."""
 
 
 class Costs:
@@ -123,10 +125,16 @@ class Costs:
     def _by_products(self, winograd: Winograd) -> float:
         """The time of Winograd's algorithm as products, if it can be measured."""
         described = winograd.product
-        time = self._described(described)
-        if (described.call, self._api.threads) not in _known.times:
+        key = (described.call, self._api.threads)
+        descriptor = self._api.find(described.call)
+        if descriptor is None or (key not in _known.times and self._budget.product_seconds <= 0):
             return IMPOSSIBLE
-        return winograd.blocks * time + winograd.milliseconds_beside / self._api.threads
+        if key not in _known.times:
+            start = time.monotonic()
+            _known.times[key] = self._api.measure(descriptor, described.arguments)
+            self._budget.product_seconds -= time.monotonic() - start
+        beside = winograd.milliseconds_beside / self._api.threads
+        return winograd.blocks * _known.times[key] + beside
 
     def _described(self, described: Primitive) -> float:
         descriptor = self._api.find(described.call)
