@@ -47,7 +47,10 @@ class Source:
         """
         if isinstance(self.model, ModuleOp):
             return ImportedModel(self.model.clone(), self.inputs, _results(self.model), ())
-        return import_loaded(self.model, self.tensors, shapes, values)
+        imported = import_loaded(self.model, self.tensors, shapes, values)
+        if all(info.is_static for info in self.inputs):  # it is seldom bound again
+            self.tensors.let_go()
+        return imported
 
 
 def read_source(model: ModelSource) -> Source:

@@ -17,7 +17,7 @@ from byoc_mlir.frontend.value import Array
 
 
 class TensorReader:
-    """Reads the tensors of one model, those of its graphs once.
+    """Reads the tensors of one model, those of its graphs once until they are let go.
 
     Args:
         folder: where external data lies; `None` for a model that did not come from a file, which
@@ -42,6 +42,10 @@ class TensorReader:
             known = {**dense, **sparse}
             self._graphs[id(graph)] = (graph, known)
         return known
+
+    def let_go(self) -> None:
+        """Forgets what was read."""
+        self._graphs.clear()
 
     def array(self, tensor: TensorProto) -> Array:
         """The content; external data is mapped, not copied, where its alignment allows.
