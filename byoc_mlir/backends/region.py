@@ -11,6 +11,8 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay.nn import DenseOp
+from byoc_mlir.dialects.relay.window import Conv2DOp
 
 
 def constants_of(region: FuncOp) -> Sequence[ConstantOp]:
@@ -48,4 +50,14 @@ def elementwise_f32(op: Operation) -> str | None:
     shapes = {shape_of(value) for value in (*op.operands, *op.results)}
     if len(shapes) > 1:
         return "operands of different shapes would have to be broadcast"
+    return only_f32(op)
+
+
+def product_f32(op: Operation) -> str | None:
+    """A rule: a convolution of one group or a dense layer on rank 2, all of float32."""
+    data = op.operands[0]
+    if isinstance(op, Conv2DOp) and op.groups.value.data != 1:
+        return f"only one group is supported, found {op.groups.value.data}"
+    if isinstance(op, DenseOp) and len(shape_of(data)) != 2:
+        return f"only data of rank 2 is supported, found {data.type}"
     return only_f32(op)

@@ -23,11 +23,10 @@ from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail, 
 from byoc_mlir.backends.c_compiler import no_c_compiler
 from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.backends.onednn import load_library, unavailable_reason
-from byoc_mlir.backends.region import elementwise_f32, nodes_of, only_f32
+from byoc_mlir.backends.region import elementwise_f32, nodes_of, product_f32
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import ints, relay_name, shape_of
-from byoc_mlir.dialects.relay.nn import DenseOp
 from byoc_mlir.dialects.relay.window import Conv2DOp
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
 
@@ -46,7 +45,7 @@ class DnnlCBackend(Backend):
 
     def op_rules(self) -> Mapping[str, Rule]:
         elementwise = dict.fromkeys((*BINARY, *ELTWISE), elementwise_f32)
-        return {**elementwise, "nn.conv2d": _product_rule, "nn.dense": _product_rule}
+        return {**elementwise, "nn.conv2d": product_f32, "nn.dense": product_f32}
 
     def patterns(self) -> Sequence[CompositePattern]:
         conv = is_op("nn.conv2d")(wildcard(), wildcard()).named("conv")
@@ -102,16 +101,7 @@ def _elements(value: SSAValue) -> int:
 
 
 def _check(match: Match) -> str | None:
-    return _product_rule(match.op("conv"))
-
-
-def _product_rule(op: Operation) -> str | None:
-    data = op.operands[0]
-    if isinstance(op, Conv2DOp) and op.groups.value.data != 1:
-        return f"only one group is supported, found {op.groups.value.data}"
-    if isinstance(op, DenseOp) and len(shape_of(data)) != 2:
-        return f"only data of rank 2 is supported, found {data.type}"
-    return only_f32(op)
+    return product_f32(match.op("conv"))
 
 
 def _details(region: FuncOp) -> tuple[OpDetail, ...]:

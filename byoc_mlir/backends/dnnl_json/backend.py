@@ -12,11 +12,9 @@ from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rul
 from byoc_mlir.backends.dnnl_json.runtime import DnnlJsonModule
 from byoc_mlir.backends.json_graph import json_graph
 from byoc_mlir.backends.onednn import unavailable_reason
-from byoc_mlir.backends.region import elementwise_f32, nodes_of, only_f32
+from byoc_mlir.backends.region import elementwise_f32, nodes_of, product_f32
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import shape_of
-from byoc_mlir.dialects.relay.nn import DenseOp
-from byoc_mlir.dialects.relay.window import Conv2DOp
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
 
 
@@ -32,8 +30,8 @@ class DnnlJsonBackend(Backend):
         elementwise = ("add", "subtract", "multiply", "nn.relu", "tanh", "sigmoid")
         return {
             **dict.fromkeys(elementwise, elementwise_f32),
-            "nn.conv2d": _product_rule,
-            "nn.dense": _product_rule,
+            "nn.conv2d": product_f32,
+            "nn.dense": product_f32,
         }
 
     def patterns(self) -> Sequence[CompositePattern]:
@@ -58,17 +56,8 @@ class DnnlJsonBackend(Backend):
         product = match.op("product")
         if "biased" in match and shape_of(match.op("biased").operands[1])[0] != _channels(product):
             return "the bias is not one number for each output channel"
-        return _product_rule(product)
+        return product_f32(product)
 
 
 def _channels(product: Operation) -> int:
     return shape_of(product.operands[1])[0]
-
-
-def _product_rule(op: Operation) -> str | None:
-    data = op.operands[0]
-    if isinstance(op, Conv2DOp) and op.groups.value.data != 1:
-        return f"only one group is supported, found {op.groups.value.data}"
-    if isinstance(op, DenseOp) and len(shape_of(data)) != 2:
-        return f"only data of rank 2 is supported, found {data.type}"
-    return only_f32(op)

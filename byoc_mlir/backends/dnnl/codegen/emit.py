@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
@@ -22,7 +21,6 @@ from byoc_mlir.backends.dnnl.calls import (
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.helpers import (
     ENGINE_SLOT,
-    FIRST_FREE_SLOT,
     LOAD_STREAM_SLOT,
     Slots,
 )
@@ -33,34 +31,11 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     ModuleBuilder,
 )
 from byoc_mlir.backends.dnnl.codegen.places import Input, Output, Workspace
-from byoc_mlir.backends.dnnl.codegen.program import Execution, MemoryRef, Program
+from byoc_mlir.backends.dnnl.codegen.program import Execution, Program, Transforms
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
+from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT, SlotLayout, slot_layout
 from byoc_mlir.backends.dnnl.codegen.winograd_kernels import add_winograd
 from byoc_mlir.runtime.program import SharedLibrary
-
-_STREAM = 0
-"""The context slot of the stream."""
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Which objects stand in which slots: the first slot of each kind."""
-
-    descriptors: int
-    attributes: int
-    primitives: int
-    constants: int
-    packed: int
-    buffers: int
-    state_slots: int
-    memories: int
-    arguments: int
-    context_slots: int
-
-    def memory_slot(self, memory: MemoryRef) -> int:
-        """The slot of a memory object, in the state or in the context."""
-        firsts = {"constant": self.constants, "packed": self.packed, "context": self.memories}
-        return firsts[memory.kind] + memory.number
 
 
 def emit(
@@ -73,7 +48,7 @@ def emit(
 ) -> NativeCode:
     """The native code of the region `symbol`; functions that others need too go to `shared`."""
     runs = _number_runs(program)
-    layout = _layout(program)
+    layout = slot_layout(program)
     emitter = _Emitter(program, symbol, layout, runs, shared)
     emitter.emit_load()
     emitter.emit_open()
@@ -102,29 +77,6 @@ def _number_runs(program: Program) -> dict[Descriptors, int]:
                 for item in argument.items:
                     program.descriptors.append(item)
     return runs
-
-
-def _layout(program: Program) -> _Layout:
-    attributes = FIRST_FREE_SLOT + len(program.descriptors.items)
-    primitives = attributes + len(program.attributes.items)
-    constants = primitives + len(program.primitives.items)
-    packed = constants + len(program.constants.items)
-    buffers = packed + len(program.packed)
-    memories = _STREAM + 1
-    arguments = memories + len(program.memories.items)
-    pairs = sum(len(execution.arguments) for execution in program.executions)
-    return _Layout(
-        descriptors=FIRST_FREE_SLOT,
-        attributes=attributes,
-        primitives=primitives,
-        constants=constants,
-        packed=packed,
-        buffers=buffers,
-        state_slots=buffers + len(program.packed),
-        memories=memories,
-        arguments=arguments,
-        context_slots=arguments + 2 * pairs,
-    )
 
 
 _Group = Sequence[tuple[Execution, int]]
@@ -166,7 +118,7 @@ class _Emitter:
         self,
         program: Program,
         symbol: str,
-        layout: _Layout,
+        layout: SlotLayout,
         runs: dict[Descriptors, int],
         shared: ModuleBuilder,
     ):
@@ -307,7 +259,7 @@ class _Emitter:
         arguments = self._argument_rows(program.executions)
         function = self.module.function(self._helper("open"), (POINTER,) * 3)
         state, context, workspace = function.parameters
-        self._create_stream(function, state, function.slot(context, _STREAM))
+        self._create_stream(function, state, function.slot(context, STREAM_SLOT))
         table = function.address(self._table("memories", memories))
         count = function.integer(len(memories))
         function.check(function.call(make_memories, state, context, workspace, table, count))
@@ -357,21 +309,21 @@ class _Emitter:
             result = self._run_group(function, state, context, group)
             status = function.binary(llvm.OrOp, status, result)
         threads.use(False)
-        waited = function.call("dnnl_stream_wait", function.pointer(context, _STREAM))
+        waited = function.call("dnnl_stream_wait", function.pointer(context, STREAM_SLOT))
         function.finish(function.binary(llvm.OrOp, status, waited))
 
     def _run_group(
         self, function: FunctionBuilder, state: SSAValue, context: SSAValue, group: _Group
     ) -> SSAValue:
         """The status of one execution, or of several that run at the same time."""
-        winograds = [self._winograd(execution, destination) for execution, destination in group]
 
         def execute(inner: FunctionBuilder, state: SSAValue, context: SSAValue, n: int) -> SSAValue:
             execution, destination = group[n]
             primitive = inner.pointer(state, self._layout.primitives + execution.primitive)
-            pairs, stream = inner.slot(context, destination), inner.pointer(context, _STREAM)
+            pairs, stream = inner.slot(context, destination), inner.pointer(context, STREAM_SLOT)
             if execution.transforms is not None:
-                name, table = winograds[n]
+                name = self._winograd(execution.transforms)
+                table = self._table(f"winograd_{destination}", [execution.transforms.words])
                 return inner.call(name, primitive, stream, pairs, inner.address(table))
             count = inner.integer(len(execution.arguments), i32)
             return inner.call("dnnl_primitive_execute", primitive, stream, count, pairs)
@@ -381,14 +333,10 @@ class _Emitter:
         name = self._helper(f"beside_{group[0][1]}")
         return run_side_by_side(function, name, (state, context), len(group), execute)
 
-    def _winograd(self, execution: Execution, destination: int) -> tuple[str, str]:
-        """The function that runs a convolution by this algorithm, and its table."""
-        transforms = execution.transforms
-        if transforms is None:
-            return "", ""
-        table = self._table(f"winograd_{destination}", [transforms.words])
+    def _winograd(self, transforms: Transforms) -> str:
+        """The function that runs a convolution by this algorithm."""
         bias, residual = transforms.bias, transforms.residual
-        return add_winograd(self._shared, bias=bias, residual=residual), table
+        return add_winograd(self._shared, bias=bias, residual=residual)
 
     def emit_close(self) -> None:
         """`R_close`: what `R_open` made."""
@@ -396,7 +344,7 @@ class _Emitter:
         function = self.module.function(self._helper("close"), (POINTER,) * 2, result=VOID)
         _, context = function.parameters
         self._destroy(function, context, "dnnl_memory_destroy", layout.memories, layout.arguments)
-        function.call("dnnl_stream_destroy", function.pointer(context, _STREAM))
+        function.call("dnnl_stream_destroy", function.pointer(context, STREAM_SLOT))
         function.finish()
 
     def emit_unload(self) -> None:

@@ -1,0 +1,56 @@
+"""Where the objects of a region stand in its state and its contexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_mlir.backends.dnnl.codegen.helpers import FIRST_FREE_SLOT
+from byoc_mlir.backends.dnnl.codegen.program import MemoryRef, Program
+
+STREAM_SLOT = 0
+"""The context slot of the stream."""
+
+
+@dataclass(frozen=True)
+class SlotLayout:
+    """Which objects stand in which slots: the first slot of each kind."""
+
+    descriptors: int
+    attributes: int
+    primitives: int
+    constants: int
+    packed: int
+    buffers: int
+    state_slots: int
+    memories: int
+    arguments: int
+    context_slots: int
+
+    def memory_slot(self, memory: MemoryRef) -> int:
+        """The slot of a memory object, in the state or in the context."""
+        firsts = {"constant": self.constants, "packed": self.packed, "context": self.memories}
+        return firsts[memory.kind] + memory.number
+
+
+def slot_layout(program: Program) -> SlotLayout:
+    """The slots of a program whose descriptors are all numbered."""
+    attributes = FIRST_FREE_SLOT + len(program.descriptors.items)
+    primitives = attributes + len(program.attributes.items)
+    constants = primitives + len(program.primitives.items)
+    packed = constants + len(program.constants.items)
+    buffers = packed + len(program.packed)
+    memories = STREAM_SLOT + 1
+    arguments = memories + len(program.memories.items)
+    pairs = sum(len(execution.arguments) for execution in program.executions)
+    return SlotLayout(
+        descriptors=FIRST_FREE_SLOT,
+        attributes=attributes,
+        primitives=primitives,
+        constants=constants,
+        packed=packed,
+        buffers=buffers,
+        state_slots=buffers + len(program.packed),
+        memories=memories,
+        arguments=arguments,
+        context_slots=arguments + 2 * pairs,
+    )
