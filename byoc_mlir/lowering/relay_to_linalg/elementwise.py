@@ -6,9 +6,10 @@ import math as pymath
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay import elementwise as relay
 from byoc_mlir.dialects.relay import logic, nn
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
@@ -118,7 +119,6 @@ BODIES: dict[type[RelayOp], Body] = {
     relay.DivideOp: _named("div"),
     relay.MaximumOp: _named("max"),
     relay.MinimumOp: _named("min"),
-    relay.PowerOp: power,
     relay.ModOp: remainder,
     relay.FloorModOp: floor_remainder,
     logic.LogicalAndOp: _bits(arith.AndIOp),
@@ -172,6 +172,50 @@ BODIES: dict[type[RelayOp], Body] = {
 def lower_elementwise(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     """An op of `BODIES`: one `linalg.generic` over the broadcast operands."""
     return [b.elementwise(op.operands, tensor_type(op.results[0]), BODIES[type(op)])]
+
+
+def _square(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.mul(x, x)
+
+
+def _reciprocal(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.div(s.like(1, x), x)
+
+
+def _square_root(s: Scalars, x: SSAValue) -> SSAValue:
+    """The root as a power: of -0 it is 0, and of minus infinity infinity."""
+    infinity = s.like(pymath.inf, x)
+    root = s.unary(math.SqrtOp, s.add(x, s.like(0, x)))
+    return s.select(s.compare("eq", x, s.like(-pymath.inf, x)), infinity, root)
+
+
+_KNOWN_POWERS: dict[float, Body] = {
+    2: _square,
+    3: lambda s, x: s.mul(_square(s, x), x),
+    4: lambda s, x: _square(s, _square(s, x)),
+    -1: _reciprocal,
+    -2: lambda s, x: _reciprocal(s, _square(s, x)),
+    0.5: _square_root,
+    -0.5: lambda s, x: _reciprocal(s, _square_root(s, x)),
+}
+"""Powers of floats by their exponents; any other is a call of the C library for each element."""
+
+
+def _lower_power(op: relay.PowerOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    type_ = tensor_type(op.output)
+    body = _KNOWN_POWERS.get(_number_everywhere(op.rhs))
+    if body is None or not isinstance(type_.element_type, AnyFloat):
+        return [b.elementwise([op.lhs, op.rhs], type_, power)]
+    return [b.elementwise([op.lhs], type_, body)]
+
+
+def _number_everywhere(value: SSAValue) -> float:
+    """What a constant holds in every place; NaN for other values."""
+    constant = value.owner
+    if not isinstance(constant, ConstantOp) or not constant.array.size:
+        return pymath.nan
+    first = constant.array.flat[0]
+    return float(first) if bool((constant.array == first).all()) else pymath.nan
 
 
 def _lower_clip(op: relay.ClipOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -240,6 +284,7 @@ def _lower_batch_norm(op: nn.BatchNormOp, b: LinalgBuilder) -> Sequence[SSAValue
 
 
 FUNCTIONS: Lowerings = {
+    relay.PowerOp: _lower_power,
     relay.ClipOp: _lower_clip,
     relay.CastOp: _lower_cast,
     relay.WhereOp: _lower_where,

@@ -21,7 +21,7 @@ class ExpandMath(ModulePass):
     """Writes exp, log, tanh, erf and their kin on f32 scalars as arith ops, which LLVM vectorises.
 
     f16 and bf16 go through f32. f64 and vectors stay and become calls of the C library; so do the
-    functions without an expansion. Errors are stated in `f32_functions`, 1 to 4 ulp.
+    functions without an expansion. Errors are stated in `f32_functions`, 1 to 6 ulp.
 
     ```mlir
     %1 = math.exp %0 : f16

@@ -8,7 +8,7 @@ of the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32
@@ -39,32 +39,43 @@ _LOG1P_TAIL = (
     0.12070582062,
 )
 """`(log(1 + f) - f + f^2 / 2) / f^3` for |f| <= 1/3."""
-_ERF_NEAR_ZERO = (
-    0.12837916673,
-    -0.37612625957,
-    0.11283585429,
-    -0.02685381286,
-    0.00518832961,
-    -0.00080102102,
-    0.00007853908,
+_TANH_NUMERATOR = (
+    0.99999994040,
+    0.13379716873,
+    0.0034940333571,
+    0.000020583465418,
+    0.000000013319053416,
 )
-"""`erf(x) / x - 1` in powers of x^2, for |x| <= 1."""
-_MINUS_LOG_ERFC = (
-    -0.00018803665,
-    1.12957835197,
-    0.63321989775,
-    0.10841854663,
-    -0.02520823851,
-    0.00420455588,
-    -0.00044133520,
-    0.00002168676,
+_TANH_DENOMINATOR = (
+    1.0,
+    0.46713033319,
+    0.025871066377,
+    0.00032830913552,
+    0.00000077620109736,
 )
-"""`-log(1 - erf(x))` for 1 <= x <= 4."""
-_ERF_IS_ONE = 4.0
+"""`tanh(x) / x` as a quotient of polynomials of x^2, for |x| <= 9.02."""
+_ERF_NUMERATOR = (
+    1.1283788681,
+    0.18730926514,
+    0.052418649197,
+    0.0036527924240,
+    0.00028594405740,
+    0.0000021231251139,
+)
+_ERF_DENOMINATOR = (
+    0.99999982119,
+    0.49933138490,
+    0.11290087551,
+    0.014742574655,
+    0.0011417164933,
+    0.000038898249822,
+)
+"""`erf(x) / x` as a quotient of polynomials of x^2, for |x| <= 3.83."""
+_ERF_IS_ONE = 3.8325
 
 _EXP_UNDERFLOW, _EXP_OVERFLOW = -104.0, 89.0
 _EXPM1_IS_MINUS_ONE = -20.0
-_TANH_IS_ONE = 10.0
+_TANH_IS_ONE = 9.01
 
 _SMALLEST_NORMAL = 2.0**-126
 _DENORMAL_SHIFT = 23
@@ -134,24 +145,29 @@ def log1p(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def tanh(code: F32Code, x: SSAValue) -> SSAValue:
-    """2.6 ulp: `t / (t + 2)` with `t = e^(2|x|) - 1`."""
-    magnitude = code.at_most(code.absolute(x), _TANH_IS_ONE)
-    doubled = expm1(code, code.add(magnitude, magnitude))
-    quotient = code.divide(doubled, code.add(doubled, 2.0))
-    return code.with_sign_of(quotient, x)
+    """5.3 ulp: a quotient of polynomials, and 1 from where `tanh` rounds to that."""
+    return _odd_quotient(code, x, _TANH_NUMERATOR, _TANH_DENOMINATOR, _TANH_IS_ONE)
 
 
 def erf(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.3 ulp: a polynomial up to 1, beyond it `1 - e^-g`."""
+    """6.0 ulp: a quotient of polynomials, and 1 from where `erf` rounds to that."""
+    return _odd_quotient(code, x, _ERF_NUMERATOR, _ERF_DENOMINATOR, _ERF_IS_ONE)
+
+
+def _odd_quotient(
+    code: F32Code,
+    x: SSAValue,
+    numerator: Sequence[float],
+    denominator: Sequence[float],
+    one_from: float,
+) -> SSAValue:
+    """`x p(x^2) / q(x^2)`, at most 1, and 1 from `one_from` on."""
     magnitude = code.absolute(x)
     square = code.multiply(magnitude, magnitude)
-    near = code.polynomial(square, _ERF_NEAR_ZERO)
-    near = code.add(code.multiply(near, magnitude), magnitude)
-    clamped = code.at_most(magnitude, _ERF_IS_ONE)
-    exponent = code.polynomial(clamped, _MINUS_LOG_ERFC)
-    far = code.subtract(1.0, exp(code, code.emit(arith.NegfOp(exponent))))
-    is_far = code.compare("ogt", magnitude, 1.0)
-    return code.with_sign_of(code.select(is_far, far, near), x)
+    dividend = code.multiply(code.polynomial(square, numerator), magnitude)
+    value = code.divide(dividend, code.polynomial(square, denominator))
+    is_one = code.compare("ogt", magnitude, one_from)
+    return code.with_sign_of(code.select(is_one, 1.0, code.at_most(value, 1.0)), x)
 
 
 def sinh(code: F32Code, x: SSAValue) -> SSAValue:

@@ -160,3 +160,15 @@ def test_scalars_and_empty_tensors() -> None:
         network.add(relay.AddOp(empty, scalar)),
     ]
     check_on_host(network, *results)
+
+
+@pytest.mark.parametrize("exponent", [2.0, 3.0, 4.0, -1.0, -2.0, -0.5, 0.3, 5.0])
+def test_power_by_a_known_exponent(exponent: float) -> None:
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.0, 0.1, 3e38], np.float32)
+    network = Network(special, np.abs(_normal((5, 9), np.float32)))
+    x, matrix = network.args
+    same, wider = (
+        network.constant(np.full(shape, exponent, np.float32)) for shape in ((), (5, 1, 9))
+    )
+    results = [network.add(relay.PowerOp(x, same)), network.add(relay.PowerOp(matrix, wider))]
+    check_on_host(network, *results, tolerance=1e-6)
