@@ -28,7 +28,7 @@ from byoc_mlir.runtime.shared_object import TABLE_SYMBOL
 from byoc_mlir.runtime.stored import encode_program
 
 _SOURCES = ("glue.c", "data.s")
-_OBJECT = "code.o"
+_OBJECT = "code{}.o"
 _COMPILE = ("-O2", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-pthread")
 _LIBRARIES = ("-lm", "-ldl", "-pthread")
 
@@ -119,7 +119,7 @@ def _link_library(parts: _Parts, folder: Path, soname: str) -> Path:
         "-Wl,-z,defs",
         f"-Wl,-soname,{soname}",
     ]
-    sources = [*_SOURCES, _OBJECT]
+    sources = [*_SOURCES, *_object_names(parts)]
     output = "model.so"
     run_tool([*c_compiler(), *_COMPILE, *linking, *sources, *_LIBRARIES, "-o", output], folder)
     return folder / output
@@ -131,7 +131,7 @@ def _link_object(parts: _Parts, folder: Path) -> Path:
     joined, output = "joined.o", "model.o"
     for source in _SOURCES:
         run_tool([*compiler, *_COMPILE, "-c", source, "-o", f"{source}.o"], folder)
-    objects = [*(f"{source}.o" for source in _SOURCES), _OBJECT]
+    objects = [*(f"{source}.o" for source in _SOURCES), *_object_names(parts)]
     run_tool([*compiler, "-r", "-nostdlib", *objects, "-o", joined], folder)
     kept = f"--keep-global-symbol={parts.name}_*"
     run_tool(["objcopy", "--wildcard", kept, joined, output], folder)
@@ -143,10 +143,15 @@ def _write_sources(parts: _Parts, folder: Path) -> None:
     images: Sequence[bytes] = list(dict.fromkeys(item.image() for item in program.library_symbols))
     imported = imports(program, images)
     write_weights(folder, weights, images)
-    (folder / _OBJECT).write_bytes(parts.code.data)
+    for object_name, content in zip(_object_names(parts), parts.code.files, strict=True):
+        (folder / object_name).write_bytes(content)
     (folder / "tables.h").write_text(tables_header(program, parts.name, imported, images))
     (folder / "data.s").write_text(data_assembly(weights, imported, images))
     shutil.copy(Path(__file__).parent / "glue.c", folder)
+
+
+def _object_names(parts: _Parts) -> list[str]:
+    return [_OBJECT.format(number) for number in range(len(parts.code.files))]
 
 
 def _write_header(parts: _Parts, path: Path) -> Path:

@@ -35,6 +35,7 @@ from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verifie
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
+from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.executable import Specialiser
@@ -124,6 +125,8 @@ class ModelSpecialiser:
         self._source = source
         self._options = options
         self.value_inputs: tuple[str, ...] = ()
+        is_fixed = all(info.is_static for info in source.inputs)
+        self._kernels = None if is_fixed else SharedKernels()
 
     def specialise(self, arrays: Mapping[str, Array]) -> Program:
         """The program for inputs of these shapes, with the values that shapes depend on."""
@@ -131,7 +134,7 @@ class ModelSpecialiser:
         while True:
             values = {name: arrays[name].copy() for name in self.value_inputs}
             try:
-                return build_program(self._source, shapes, values, self._options)
+                return build_program(self._source, shapes, values, self._options, self._kernels)
             except InputValuesNeededError as error:
                 if any(arrays[name].size > MAX_VALUE_ELEMENTS for name in error.inputs):
                     raise
@@ -139,13 +142,21 @@ class ModelSpecialiser:
 
     def specialise_shapes(self, shapes: Shapes) -> Program:
         """The program for inputs of these shapes, whatever their values."""
-        return build_program(self._source, shapes, {}, self._options)
+        return build_program(self._source, shapes, {}, self._options, self._kernels)
 
 
 def build_program(
-    source: Source, shapes: Shapes, values: Values, options: CompileOptions
+    source: Source,
+    shapes: Shapes,
+    values: Values,
+    options: CompileOptions,
+    kernels: SharedKernels | None = None,
 ) -> Program:
-    """Compiles a model for one set of input shapes and values; raises what `compile` raises."""
+    """Compiles a model for one set of input shapes and values; raises what `compile` raises.
+
+    Args:
+        kernels: those that the model's other shapes left; the new ones join them.
+    """
     stages = Stages()
     with collection_paused(), stages.shown():
         with stages.stage("import"):
@@ -153,11 +164,15 @@ def build_program(
         context = make_context()
         with stages.stage("canonicalise"):
             run_verified(context, imported.module, CANONICALISATION, stages.add_pass)
-        return _compile_module(context, imported, options, stages)
+        return _compile_module(context, imported, options, stages, kernels)
 
 
 def _compile_module(
-    context: Context, imported: ImportedModel, options: CompileOptions, stages: Stages
+    context: Context,
+    imported: ImportedModel,
+    options: CompileOptions,
+    stages: Stages,
+    kernels: SharedKernels | None,
 ) -> Program:
     module = imported.module
     targets = targets_with_net(module, options)
@@ -174,7 +189,7 @@ def _compile_module(
     if options.prune != "off":
         with stages.stage("prune"):
             prune_module(module, options, build)
-    return _build(context, imported, backends, options, stages, problems)
+    return _build(context, imported, backends, options, stages, problems, kernels)
 
 
 def _build(
@@ -184,6 +199,7 @@ def _build(
     options: CompileOptions,
     stages: Stages,
     problems: Sequence[str] = (),
+    kernels: SharedKernels | None = None,
 ) -> Program:
     """The program of a partitioned model; `problems` go into its report."""
     module = imported.module
@@ -195,12 +211,13 @@ def _build(
     threads = options.threads if openmp is not None else 0
     with stages.stage("lower"):
         declare_regions(module, regions.codes)
-        constants = lower_host(
+        lowered = lower_host(
             context,
             module,
             threads=threads,
             outputs=len(imported.outputs),
             timing=stages.add_pass,
+            shared=kernels,
         )
         natives = [code.native for code in regions.codes]
         shared = [native.shared for native in natives if native.shared is not None]
@@ -208,17 +225,24 @@ def _build(
         run_passes(context, module, (MarkColdFunctions(),), stages.add_pass)
     with stages.stage("optimise"):
         object_code = emit_object(module, timing=stages.add_pass)
-    weights = {weight_symbol(weight.digest): weight for weight in constants}
+        objects = _kernel_objects(kernels, lowered.kernels, stages)
+    weights = {weight_symbol(weight.digest): weight for weight in lowered.constants}
     for code in regions.codes:
         weights |= {weight_symbol(weight.digest): weight for weight in code.native.constants}
     bound = {symbol for code in regions.codes for symbol in code.bound_symbols}
+    bound.update(lowered.kernels.symbols.values())
+    externals = {*external_functions(module), *(name for one in objects for name in one.externals)}
     data = [name for name in external_globals(module) if name != THREADS_SYMBOL]
     return Program(
-        code=ObjectCode(object_code, {name: weights[name].data for name in data}),
+        code=ObjectCode(
+            object_code,
+            {name: weights[name].data for name in data},
+            tuple(one.code for one in objects),
+        ),
         cpu=Cpu.host(),
         inputs=_specs(imported.inputs),
         outputs=_specs(imported.outputs),
-        externals=tuple(name for name in external_functions(module) if name not in bound),
+        externals=tuple(sorted(externals - bound)),
         libraries=_libraries(regions.codes, openmp),
         library_symbols=tuple(item for code in regions.codes for item in code.library_symbols),
         python_regions=tuple(item for code in regions.codes for item in code.python_regions),
@@ -234,6 +258,18 @@ def _build(
             pass_seconds=tuple(stages.pass_seconds.items()),
         ),
     )
+
+
+def _kernel_objects(
+    shared: SharedKernels | None, kernels: SeparatedKernels, stages: Stages
+) -> Sequence[KernelObject]:
+    """The object files with a program's kernels; the new ones are compiled and kept."""
+    if shared is None or not kernels.new:
+        return kernels.known
+    code = emit_object(kernels.module, timing=stages.add_pass)
+    compiled = KernelObject(code, external_functions(kernels.module))
+    shared.keep(compiled, kernels.new)
+    return [*kernels.known, compiled]
 
 
 def _specs(tensors: Sequence[TensorInfo]) -> tuple[TensorSpec, ...]:

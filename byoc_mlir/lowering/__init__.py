@@ -63,6 +63,12 @@ def _pack_weights() -> type[ModulePass]:
     return PackWeights
 
 
+def _parametrise_kernels() -> type[ModulePass]:
+    from byoc_mlir.lowering.parametrise_kernels import ParametriseKernels
+
+    return ParametriseKernels
+
+
 def _plan_buffers() -> type[ModulePass]:
     from byoc_mlir.lowering.plan_buffers import PlanBuffers
 
@@ -79,6 +85,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "mark-cold-functions": _mark_cold_functions,
     "outline-kernels": _outline_kernels,
     "pack-weights": _pack_weights,
+    "parametrise-kernels": _parametrise_kernels,
     "plan-buffers": _plan_buffers,
     **to_llvm.PASSES,
 }

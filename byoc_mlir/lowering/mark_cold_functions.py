@@ -58,14 +58,15 @@ def _reached(module: ModuleOp, functions: Mapping[str, llvm.FuncOp]) -> set[str]
     waiting = [op for op in module.ops if isinstance(op, llvm.GlobalOp)]
     waiting = [*waiting, *([functions[HOT_ROOT]] if HOT_ROOT in functions else [])]
     while waiting:
-        for name in _mentioned(waiting.pop()):
+        for name in mentioned_symbols(waiting.pop()):
             if name in functions and name not in found:
                 found.add(name)
                 waiting.append(functions[name])
     return found
 
 
-def _mentioned(op: Operation) -> Iterator[str]:
+def mentioned_symbols(op: Operation) -> Iterator[str]:
+    """The symbols that an op and what is in it refer to, each as often as it does."""
     for inner in op.walk():
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
             if isinstance(attribute, SymbolRefAttr):

@@ -23,7 +23,7 @@ def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeMo
     variable = np.array([threads], np.int32)
     data = {**code.weights, THREADS_SYMBOL: variable}
     addresses = {name: int(array.ctypes.data) for name, array in data.items()}
-    module = NativeModule(code.data, ENTRY_POINTS, {**symbols, **addresses})
+    module = NativeModule(code.data, ENTRY_POINTS, {**symbols, **addresses}, code.kernels)
     module.keep(data)
     return module
 
@@ -33,8 +33,8 @@ class NativeModule:
 
     `entry_points` are the functions whose addresses are wanted, `external_symbols` the addresses of
     functions outside of the process's global symbols (a vendor library opened privately). Symbols
-    of the process, such as those of the C library, are found without being named. Raises
-    `ExecutionError` when a symbol is missing.
+    of the process, such as those of the C library, are found without being named. `others` are
+    object files with functions that it calls. Raises `ExecutionError` when a symbol is missing.
 
     The code lives until `close`, or until the module is no longer referenced.
     """
@@ -44,8 +44,11 @@ class NativeModule:
         object_code: bytes,
         entry_points: Sequence[str],
         external_symbols: Mapping[str, int] | None = None,
+        others: Sequence[bytes] = (),
     ) -> None:
         builder = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
+        for other in others:
+            builder.add_object_img(other)
         for name in entry_points:
             builder.export_symbol(name)
         for name, address in (external_symbols or {}).items():

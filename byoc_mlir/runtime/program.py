@@ -106,11 +106,18 @@ class Code(Protocol):
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """A relocatable object file, and the weights beside it."""
+    """Relocatable object files, and the weights beside them."""
 
     data: bytes
     weights: Mapping[str, Array]
     """External symbol to the array whose first byte it is."""
+    kernels: tuple[bytes, ...] = ()
+    """Other object files, which have functions that this one calls."""
+
+    @property
+    def files(self) -> tuple[bytes, ...]:
+        """All object files."""
+        return self.data, *self.kernels
 
     def load(self, symbols: Mapping[str, int], threads: int) -> LoadedCode:
         from byoc_mlir.runtime.jit import link  # LLVM, which an artifact does without

@@ -62,7 +62,7 @@ def _code_size(program: Program) -> str:
     if not isinstance(code, ObjectCode):
         return "code of a file"
     weights = sum(array.nbytes for array in code.weights.values())
-    return f"object code {len(code.data) / 1e3:.0f} kB, weights {weights / 1e6:.1f} MB"
+    return f"object code {sum(map(len, code.files)) / 1e3:.0f} kB, weights {weights / 1e6:.1f} MB"
 
 
 def _export(executable: Executable, path: Path, shapes: dict[str, tuple[int, ...]]) -> None:
