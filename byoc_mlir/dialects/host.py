@@ -1,14 +1,15 @@
-"""The `host` dialect: kernels written as loops, for ops that are no `linalg.generic`."""
+"""The `host` dialect: kernels written as loops, and what `memref` lacks for them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
+from xdsl.dialects.builtin import IndexType, MemRefType, StringAttr, TensorType
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
+    operand_def,
     prop_def,
     region_def,
     traits_def,
@@ -84,6 +85,24 @@ class KernelOp(IRDLOperation):
             )
 
 
+@irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """Asks for an element that will be read, and its cache line; it may be behind the buffer's end.
+
+    ```mlir
+    host.prefetch %b[%i] : memref<?xf32>
+    ```
+    """
+
+    name = "host.prefetch"
+    buffer = operand_def(MemRefType)
+    index = operand_def(IndexType)
+    assembly_format = "$buffer `[` $index `]` attr-dict `:` type($buffer)"
+
+    def __init__(self, buffer: SSAValue, index: SSAValue):
+        super().__init__(operands=[buffer, index])
+
+
 def buffer_type(type_: Attribute) -> Attribute:
     """The dense memref that holds a tensor; other types stay."""
     if not isinstance(type_, TensorType):
@@ -91,4 +110,4 @@ def buffer_type(type_: Attribute) -> Attribute:
     return MemRefType(type_.element_type, type_.get_shape())
 
 
-HOST = Dialect("host", [KernelOp, YieldOp])
+HOST = Dialect("host", [KernelOp, PrefetchOp, YieldOp])

@@ -43,7 +43,7 @@ _STAGES: dict[Stage, _Legal] = {
     "buffers": _Legal(frozenset({"memref", "linalg", "scf", "arith", "math", "func"}), _MODULE),
     "loops": _Legal(
         frozenset({"memref", "scf", "cf", "arith", "math", "vector", "func", "llvm"}),
-        _MODULE | {"builtin.unrealized_conversion_cast"},
+        _MODULE | {"builtin.unrealized_conversion_cast", "host.prefetch"},
     ),
     "llvm": _Legal(frozenset({"llvm"}), _MODULE),
 }

@@ -18,15 +18,21 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     VectorType,
     i1,
+    i32,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from byoc_mlir.dialects import host
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
+
+TABLE_ENTRY = i32
+"""The type of the entries of a gathered tile's table."""
 
 _INDEX = IndexType()
 _UNROLLED = 4
 _TILE_VECTORS = 2
+_LINE_BYTES = 64
 
 
 def tile_lanes(element: FixedBitwidthType, vector_bits: int) -> int:
@@ -43,7 +49,8 @@ def tile_columns(element: FixedBitwidthType, vector_bits: int) -> int:
 class Tile:
     """A micro-kernel's result: `rows` times `vectors` vectors of `lanes` elements.
 
-    A `masked` one computes only the first `valid` columns, which it is told when called.
+    A `masked` one computes only the first `valid` columns, which it is told when called. A
+    `gathered` one finds where each step of `b` begins in a table.
     """
 
     rows: int
@@ -51,11 +58,22 @@ class Tile:
     element: FixedBitwidthType
     masked: bool
     vectors: int = _TILE_VECTORS
+    gathered: bool = False
 
     @property
     def columns(self) -> int:
         """The columns of a full tile."""
         return self.vectors * self.lanes
+
+    @property
+    def line_elements(self) -> int:
+        """The elements of a cache line."""
+        return _LINE_BYTES // self.element.size
+
+    @property
+    def shares(self) -> int:
+        """How many calls it takes to prefetch as much of `b` as a call reads."""
+        return _UNROLLED * self.columns // self.line_elements
 
     @property
     def vector(self) -> VectorType:
@@ -65,7 +83,8 @@ class Tile:
     @property
     def name(self) -> str:
         """The name of the function."""
-        return f"tile_{self.rows}x{self.columns}_{self.element}{'_masked' if self.masked else ''}"
+        kind = "_gathered" * self.gathered + "_masked" * self.masked
+        return f"tile_{self.rows}x{self.columns}_{self.element}{kind}"
 
 
 @dataclass
@@ -84,10 +103,14 @@ class MicroKernels:
 
         ```
         @tile(%fresh, %a, %a_start, %a_row, %a_step, %b, %b_start, %b_step,
-              %c, %c_start, %c_row, %steps [, %valid]):
+              %c, %c_start, %c_row, %steps, %ahead [, %valid]):
           c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
               a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
         ```
+
+        On the way it prefetches a cache line of `b`, from `ahead` on, for every fourth step.
+
+        A gathered tile takes a table in place of `%b_step`, and reads `b[b_start + table[k] + j]`.
         """
         if tile not in self._functions:
             self._functions[tile] = _function(tile)
@@ -101,7 +124,8 @@ def buffer_type(element: Attribute) -> MemRefType:
 
 def _function(tile: Tile) -> func.FuncOp:
     buffer = buffer_type(tile.element)
-    types = [i1, buffer, *[_INDEX] * 3, buffer, *[_INDEX] * 2, buffer, *[_INDEX] * 3]
+    b_step = buffer_type(TABLE_ENTRY) if tile.gathered else _INDEX
+    types = [i1, buffer, *[_INDEX] * 3, buffer, _INDEX, b_step, buffer, *[_INDEX] * 4]
     if tile.masked:
         types.append(_INDEX)
     block = Block(arg_types=types)
@@ -129,9 +153,9 @@ class _TileCode:
         self._fresh = args[0]
         self._a, self._a_start, self._a_row, self._a_step = args[1:5]
         self._b, self._b_start, self._b_step = args[5:8]
-        self._c, self._c_start, self._c_row, self._steps = args[8:12]
+        self._c, self._c_start, self._c_row, self._steps, self._ahead = args[8:13]
         self._zero = code.emit(splat(0.0, self._type))
-        self._masks = [self._mask(args[12], n) for n in range(tile.vectors)] if tile.masked else []
+        self._masks = [self._mask(args[13], n) for n in range(tile.vectors)] if tile.masked else []
 
     def write(self) -> None:
         """Loads the tile, adds the products, stores it."""
@@ -142,6 +166,7 @@ class _TileCode:
         unrolled = code.scale_index(code.quotient(self._steps, _UNROLLED), _UNROLLED)
         with code.loop(unrolled, sums, step=_UNROLLED) as loop:
             carried = loop.carried
+            self._prefetch(loop.counter)
             for n in range(_UNROLLED):
                 carried = self._step(code.add_index(loop.counter, n), row_starts, carried)
             loop.carry(carried)
@@ -152,13 +177,18 @@ class _TileCode:
             for n in self._vectors:
                 self._store(next(results), start, n)
 
+    def _prefetch(self, step: SSAValue) -> None:
+        code = self._code
+        share = code.scale_index(step, self._tile.line_elements // _UNROLLED)
+        code.add(host.PrefetchOp(self._b, code.index(code.add_index(self._ahead, share))))
+
     def _step(
         self, step: Index, row_starts: Sequence[SSAValue], sums: Sequence[SSAValue]
     ) -> list[SSAValue]:
         """The sums with the products of one step added."""
         code, at = self._code, self._code.index(step)
         a_shift = code.emit(arith.MuliOp(at, self._a_step))
-        b_at = code.emit(arith.AddiOp(self._b_start, code.emit(arith.MuliOp(at, self._b_step))))
+        b_at = code.emit(arith.AddiOp(self._b_start, self._b_shift(at)))
         columns = [self._load(self._b, b_at, n) for n in self._vectors]
         previous = iter(sums)
         new: list[SSAValue] = []
@@ -168,6 +198,13 @@ class _TileCode:
             row = code.emit(vector.BroadcastOp(scalar, self._type))
             new += [self._multiply_add(row, column, next(previous)) for column in columns]
         return new
+
+    def _b_shift(self, step: SSAValue) -> SSAValue:
+        code = self._code
+        if not self._tile.gathered:
+            return code.emit(arith.MuliOp(step, self._b_step))
+        entry = code.emit(memref.LoadOp.get(self._b_step, [step]))
+        return code.emit(arith.IndexCastOp(entry, _INDEX))
 
     @property
     def _vectors(self) -> range:

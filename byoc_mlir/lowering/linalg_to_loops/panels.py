@@ -10,7 +10,10 @@ class PanelWriter(TiledWriter):
     """Reads panels of `b` where they are."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        """All steps of a tile at once; a panel of `b` stays in the cache for all rows."""
+        """All steps of a tile at once; a panel of `b` stays in the cache for all rows.
+
+        Each tile prefetches a share of the next panel: weights are seldom in a near cache.
+        """
         code, nest = self._code, self._nest
         steps = nest.sizes[self._it.steps[0]]
         fresh = code.boolean(self._it.fresh)
@@ -23,8 +26,14 @@ class PanelWriter(TiledWriter):
             # panels follow each other: column n starts n * steps elements in, n the first of one
             start = code.scale_index(code.add_index(first, columns.first), steps)
 
+            shares = columns.tile.shares
+            size = columns.tile.columns * steps
+
             def tile(row: Index, rows: int) -> None:
-                self._call(tiles, self._entered_row(here, row), rows, columns, start)
+                number = code.quotient(row, self._blocking.tile.rows)
+                share = code.scale_index(code.minimum(number, shares - 1), size // shares)
+                ahead = code.add_index(start, code.add_index(share, size))
+                self._call(tiles, self._entered_row(here, row), rows, columns, start, ahead)
 
             self._over_rows(panel, tile)
 

@@ -9,9 +9,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay import ConstantOp, logic, nn
 from byoc_mlir.dialects.relay import elementwise as relay
-from byoc_mlir.dialects.relay import logic, nn
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import Body, LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.scalars import (

@@ -18,11 +18,12 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i1,
     i8,
+    i32,
 )
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.dialects import host, llvm_ext
 from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.address import (
     element_address,
@@ -40,6 +41,8 @@ from byoc_mlir.lowering.to_llvm.types import (
     storage_type,
 )
 
+_TO_READ, _FAIRLY_NEAR, _DATA = 0, 3, 1
+"""What `llvm.prefetch` is told."""
 BUFFER_ALIGNMENT = 64
 """Bytes; the widest vector register and the cache line."""
 
@@ -185,6 +188,17 @@ def memref_type(value: SSAValue) -> MemRefType:
 
 _SAME_POINTER: Lowering = _same_pointer
 
+
+def _prefetch(op: host.PrefetchOp, emitter: Emitter) -> Sequence[SSAValue]:
+    element = storage_type(memref_type(op.buffer).element_type)
+    index = [llvm.GEP_USE_SSA_VAL]  # not inbounds: it may be behind the end
+    address = llvm.GEPOp(emitter[op.buffer], index, element, ssa_indices=[emitter[op.index]])
+    how = [emitter.constant(value, i32) for value in (_TO_READ, _FAIRLY_NEAR, _DATA)]
+    pointer = emitter.emit(address)
+    emitter.add(llvm.CallIntrinsicOp("llvm.prefetch.p0", [pointer, *how], []))
+    return []
+
+
 LOWERINGS: Lowerings = {
     memref.LoadOp: _load,
     memref.StoreOp: _store,
@@ -201,4 +215,5 @@ LOWERINGS: Lowerings = {
     memref.GetGlobalOp: _get_global,
     memref.AllocOp: _planned_before,
     memref.DeallocOp: _planned_before,
+    host.PrefetchOp: _prefetch,
 }

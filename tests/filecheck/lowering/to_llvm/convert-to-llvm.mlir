@@ -73,3 +73,13 @@ llvm.func @mixed(%p: !llvm.ptr, %n: i64) {
 // CHECK-NEXT: llvm.getelementptr inbounds %p[%n] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT: llvm.load
 // CHECK-NOT:  unrealized_conversion_cast
+
+// -----
+
+func.func @prefetch(%b: memref<?xf32>, %i: index) {
+  host.prefetch %b[%i] : memref<?xf32>
+  func.return
+}
+// CHECK:      llvm.func @prefetch
+// CHECK:      %[[LINE:.*]] = llvm.getelementptr %b[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: llvm.call_intrinsic "llvm.prefetch.p0"(%[[LINE]], %{{.*}}, %{{.*}}, %{{.*}}) : (!llvm.ptr, i32, i32, i32) -> ()
