@@ -24,9 +24,8 @@ class PackingWriter(TiledWriter):
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
         code, blocking, it, nest = self._code, self._blocking, self._it, self._nest
         outer, *inner = it.steps
-        inner_steps = math.prod(nest.sizes[loop] for loop in inner)
-        size = blocking.depth * inner_steps * blocking.stride
-        packed = code.emit(memref.AllocaOp.get(blocking.tile.element, 64, [size]))
+        packed = code.emit(memref.AllocaOp.get(blocking.tile.element, 64, [self._packed_size()]))
+        b_step = self._b_step()
         with code.loop(nest.sizes[outer], step=blocking.depth) as loop:
             here = at.entered(code, nest, outer, loop.counter)
             depth: Index = blocking.depth
@@ -34,11 +33,20 @@ class PackingWriter(TiledWriter):
                 left = code.add_index(nest.sizes[outer], code.scale_index(loop.counter, -1))
                 depth = code.minimum(left, blocking.depth)
             self._pack(packed, here.following([B]), depth, lines, width)
-            steps = code.scale_index(depth, inner_steps)
+            steps = code.scale_index(depth, math.prod(nest.sizes[loop] for loop in inner))
             fresh = code.is_zero(loop.counter) if it.fresh else code.boolean(False)
             a, c = (code.unknown_size(nest.accesses[n].buffer) for n in (A, C))
-            tiles = Tiles(fresh, a, code.unknown_size(packed), blocking.stride, c, steps)
+            tiles = Tiles(fresh, a, code.unknown_size(packed), b_step, c, steps)
             self._multiply(tiles, here.following([A, C]), panel, self.product(lines, width))
+
+    def _packed_size(self) -> int:
+        """The elements of the largest block."""
+        inner = math.prod(self._nest.sizes[loop] for loop in self._it.steps[1:])
+        return self._blocking.depth * inner * self._blocking.stride
+
+    def _b_step(self) -> Index:
+        """How tiles find the steps in a block: see `Tiles`."""
+        return self._blocking.stride
 
     def _multiply(self, tiles: Tiles, at: Position, panel: Index, columns: Index) -> None:
         """Runs the micro-kernels, the packed block innermost: it is the one in the cache."""

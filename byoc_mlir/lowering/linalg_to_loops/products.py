@@ -6,6 +6,7 @@ from byoc_mlir.lowering.linalg_to_loops.blocking import choose_blocking, panel_b
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
+from byoc_mlir.lowering.linalg_to_loops.overlapping import OverlapWriter, overlap_of
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
 from byoc_mlir.lowering.linalg_to_loops.simple import PARALLEL_WORK
@@ -30,4 +31,8 @@ def emit_contraction(
         PanelWriter(code, contraction, kernels, blocking).write(parallel)
     else:
         blocking = choose_blocking(contraction, vector_bits, threads=parallel)
-        PackingWriter(code, contraction, kernels, blocking).write(parallel)
+        overlap = overlap_of(contraction, blocking)
+        if overlap is not None:
+            OverlapWriter(code, contraction, kernels, blocking, overlap).write(parallel)
+        else:
+            PackingWriter(code, contraction, kernels, blocking).write(parallel)

@@ -60,8 +60,21 @@ func.func @main(%x: tensor<12x16xf32>, %y: tensor<16x33xf32>) -> tensor<12x33xf3
   // CHECK: func.call @tile_6x16_f32_masked
   // CHECK: func.func private @tile_6x16_f32
   // CHECK-SAME: no_inline
-  // CHECK: host.prefetch
   // CHECK: vector.broadcast %{{.*}} : f32 to vector<8xf32>
   %0 = relay.nn.matmul %x, %y : (tensor<12x16xf32>, tensor<16x33xf32>) -> tensor<12x33xf32>
   func.return %0 : tensor<12x33xf32>
+}
+
+// -----
+
+// Windows with a stride of one share lines: of 4 channels, 3 columns of the window and 8 + 2 lines
+// of 8 pixels are packed, and a table tells where each of the 36 steps begins.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<1x4x10x10xf32>, %w: tensor<6x4x3x3xf32>) -> tensor<1x6x8x8xf32> {
+  // CHECK: func.func private @conv2d_0
+  // CHECK: memref.alloca() {{.*}} : memref<960xf32>
+  // CHECK: memref.alloca() {{.*}} : memref<36xi32>
+  // CHECK: func.call @tile_6x16_f32_gathered
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x4x10x10xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x8x8xf32>
+  func.return %0 : tensor<1x6x8x8xf32>
 }
