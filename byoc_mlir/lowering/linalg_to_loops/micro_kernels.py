@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from byoc_mlir.dialects import host
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
 
@@ -31,6 +32,7 @@ TABLE_ENTRY = i32
 _INDEX = IndexType()
 _UNROLLED = 4
 _TILE_VECTORS = 2
+_LINE_BYTES = 64
 
 
 def tile_lanes(element: FixedBitwidthType, vector_bits: int) -> int:
@@ -64,6 +66,16 @@ class Tile:
         return self.vectors * self.lanes
 
     @property
+    def line_elements(self) -> int:
+        """The elements of a cache line."""
+        return _LINE_BYTES // self.element.size
+
+    @property
+    def shares(self) -> int:
+        """How many calls it takes to prefetch as much of `b` as a call reads."""
+        return _UNROLLED * self.columns // self.line_elements
+
+    @property
     def vector(self) -> VectorType:
         """The type of one vector."""
         return VectorType(self.element, [self.lanes])
@@ -91,10 +103,12 @@ class MicroKernels:
 
         ```
         @tile(%fresh, %a, %a_start, %a_row, %a_step, %b, %b_start, %b_step,
-              %c, %c_start, %c_row, %steps [, %valid]):
+              %c, %c_start, %c_row, %steps, %ahead [, %valid]):
           c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
               a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
         ```
+
+        On the way it prefetches a cache line of `b`, from `ahead` on, for every fourth step.
 
         A gathered tile takes a table in place of `%b_step`, and reads `b[b_start + table[k] + j]`.
         """
@@ -111,7 +125,7 @@ def buffer_type(element: Attribute) -> MemRefType:
 def _function(tile: Tile) -> func.FuncOp:
     buffer = buffer_type(tile.element)
     b_step = buffer_type(TABLE_ENTRY) if tile.gathered else _INDEX
-    types = [i1, buffer, *[_INDEX] * 3, buffer, _INDEX, b_step, buffer, *[_INDEX] * 3]
+    types = [i1, buffer, *[_INDEX] * 3, buffer, _INDEX, b_step, buffer, *[_INDEX] * 4]
     if tile.masked:
         types.append(_INDEX)
     block = Block(arg_types=types)
@@ -139,9 +153,9 @@ class _TileCode:
         self._fresh = args[0]
         self._a, self._a_start, self._a_row, self._a_step = args[1:5]
         self._b, self._b_start, self._b_step = args[5:8]
-        self._c, self._c_start, self._c_row, self._steps = args[8:12]
+        self._c, self._c_start, self._c_row, self._steps, self._ahead = args[8:13]
         self._zero = code.emit(splat(0.0, self._type))
-        self._masks = [self._mask(args[12], n) for n in range(tile.vectors)] if tile.masked else []
+        self._masks = [self._mask(args[13], n) for n in range(tile.vectors)] if tile.masked else []
 
     def write(self) -> None:
         """Loads the tile, adds the products, stores it."""
@@ -152,6 +166,7 @@ class _TileCode:
         unrolled = code.scale_index(code.quotient(self._steps, _UNROLLED), _UNROLLED)
         with code.loop(unrolled, sums, step=_UNROLLED) as loop:
             carried = loop.carried
+            self._prefetch(loop.counter)
             for n in range(_UNROLLED):
                 carried = self._step(code.add_index(loop.counter, n), row_starts, carried)
             loop.carry(carried)
@@ -161,6 +176,11 @@ class _TileCode:
         for start in starts:
             for n in self._vectors:
                 self._store(next(results), start, n)
+
+    def _prefetch(self, step: SSAValue) -> None:
+        code = self._code
+        share = code.scale_index(step, self._tile.line_elements // _UNROLLED)
+        code.add(host.PrefetchOp(self._b, code.index(code.add_index(self._ahead, share))))
 
     def _step(
         self, step: Index, row_starts: Sequence[SSAValue], sums: Sequence[SSAValue]

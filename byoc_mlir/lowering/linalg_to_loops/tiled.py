@@ -166,9 +166,19 @@ class TiledWriter(ABC):
             body(Columns(replace(tile, masked=True), whole, rest))
 
     def _call(
-        self, tiles: Tiles, at: Position, rows: int, columns: Columns, b_start: Index
+        self,
+        tiles: Tiles,
+        at: Position,
+        rows: int,
+        columns: Columns,
+        b_start: Index,
+        ahead: Index | None = None,
     ) -> None:
-        """Runs the micro-kernel for one tile whose first row is entered."""
+        """Runs the micro-kernel for one tile whose first row is entered.
+
+        Args:
+            ahead: what of `b` to prefetch meanwhile; without it what is being read.
+        """
         code, accesses = self._code, self._nest.accesses
         row = self._it.row
         a_row = 0 if row is None else accesses[A].coefficients[row]
@@ -183,6 +193,7 @@ class TiledWriter(ABC):
             *(code.index(n) for n in (b_start, tiles.b_step)),
             tiles.c,
             *(code.index(n) for n in (c_start, c_row, tiles.steps)),
+            code.index(b_start if ahead is None else ahead),
         ]
         if columns.valid is not None:
             arguments.append(code.index(columns.valid))
