@@ -163,7 +163,7 @@ def build_program(
             imported = source.bind(shapes, values)
         context = make_context()
         with stages.stage("canonicalise"):
-            run_verified(context, imported.module, CANONICALISATION, stages.add_pass)
+            run_passes(context, imported.module, CANONICALISATION, stages.add_pass)
         return _compile_module(context, imported, options, stages, kernels)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
@@ -16,6 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 
+@lru_cache(maxsize=4096)
 def node_location(node: str) -> LocationAttr:
     """The location of the ONNX node with that name."""
     return NameLoc(StringAttr(node), NoneAttr())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, tensor
@@ -39,7 +40,7 @@ from byoc_mlir.lowering.to_llvm.types import byte_width
 WEIGHT = "byoc.weight"
 """On a `memref.global` without content: the handle of the content."""
 
-ALIGNMENT = 64
+_ALIGNMENT = IntegerAttr(64, i64)
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,17 @@ def _memref_signature(type_: FunctionType) -> FunctionType:
 def _memref(type_: Attribute) -> Attribute:
     if not isinstance(type_, TensorType):
         return type_
-    return MemRefType(type_.element_type, type_.get_shape())
+    return dense_memref(type_.element_type, type_.get_shape())
 
 
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+@lru_cache(maxsize=4096)
+def dense_memref(element: Attribute, shape: tuple[int, ...]) -> MemRefType:
+    """A dense buffer; the same type for the same sizes, as xDSL takes long to make one."""
+    return MemRefType(element, shape)
+
+
+@lru_cache(maxsize=4096)
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of a dense tensor."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
@@ -191,14 +199,14 @@ class _Bufferizer:
         return op
 
     def _allocate(self, type_: Tensor) -> SSAValue:
-        alloc = memref.AllocOp.get(type_.element_type, ALIGNMENT, type_.get_shape())
-        return self._add(alloc).results[0]
+        buffer = dense_memref(type_.element_type, type_.get_shape())
+        return self._add(memref.AllocOp([], [], buffer, _ALIGNMENT)).results[0]
 
     def _constant(self, op: ConstantOp) -> SSAValue:
         weight = op.weight
         symbol = weight_symbol(weight.digest)
         if symbol not in self._constants:
-            type_ = MemRefType(op.type.element_type, op.type.get_shape())
+            type_ = dense_memref(op.type.element_type, op.type.get_shape())
             self._globals.setdefault(symbol, _external(symbol, type_, weight))
             get = self._add(memref.GetGlobalOp(symbol, type_))
             get.results[0].name_hint = op.output.name_hint
@@ -243,7 +251,9 @@ class _Bufferizer:
             outputs.append(self._memref_of(view))
         body = op.detach_region(op.body)
         self._add(
-            linalg.GenericOp(inputs, outputs, body, op.indexing_maps, op.iterator_types, [], op.doc)
+            linalg.GenericOp.create(
+                operands=[*inputs, *outputs], properties=op.properties, regions=[body]
+            )
         )
 
     def _copy(self, source: _View, target: _View) -> None:

@@ -16,6 +16,11 @@ from byoc_mlir.lowering.llvm_ir.types import type_text
 Edge = tuple[Block, Sequence[SSAValue]]
 
 
+_LITERALS = frozenset(
+    {llvm.ConstantOp, llvm.AddressOfOp, llvm.ZeroOp, llvm.UndefOp, llvm_ext.PoisonOp}
+)
+
+
 class Scope:
     """Names values and blocks, and knows which values flow over which edge.
 
@@ -113,6 +118,8 @@ def edges_of(terminator: Operation) -> Sequence[Edge]:
 
 def literal(op: Operation) -> str | None:
     """The text of an op that is a constant in LLVM, or None."""
+    if type(op) not in _LITERALS:
+        return None
     match op:
         case llvm.ConstantOp():
             return constant_text(op.value, op.result.type)

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import cf, llvm
+from xdsl.dialects import cf
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
 
 
 def _br(op: cf.BranchOp, emitter: Emitter) -> Sequence[SSAValue]:
-    emitter.add(llvm.BrOp(emitter.successor(op.successor), *emitter.all(op.arguments)))
+    emitter.add(ops.branch(emitter.successor(op.successors[0]), emitter.all(op.operands)))
     return ()
 
 
 def _cond_br(op: cf.ConditionalBranchOp, emitter: Emitter) -> Sequence[SSAValue]:
-    emitter.add(
-        llvm.CondBrOp(
-            emitter[op.cond],
-            emitter.successor(op.then_block),
-            emitter.all(op.then_arguments),
-            emitter.successor(op.else_block),
-            emitter.all(op.else_arguments),
-        )
-    )
+    then = emitter.successor(op.then_block), emitter.all(op.then_arguments)
+    otherwise = emitter.successor(op.else_block), emitter.all(op.else_arguments)
+    emitter.add(ops.branch_if(emitter[op.cond], then, otherwise))
     return ()
 
 

@@ -13,11 +13,12 @@ from xdsl.dialects.builtin import (
     Float64Type,
     FloatAttr,
     IntegerType,
+    SymbolRefAttr,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from byoc_mlir.lowering.to_llvm.ops import integer_attribute
+from byoc_mlir.lowering.to_llvm.ops import call, integer_attribute
 
 Lowering = Callable[[Any, "Emitter"], Sequence[SSAValue]]
 """Writes the llvm ops of one source op and returns the lowered results of that op."""
@@ -104,7 +105,7 @@ class Emitter:
     def call(self, name: str, args: Sequence[SSAValue], result: Attribute | None) -> list[SSAValue]:
         """A call of an external function, declared once per module."""
         self._externals.setdefault(name, ([arg.type for arg in args], result))
-        op = llvm.CallOp(name, *args, return_type=result)
+        op = call(SymbolRefAttr(name), args, result)
         self.add(op)
         return list(op.results)
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, MemRe
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
 from byoc_mlir.lowering.to_llvm.types import convert_type
 
@@ -74,11 +75,8 @@ def _attributes_of(type_: Attribute, given: Mapping[str, Attribute]) -> dict[str
 
 def _call(op: func.CallOp, emitter: Emitter) -> Sequence[SSAValue]:
     result_types = [convert_type(type_) for type_ in op.result_types]
-    call = llvm.CallOp(
-        op.callee,
-        *emitter.all(op.arguments),
-        return_type=result_types[0] if result_types else None,
-    )
+    result = result_types[0] if result_types else None
+    call = ops.call(op.callee, emitter.all(op.operands), result)
     emitter.add(call)
     return call.results
 

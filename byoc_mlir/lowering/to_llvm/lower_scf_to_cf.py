@@ -88,6 +88,9 @@ class _Flattener:
         self._block.add_op(op)
 
     def _lower(self, op: Operation) -> None:
+        if not op.regions:
+            self._block.add_op(op)
+            return
         match op:
             case scf.ForOp():
                 self._lower_for(op)

@@ -5,11 +5,20 @@ Those check and convert every argument and build each attribute anew, which cost
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, UnitAttr, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    SymbolRefAttr,
+    UnitAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, SSAValue
 
 from byoc_mlir.lowering.to_llvm.types import POINTER
 
@@ -17,6 +26,10 @@ _NOT_ATOMIC = IntegerAttr(0, i64)
 _NO_GEP_FLAGS = IntegerAttr(0, i32)
 _NO_SIGNED_WRAP = IntegerAttr(1, i32)
 _UNIT = UnitAttr()
+_NO_FAST_MATH = llvm.FastMathAttr(None)
+_C_CONVENTION = llvm.CallingConventionAttr("ccc")
+_NO_TAIL_CALL = llvm.TailCallKindAttr(llvm.TailCallKind.NONE)
+_NO_BUNDLES = DenseArrayBase.from_list(i32, ())
 
 Index = SSAValue | int
 """An i64 known at run time or at compile time (then within 32 bits)."""
@@ -74,6 +87,47 @@ def multiply_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.MulOp:
         result_types=[lhs.type],
         properties={"overflowFlags": _NO_SIGNED_WRAP},
     )
+
+
+def call(
+    callee: SymbolRefAttr, arguments: Sequence[SSAValue], result: Attribute | None
+) -> llvm.CallOp:
+    """A plain call of a function, which gives nothing when `result` is `None`."""
+    return llvm.CallOp.create(
+        operands=arguments,
+        result_types=[] if result is None else [result],
+        properties={
+            "callee": callee,
+            "fastmathFlags": _NO_FAST_MATH,
+            "CConv": _C_CONVENTION,
+            "TailCallKind": _NO_TAIL_CALL,
+            "op_bundle_sizes": _NO_BUNDLES,
+            "operandSegmentSizes": _segment_sizes(len(arguments), 0),
+        },
+    )
+
+
+def branch(target: Block, arguments: Sequence[SSAValue]) -> llvm.BrOp:
+    """A jump."""
+    return llvm.BrOp.create(operands=arguments, successors=[target])
+
+
+def branch_if(
+    condition: SSAValue,
+    then: tuple[Block, Sequence[SSAValue]],
+    otherwise: tuple[Block, Sequence[SSAValue]],
+) -> llvm.CondBrOp:
+    """A jump to one of two blocks, each with the arguments for it."""
+    return llvm.CondBrOp.create(
+        operands=[condition, *then[1], *otherwise[1]],
+        properties={"operandSegmentSizes": _segment_sizes(1, len(then[1]), len(otherwise[1]))},
+        successors=[then[0], otherwise[0]],
+    )
+
+
+@lru_cache(maxsize=4096)
+def _segment_sizes(*sizes: int) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, sizes)
 
 
 def _alignment(alignment: int | None) -> dict[str, Attribute]:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     VectorType,
+    i1,
     i8,
     i16,
     i64,
@@ -77,7 +78,7 @@ def convert_type(type_: Attribute) -> Attribute:
 def storage_type(element: Attribute) -> Attribute:
     """The type of one element in memory: as `convert_type`, but a bool takes a byte."""
     converted = convert_type(element)
-    return i8 if converted == IntegerType(1) else converted
+    return i8 if converted == i1 else converted
 
 
 def byte_width(element: Attribute) -> int:
