@@ -1,4 +1,4 @@
-"""This project with the oneDNN backend."""
+"""This project as it is installed: oneDNN and the host compiler."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import byoc_mlir
 
 
 class Engine:
-    """An executable for `targets=("dnnl",)`."""
+    """An executable as `compile` makes it when it is told nothing."""
 
-    targets: tuple[str, ...] = ("dnnl",)
+    targets: tuple[str, ...] | None = None
 
     def __init__(self, model: Path, threads: int):
         self.executable = byoc_mlir.compile(model, targets=self.targets, threads=threads)

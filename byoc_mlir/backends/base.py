@@ -234,6 +234,13 @@ class Backend(ABC):
         host; its text reaches the report.
         """
 
+    def faster_on_host(self, region: FuncOp) -> str | None:
+        """Why the host runs an outlined region faster, where the backend knows; else `None`.
+
+        Asked only when the user names no targets: who names a backend gets it.
+        """
+        return None
+
     def interpreter(self, model: ModelProto) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
         """Of a safety net: what runs a model node by node.
 

@@ -188,7 +188,7 @@ def _compile_module(
 
     if options.prune != "off":
         with stages.stage("prune"):
-            prune_module(module, options, build)
+            prune_module(module, options, backends, build)
     return _build(context, imported, backends, options, stages, problems, kernels)
 
 

@@ -44,9 +44,9 @@ def compile(
             does not, `"forbid"` raises when any node does.
         backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.
         prune: `"estimated"` sends regions with little work back to the host, `"measured"` those
-            that ran faster there when both were timed while compiling, `"small"` does so only for
-            models of little work; `"off"` keeps all. Left out: `"off"` where targets are named or
-            `fallback="forbid"`, else `"small"`.
+            that ran faster there when both were timed while compiling; `"auto"` times models of
+            little work, and believes the backends about others; `"off"` keeps all. Left out:
+            `"off"` where targets are named or `fallback="forbid"`, else `"auto"`.
         cache: a folder that keeps compiled models for other processes; left out: the one that the
             environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/compile-time.md.
 

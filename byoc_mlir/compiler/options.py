@@ -13,7 +13,7 @@ from byoc_mlir.runtime.threads import available_threads
 
 Fallback: TypeAlias = Literal["allow", "warn", "forbid"]
 Precision: TypeAlias = Literal["f32"]
-Prune: TypeAlias = Literal["off", "estimated", "measured", "small"]
+Prune: TypeAlias = Literal["off", "estimated", "measured", "auto"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CompileOptions:
         if precision not in get_args(Precision):
             raise ByocError(f"precision is {precision!r}, accepted is 'f32'")
         if prune is None:
-            prune = "small" if targets is None and fallback != "forbid" else "off"
+            prune = "auto" if targets is None and fallback != "forbid" else "off"
         for name, value, kind in (("fallback", fallback, Fallback), ("prune", prune, Prune)):
             if value not in get_args(kind):
                 accepted = ", ".join(map(repr, get_args(kind)))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 
-from byoc_mlir.backends import Target
+from byoc_mlir.backends import Backend, Target
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.runtime.instance import Instance
@@ -34,21 +34,41 @@ Build = Callable[[ModuleOp], Program]
 """Compiles a partitioned module."""
 
 
-def prune(module: ModuleOp, options: CompileOptions, build: Build) -> None:
+Judge = Callable[[FuncOp], str | None]
+"""Why a region goes back to the host; `None` keeps it."""
+
+
+def prune(
+    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], build: Build
+) -> None:
     """Sends regions back to the host that are of no use there; their ops say why.
 
     Args:
         module: the partitioned module.
         options: `prune` says how to tell; only regions of its `targets` are judged.
+        backends: those that the module is partitioned for.
         build: compiles a partitioned module, to measure it.
     """
     targets = {Target.parse(target).name for target in options.targets}
-    if options.prune == "small" and _work(module) >= SMALL_WORK:
-        return
-    judge = _too_little_work if options.prune == "estimated" else _slower_than_host(build)
+    judge = _judge(module, options, backends, build)
     prune_regions(
         module, lambda region: judge(region) if region_compiler(region) in targets else None
     )
+
+
+def _judge(
+    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], build: Build
+) -> Judge:
+    if options.prune == "estimated":
+        return _too_little_work
+    if options.prune == "measured" or _work(module) < SMALL_WORK:
+        return _slower_than_host(build)
+    return _known_to_be_slower(backends)
+
+
+def _known_to_be_slower(backends: Sequence[Backend]) -> Judge:
+    by_name = {backend.name: backend for backend in backends}
+    return lambda region: by_name[str(region_compiler(region))].faster_on_host(region)
 
 
 def _work(module: ModuleOp) -> int:
@@ -62,7 +82,7 @@ def _too_little_work(region: FuncOp) -> str | None:
     return f"the region does about {work} operations, less than {MIN_WORK}"
 
 
-def _slower_than_host(build: Build) -> Callable[[FuncOp], str | None]:
+def _slower_than_host(build: Build) -> Judge:
     """Measures regions both ways; equal ones once."""
     known: dict[str, str | None] = {}
 

@@ -72,6 +72,11 @@ class DnnlBackend(Backend):
 
         return patterns()
 
+    def faster_on_host(self, region: FuncOp) -> str | None:
+        from byoc_mlir.backends.dnnl.host_regions import faster_on_host
+
+        return faster_on_host(region)
+
     def codegen(self, region: FuncOp, context: CodegenContext) -> NativeCode:
         return self._generator()(region, context)
 

@@ -86,15 +86,24 @@ def test_little_work_goes_back():
 
 
 def test_small_models_are_measured():
-    with compiled(TANHS, "small") as executable:
+    with compiled(TANHS, "auto") as executable:
         assert [where for _, where in placements(executable)] == ["host"] * 3
-    with compiled(PRODUCT, "small") as executable:  # it does 34 million operations
+    with compiled(PRODUCT, "auto") as executable:  # it does 34 million operations
+        assert placements(executable) == [("MatMul", "pruned")]
+
+
+def test_backends_are_believed_about_larger_models(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Loops, "faster_on_host", lambda self, region: "the host has a better way")
+    with compiled(PRODUCT, "auto") as executable:
+        [row] = executable.report()
+    assert (row.placement, row.reason) == ("host", "demoted: the host has a better way")
+    with compiled(PRODUCT, "off") as executable:
         assert placements(executable) == [("MatMul", "pruned")]
 
 
 @pytest.mark.parametrize(
     ("targets", "fallback", "prune"),
-    [(None, "warn", "small"), (None, "forbid", "off"), ((), "warn", "off")],
+    [(None, "warn", "auto"), (None, "forbid", "off"), ((), "warn", "off")],
 )
 def test_the_default(targets: tuple[str, ...] | None, fallback: str, prune: str):
     assert CompileOptions.of(targets, 1, "f32", fallback, None, None).prune == prune
