@@ -21,7 +21,7 @@ from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_winograd
-from byoc_mlir.backends.dnnl.winograd import ALGORITHM, Winograd, candidate
+from byoc_mlir.backends.dnnl.winograd import ALGORITHMS, Winograd, candidates
 from byoc_mlir.dialects.relay.base import shape_of
 
 IMPOSSIBLE = math.inf
@@ -83,8 +83,6 @@ class Budget:
     """How many seconds measuring may still take, for all regions of a model together."""
 
     seconds: float = 2.0
-    product_seconds: float = 1.0
-    """The same for the products of Winograd's algorithm: without a measurement it is not taken."""
 
 
 class Costs:
@@ -114,27 +112,20 @@ class Costs:
         times = {op.algorithm.data: self._described(described)}
         if op.algorithm.data == "direct" and self._may_use_winograd(op):
             times["winograd"] = self._described(by_winograd(described))
-        ours = candidate(op, layout) if self._winograd else None
-        if ours is not None and op.algorithm.data in ("direct", ALGORITHM):
-            times[ALGORITHM] = self._by_products(ours)
+        if self._winograd and op.algorithm.data in ("direct", *ALGORITHMS):
+            direct = times[op.algorithm.data]
+            for winograd in candidates(op, layout):
+                times[winograd.algorithm.name] = self._by_products(winograd, direct)
         return min((time, algorithm) for algorithm, time in times.items())
 
     def _may_use_winograd(self, op: ConvolutionOp) -> bool:
         return self._api.has_avx512 and self._winograd and shape_of(op.weights)[2:] == (3, 3)
 
-    def _by_products(self, winograd: Winograd) -> float:
-        """The time of Winograd's algorithm as products, if it can be measured."""
-        described = winograd.product
-        key = (described.call, self._api.threads)
-        descriptor = self._api.find(described.call)
-        if descriptor is None or (key not in _known.times and self._budget.product_seconds <= 0):
-            return IMPOSSIBLE
-        if key not in _known.times:
-            start = time.monotonic()
-            _known.times[key] = self._api.measure(descriptor, described.arguments)
-            self._budget.product_seconds -= time.monotonic() - start
-        beside = winograd.milliseconds_beside / self._api.threads
-        return winograd.blocks * _known.times[key] + beside
+    def _by_products(self, winograd: Winograd, direct: float) -> float:
+        """About the time of Winograd's algorithm as products."""
+        if self._api.has_avx512:  # the direct algorithm has vectors twice as wide
+            direct *= 2
+        return winograd.milliseconds(direct, self._api.threads)
 
     def _described(self, described: Primitive) -> float:
         descriptor = self._api.find(described.call)
@@ -154,8 +145,8 @@ class Costs:
         algorithm = self.algorithm(op, layout)[1]
         if algorithm == "winograd":
             described = by_winograd(described)
-        if algorithm == ALGORITHM:
-            return True
+        if algorithm in ALGORITHMS:
+            return False
         return (described.call, self._api.threads) in _known.times
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:

@@ -1,9 +1,9 @@
-"""3x3 convolutions by Winograd's algorithm F(4x4, 3x3), as oneDNN's matrix products.
+"""3x3 convolutions by Winograd's algorithm: matrix products of tiles, for F(n x n, 3x3).
 
-Tiles of 6x6 pixels that overlap by two become 36 matrices of tiles by channels; each is multiplied
-by a matrix of channels by channels made of the weights; the results become tiles of 4x4 pixels.
-That is 36 multiplications for each pair of channels where the direct algorithm has 144. The
-transforms before and after are in `codegen/winograd_kernels.py`.
+Tiles of n + 2 pixels along each axis, which overlap by two, become (n + 2)^2 matrices of tiles by
+channels; each is multiplied by a matrix of channels by channels made of the weights; the results
+become tiles of n x n pixels. F(4x4, 3x3) has 36 multiplications for each pair of channels where
+the direct algorithm has 144. The code is in `codegen/winograd_*.py`.
 
 Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, https://arxiv.org/abs/1509.09308
 """
@@ -12,58 +12,85 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.polynomial import polynomial
+from numpy.typing import NDArray
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.calls import ENGINE, Attributes, MemoryDescriptor, PrimitiveCall
-from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Operand, Primitive
+from byoc_mlir.backends.dnnl.descriptions import LayoutOf
 from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
-from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import ints, shape_of
-
-ALGORITHM = "f4x3"
-"""What `dnnl.convolution` calls it."""
 
 LANES = 8
 """The channels that a transform handles at once."""
 
-TILE, STEP = 6, 4
-"""The pixels that a tile reads along each axis, and those that it computes."""
+PANEL = 2 * LANES
+"""The output channels that a product handles at once; the weights are stored in such columns."""
 
-POINTS = TILE * TILE
+_BLOCK_TILES = 64
+"""The tiles that are handled together: how often weights are used that were read once."""
 
-_BLOCK_BYTES = 6 << 20
-"""What the matrices of one block of tiles may take, so that they stay in the last cache."""
+_TILE_GAP = 16
+"""Elements between the matrices' rows of one tile and of the next, so that the same row of
+several tiles falls into different sets of a cache."""
 
-_PLANE_GAP = 16
-"""Elements between matrices, so that the 36 rows of a tile fall into different sets of a cache."""
-
-_TRANSFORM_RATE = 7e6
+_TRANSFORM_RATE = 1.5e7
 """Bytes that the transforms write and read per millisecond, on one thread."""
 
 _WEIGHTS_RATE = 2.5e7
-"""Bytes of weights per millisecond: measured alone, the products find some of them in a cache, but
-in a model the other weights come in between."""
+"""Bytes of weights per millisecond: in a model, other weights have taken their place in caches."""
 
-_LARGE_MATRIX_BYTES = 512 << 10
-"""Weights of that size are stored with the columns one after another: oneDNN's product then takes
-up to a third less time. With smaller ones it takes up to a third more."""
 
-_WEIGHT_TRANSFORM = np.array(
-    [
-        [1 / 4, 0, 0],
-        [-1 / 6, -1 / 6, -1 / 6],
-        [-1 / 6, 1 / 6, -1 / 6],
-        [1 / 24, 1 / 12, 1 / 6],
-        [1 / 24, -1 / 12, 1 / 6],
-        [0, 0, 1],
-    ]
-)
+@dataclass(frozen=True)
+class Algorithm:
+    """F(n x n, 3x3) by the interpolation points 0, p, -p for each of `points`, and infinity."""
+
+    points: tuple[float, ...]
+
+    @property
+    def step(self) -> int:
+        """The pixels that a tile computes along each axis."""
+        return 2 * len(self.points)
+
+    @property
+    def tile(self) -> int:
+        """The pixels that it reads."""
+        return self.step + 2
+
+    @property
+    def matrices(self) -> int:
+        """How many products there are."""
+        return self.tile**2
+
+    @property
+    def name(self) -> str:
+        """What `dnnl.convolution` calls it."""
+        return f"f{self.step}x3"
+
+    def polynomial(self, *, without: float | None = None) -> list[float]:
+        """The product of all y - p^2, or of all but one: the factors of 1, y, y^2, ..."""
+        roots = [point**2 for point in self.points if point != without]
+        return [float(factor) for factor in polynomial.polyfromroots(roots)]
+
+    def weight_transform(self) -> NDArray[np.float64]:
+        """The matrix `[tile, 3]` from a line of the window to the points."""
+        rows = [[1 / self.polynomial()[0], 0, 0]]
+        for point in self.points:
+            others = polynomial.polyval(point**2, self.polynomial(without=point))
+            scale = 1 / (2 * point**2 * float(others))
+            rows += [[scale, sign * point * scale, point**2 * scale] for sign in (1, -1)]
+        return np.array([*rows, [0, 0, 1]])
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    one.name: one for one in (Algorithm((1,)), Algorithm((1, 2)), Algorithm((1, 2, 0.5)))
+}
+"""By name."""
 
 
 @dataclass(frozen=True)
@@ -77,33 +104,54 @@ class PostOps:
 
 @dataclass(frozen=True)
 class Matrices:
-    """36 matrices of tiles by channels, one block of tiles at a time."""
+    """The memory of one block's matrices: for each tile, a row of each matrix."""
 
+    matrices: int
     tiles: int
     channels: int
 
     @property
-    def plane(self) -> int:
-        """Elements between matrices."""
-        return self.tiles * self.channels + _PLANE_GAP
+    def tile(self) -> int:
+        """Elements from tile to tile."""
+        return self.matrices * self.channels + _TILE_GAP
+
+    @property
+    def elements(self) -> int:
+        """The elements of all."""
+        return self.tiles * self.tile
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How the tiles are shared by threads.
+
+    Where there are enough, each thread takes tiles of its own, block by block, from the first
+    transform to the last. Otherwise all tiles are one block, of which each thread transforms some
+    and multiplies by some of the weights.
+    """
+
+    own: bool
+    threads: int
+    source: Matrices
+    result: Matrices
+
+    @property
+    def elements(self) -> int:
+        """The memory of one block."""
+        return self.source.elements + self.result.elements
 
     @property
     def byte_size(self) -> int:
-        """The memory of all."""
-        return POINTS * self.plane * 4
-
-    @property
-    def descriptor(self) -> MemoryDescriptor:
-        """What oneDNN sees."""
-        dims = (POINTS, self.tiles, self.channels)
-        return MemoryDescriptor(dims, "abc", (self.plane, self.channels, 1))
+        """The memory of all that are handled at the same time."""
+        return 4 * self.elements * (self.threads if self.own else 1)
 
 
 @dataclass(frozen=True)
 class Winograd:
-    """A convolution by this algorithm, in certain layouts."""
+    """A convolution by such an algorithm, in certain layouts."""
 
     op: ConvolutionOp
+    algorithm: Algorithm
     source_layout: str
     result_layout: str
     post_ops: PostOps
@@ -112,7 +160,8 @@ class Winograd:
     def grid(self) -> tuple[int, int, int]:
         """The images, and the tiles of each along both axes."""
         batch, _, height, width = shape_of(self.op.output)
-        return batch, -(-height // STEP), -(-width // STEP)
+        step = self.algorithm.step
+        return batch, -(-height // step), -(-width // step)
 
     @property
     def tiles(self) -> int:
@@ -120,77 +169,72 @@ class Winograd:
         return math.prod(self.grid)
 
     @property
-    def block_tiles(self) -> int:
-        """The tiles that are handled together."""
-        outputs, inputs = shape_of(self.op.weights)[:2]
-        most = max(1, _BLOCK_BYTES // (POINTS * 4 * (inputs + outputs)))
-        return -(-self.tiles // -(-self.tiles // most))
+    def inputs(self) -> int:
+        """The channels of the source."""
+        return shape_of(self.op.weights)[1]
 
     @property
-    def blocks(self) -> int:
-        """How many times that is."""
-        return -(-self.tiles // self.block_tiles)
+    def panels(self) -> int:
+        """The columns of the weights, with zeros in the last where outputs end before it does."""
+        return -(-shape_of(self.op.weights)[0] // PANEL)
+
+    def blocks(self, threads: int) -> Blocks:
+        """How that many threads share the tiles."""
+        own = self.tiles >= threads * _BLOCK_TILES
+        tiles = _BLOCK_TILES if own else self.tiles
+        count = self.algorithm.matrices
+        source = Matrices(count, tiles, self.inputs)
+        result = Matrices(count, tiles, self.panels * PANEL)
+        return Blocks(own, threads, source, result)
 
     @property
-    def transformed(self) -> tuple[Matrices, Matrices]:
-        """The matrices of the source and of the result, for one block of tiles."""
-        outputs, inputs = shape_of(self.op.weights)[:2]
-        return Matrices(self.block_tiles, inputs), Matrices(self.block_tiles, outputs)
+    def weights_shape(self) -> tuple[int, ...]:
+        """The matrices of the weights, each a panel of columns after the other."""
+        return (self.algorithm.matrices, self.panels, self.inputs, PANEL)
 
-    @property
-    def weights_descriptor(self) -> MemoryDescriptor:
-        """What oneDNN sees of the weights."""
-        outputs, inputs = shape_of(self.op.weights)[:2]
-        is_large = inputs * outputs * 4 >= _LARGE_MATRIX_BYTES
-        return MemoryDescriptor((POINTS, inputs, outputs), "acb" if is_large else "abc")
-
-    @property
-    def product(self) -> Primitive:
-        """The products of one block."""
-        source, result = (one.descriptor for one in self.transformed)
-        weights = self.weights_descriptor
-        arguments = (ENGINE, source, weights, None, result, Attributes())
-        operands = (
-            Operand(Arg.SRC, self.op.arguments[0], source),
-            Operand(Arg.WEIGHTS, self.op.weights, weights),
-            Operand(Arg.DST, self.op.output, result),
-        )
-        return Primitive(PrimitiveCall("dnnl_matmul_primitive_desc_create", arguments), operands)
-
-    @property
-    def milliseconds_beside(self) -> float:
-        """About what it takes beside the products."""
-        matrices = sum(one.byte_size for one in self.transformed) * self.blocks
-        return matrices / _TRANSFORM_RATE + self.weights_descriptor.byte_size / _WEIGHTS_RATE
+    def milliseconds(self, direct: float, threads: int) -> float:
+        """About what it takes on some threads, where the direct algorithm takes so much."""
+        outputs, inputs, *window = shape_of(self.op.weights)
+        batch, _, height, width = shape_of(self.op.output)
+        products = self.tiles * self.algorithm.matrices
+        share = products / (batch * height * width * math.prod(window))
+        transformed = 4 * products * (inputs + outputs)
+        weights = 4 * math.prod(self.weights_shape)
+        beside = transformed / _TRANSFORM_RATE + weights / _WEIGHTS_RATE
+        return direct * share + beside / threads
 
     def weights(self) -> Weight:
-        """The weights as 36 matrices of inputs by outputs."""
+        """The transformed weights."""
         constant = self.op.weights.owner
         assert isinstance(constant, ConstantOp)
-        descriptor = self.weights_descriptor
-        inner = (1, 0) if descriptor.layout == "abc" else (0, 1)
-        windows = constant.weight.data.astype(np.float64).transpose(2, 3, *inner)
-        points = np.empty((TILE, TILE, *windows.shape[2:]), np.float32)
-        for line, row in zip(points, _WEIGHT_TRANSFORM, strict=True):  # all at once takes 60 MB
-            line[:] = np.tensordot(_WEIGHT_TRANSFORM, np.tensordot(row, windows, 1), 1)
-        matrices = points.reshape(POINTS, *windows.shape[2:])
-        return Weight.of(f"{constant.weight.name}.{ALGORITHM}", matrices)
+        tile, transform = self.algorithm.tile, self.algorithm.weight_transform()
+        points = np.empty((tile, tile, *self.weights_shape[1:]), np.float32)
+        for number in range(self.panels):  # all at once takes several times their memory
+            windows = _panel(constant.weight.data, number)
+            along_y = np.tensordot(transform, windows, 1)
+            points[:, :, number] = np.tensordot(transform, along_y, (1, 1)).swapaxes(0, 1)
+        name = f"{constant.weight.name}.{self.algorithm.name}"
+        return Weight.of(name, points.reshape(self.weights_shape))
 
-    def words(self, arguments: int) -> list[int]:
-        """What the generated code reads: see `codegen/winograd_kernels.py`.
-
-        Args:
-            arguments: how many the product takes.
-        """
+    def words(self, blocks: Blocks) -> list[int]:
+        """What the generated code reads: see `codegen/winograd_table.py`."""
         _, rows, columns = self.grid
-        source, result = self.transformed
         limits = (self.post_ops.lower, self.post_ops.upper)
         return [
-            *(arguments, self.blocks, source.tiles, self.tiles, columns, rows),
-            *_image(self.op.arguments[0], self.source_layout, self.op.begins, source),
-            *_image(self.op.output, self.result_layout, (0, 0), result),
+            *(int(blocks.own), blocks.source.tiles, self.tiles, columns, rows, self.panels),
+            *(blocks.source.elements, blocks.elements, blocks.threads),
+            *_image(self.op.arguments[0], self.source_layout, self.op.begins, blocks.source),
+            *_image(self.op.output, self.result_layout, (0, 0), blocks.result),
             *(struct.unpack("<I", struct.pack("<f", limit))[0] for limit in limits),
         ]
+
+
+def _panel(weights: NDArray[np.float32], number: int) -> NDArray[np.float64]:
+    """Some outputs of `[O, I, 3, 3]` as `[3, 3, I, PANEL]`."""
+    some = weights[number * PANEL : (number + 1) * PANEL]
+    panel = np.zeros((*some.shape[2:], some.shape[1], PANEL))
+    panel[..., : len(some)] = some.transpose(2, 3, 1, 0)
+    return panel
 
 
 def _image(
@@ -200,11 +244,12 @@ def _image(
     pixel = LANES if layouts.blocks(layout) else channels
     group = LANES * height * width if layouts.blocks(layout) else LANES
     strides = (channels * height * width, group, width * pixel, pixel)
-    return (height, width, *begins, channels // LANES, *strides, matrices.plane, channels)
+    in_matrices = (matrices.channels, matrices.tile)
+    return (height, width, *begins, channels // LANES, *strides, *in_matrices)
 
 
-def candidate(op: ConvolutionOp, layout: LayoutOf) -> Winograd | None:
-    """The convolution by this algorithm; `None` where that is not written."""
+def candidates(op: ConvolutionOp, layout: LayoutOf) -> Iterator[Winograd]:
+    """The convolution by each of the algorithms; none where that is not written."""
     source, result = op.arguments[0], op.output
     window = shape_of(op.weights)
     outputs, inputs = window[:2]
@@ -218,9 +263,15 @@ def candidate(op: ConvolutionOp, layout: LayoutOf) -> Winograd | None:
         and layout(result) in known
     )
     post_ops = _post_ops(op, layout) if fits else None
-    if post_ops is None:
-        return None
-    return Winograd(op, layout(source), layout(result), post_ops)
+    if post_ops is not None:
+        for algorithm in ALGORITHMS.values():
+            yield Winograd(op, algorithm, layout(source), layout(result), post_ops)
+
+
+def planned(op: ConvolutionOp, layout: LayoutOf) -> Winograd | None:
+    """The convolution by the algorithm that it names; `None` for one of the library's."""
+    found = candidates(op, layout)
+    return next((one for one in found if one.algorithm.name == op.algorithm.data), None)
 
 
 def _post_ops(op: ConvolutionOp, layout: LayoutOf) -> PostOps | None:

@@ -305,7 +305,7 @@ class _Emitter:
         status = function.integer(0, i32)
         threads = _Threads(function)
         for group in _groups(program.executions, layout.arguments):
-            threads.use(program.primitives.items[group[0][0].primitive].is_serial)
+            threads.use(group[0][0].is_serial)
             result = self._run_group(function, state, context, group)
             status = function.binary(llvm.OrOp, status, result)
         threads.use(False)
@@ -319,12 +319,12 @@ class _Emitter:
 
         def execute(inner: FunctionBuilder, state: SSAValue, context: SSAValue, n: int) -> SSAValue:
             execution, destination = group[n]
-            primitive = inner.pointer(state, self._layout.primitives + execution.primitive)
-            pairs, stream = inner.slot(context, destination), inner.pointer(context, STREAM_SLOT)
-            if execution.transforms is not None:
-                name = self._winograd(execution.transforms)
-                table = self._table(f"winograd_{destination}", [execution.transforms.words])
-                return inner.call(name, primitive, stream, pairs, inner.address(table))
+            pairs = inner.slot(context, destination)
+            if isinstance(execution.code, Transforms):
+                table = self._table(f"winograd_{destination}", [execution.code.words])
+                return inner.call(self._winograd(execution.code), pairs, inner.address(table))
+            primitive = inner.pointer(state, self._layout.primitives + execution.code)
+            stream = inner.pointer(context, STREAM_SLOT)
             count = inner.integer(len(execution.arguments), i32)
             return inner.call("dnnl_primitive_execute", primitive, stream, count, pairs)
 
@@ -336,7 +336,7 @@ class _Emitter:
     def _winograd(self, transforms: Transforms) -> str:
         """The function that runs a convolution by this algorithm."""
         bias, residual = transforms.bias, transforms.residual
-        return add_winograd(self._shared, bias=bias, residual=residual)
+        return add_winograd(self._shared, transforms.algorithm, bias=bias, residual=residual)
 
     def emit_close(self) -> None:
         """`R_close`: what `R_open` made."""

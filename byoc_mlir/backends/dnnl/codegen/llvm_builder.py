@@ -190,16 +190,32 @@ class FunctionBuilder:
 
     def loop(self, count: SSAValue, body: Callable[[SSAValue], None]) -> None:
         """Runs `body` for each index below `count`."""
-        head, inside, after = self._new_block(i64), self._new_block(), self._new_block()
-        self.block.add_op(llvm.BrOp(head, self.integer(0)))
+
+        def once(index: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            body(index)
+            return ()
+
+        self.fold(count, (), once)
+
+    def fold(
+        self,
+        count: SSAValue,
+        initial: Sequence[SSAValue],
+        body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> Sequence[SSAValue]:
+        """What `body` makes of some values, once for each index below `count`."""
+        types = [value.type for value in initial]
+        head, inside, after = self._new_block(i64, *types), self._new_block(), self._new_block()
+        self.block.add_op(llvm.BrOp(head, self.integer(0), *initial))
         self.block = head
-        index = head.args[0]
+        index, *values = head.args
         self.block.add_op(llvm.CondBrOp(self.compare("slt", index, count), inside, [], after, []))
         self.block = inside
-        body(index)
+        results = body(index, values)
         following = self.binary(llvm.AddOp, index, self.integer(1))
-        self.block.add_op(llvm.BrOp(head, following))
+        self.block.add_op(llvm.BrOp(head, following, *results))
         self.block = after
+        return values
 
     def when(self, condition: SSAValue, body: Callable[[], None]) -> None:
         """Runs `body` only if the condition holds."""

@@ -23,8 +23,6 @@ from byoc_mlir.backends.dnnl.codegen.places import (
     Place,
     Places,
     Stored,
-    Workspace,
-    aligned,
     assign_places,
 )
 from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive, Types
@@ -32,7 +30,7 @@ from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
-from byoc_mlir.backends.dnnl.winograd import ALGORITHM, Winograd, candidate
+from byoc_mlir.backends.dnnl.winograd import ALGORITHMS, Algorithm, Blocks, Winograd, planned
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.errors import CompilationError
@@ -105,8 +103,9 @@ class CreatedPrimitive:
 
 @dataclass(frozen=True)
 class Transforms:
-    """The table of a convolution by Winograd's algorithm, and what is added to its result."""
+    """A convolution by Winograd's algorithm: its table, and what is added to its result."""
 
+    algorithm: Algorithm
     words: tuple[int, ...]
     bias: bool
     residual: bool
@@ -114,14 +113,14 @@ class Transforms:
 
 @dataclass(frozen=True)
 class Execution:
-    """One call of `dnnl_primitive_execute`."""
+    """One call: of `dnnl_primitive_execute` for a primitive, or of code of our own."""
 
-    primitive: int
+    code: int | Transforms
     arguments: tuple[tuple[int, MemoryRef], ...]
+    is_serial: bool
+    """Whether one thread runs it."""
     is_beside: bool = False
     """Whether it runs at the same time as the one before."""
-    transforms: Transforms | None = None
-    """What goes with a product that is a convolution by Winograd's algorithm."""
 
 
 @dataclass
@@ -148,20 +147,36 @@ class _Found:
     primitive: Primitive
     descriptor: PrimitiveDescriptor
     is_serial: bool
-    winograd: Winograd | None = None
-    """The convolution whose products the descriptor is for."""
-
-    @property
-    def matrices_bytes(self) -> tuple[int, ...]:
-        """The memory of the matrices before and after the products."""
-        if self.winograd is None:
-            return ()
-        return tuple(aligned(one.byte_size) for one in self.winograd.transformed)
 
     @property
     def scratchpad_bytes(self) -> int:
         """The memory that is needed beside the operands and the result."""
-        return sum(self.matrices_bytes) + self.descriptor.scratchpad_bytes
+        return self.descriptor.scratchpad_bytes
+
+    @property
+    def implementation(self) -> str:
+        """What the report calls it."""
+        return self.descriptor.implementation
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A convolution by Winograd's algorithm."""
+
+    op: Operation
+    winograd: Winograd
+    blocks: Blocks
+    is_serial: bool
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """The memory of the matrices."""
+        return self.blocks.byte_size
+
+    @property
+    def implementation(self) -> str:
+        """What the report calls it."""
+        return f"winograd:{self.winograd.algorithm.name}"
 
 
 def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
@@ -188,19 +203,20 @@ def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
     return maker.program
 
 
-def _find(op: Operation, is_serial: bool, threads: int) -> _Found:
+def _find(op: Operation, is_serial: bool, threads: int) -> _Found | _Own:
+    used = 1 if is_serial else threads
+    if isinstance(op, ConvolutionOp) and op.algorithm.data in ALGORITHMS:
+        winograd = planned(op, layout_of)
+        assert winograd is not None
+        return _Own(op, winograd, winograd.blocks(used), is_serial)
     described = primitive(op)
     assert described is not None
-    winograd = None
-    if isinstance(op, ConvolutionOp) and op.algorithm.data == ALGORITHM:
-        winograd = candidate(op, layout_of)
-        assert winograd is not None
-    with openmp_threads(1 if is_serial else threads):
-        descriptor = api().find((winograd.product if winograd else described).call)
+    with openmp_threads(used):
+        descriptor = api().find(described.call)
     if descriptor is None:
         nodes = ", ".join(node_names(op)) or op.name
         raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
-    return _Found(op, described, descriptor, is_serial, winograd)
+    return _Found(op, described, descriptor, is_serial)
 
 
 class _Maker:
@@ -209,10 +225,10 @@ class _Maker:
         self._places = places
         self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
-    def add(self, found: _Found, plan: Plan) -> None:
+    def add(self, found: _Found | _Own, plan: Plan) -> None:
         self.program.details.append(_detail(found, plan.times.get(found.op)))
-        if found.winograd is not None:
-            self._add_winograd(found, found.winograd)
+        if isinstance(found, _Own):
+            self._add_winograd(found)
             return
         call = _pinned(found)
         self._number_arguments(call)
@@ -220,46 +236,36 @@ class _Maker:
         created = CreatedPrimitive(call, scratchpad, found.is_serial)
         number = program.primitives.number(created)
         arguments = [
-            (operand.argument, self._memory(operand, number, found))
+            (operand.argument, self._argument(operand, number, found))
             for operand in found.primitive.operands
         ]
         if scratchpad:
-            descriptor = MemoryDescriptor.plain((scratchpad,), DataType.U8)
-            place = self._places.scratchpads[found.op]
-            arguments.append((Arg.SCRATCHPAD, self._context_memory(descriptor, place)))
+            arguments.append((Arg.SCRATCHPAD, self._scratchpad(found)))
         is_beside = plan.runs_beside(found.op)
-        program.executions.append(Execution(number, tuple(arguments), is_beside))
+        execution = Execution(number, tuple(arguments), found.is_serial, is_beside)
+        program.executions.append(execution)
 
-    def _add_winograd(self, found: _Found, winograd: Winograd) -> None:
-        """The products, and behind their arguments those of the transforms."""
-        program, call, pad = self.program, winograd.product.call, self._places.scratchpads[found.op]
-        self._number_arguments(call)
-        scratchpad = found.descriptor.scratchpad_bytes
-        created = CreatedPrimitive(call, scratchpad, found.is_serial)
-        number = program.primitives.number(created)
-        before, after = found.matrices_bytes
-        source, result = (one.descriptor for one in winograd.transformed)
-        behind = Workspace(pad.offset + before)
-        arguments = [
-            (Arg.SRC, self._context_memory(source, pad)),
-            (Arg.WEIGHTS, self._constant(winograd.weights(), winograd.weights_descriptor)),
-            (Arg.DST, self._context_memory(result, behind)),
-        ]
-        if scratchpad:
-            descriptor = MemoryDescriptor.plain((scratchpad,), DataType.U8)
-            place = Workspace(behind.offset + after)
-            arguments.append((Arg.SCRATCHPAD, self._context_memory(descriptor, place)))
-        words = tuple(winograd.words(len(arguments)))
+    def _add_winograd(self, found: _Own) -> None:
+        winograd, types = found.winograd, Types(layout_of)
         op, residual = winograd.op, winograd.post_ops.residual
-        types = Types(layout_of)
-        others = [op.arguments[0], op.output, op.bias, residual]
-        arguments += [
-            (Arg.SRC, self._memory(types.operand(Arg.SRC, value), number, found))
-            for value in others
-            if value is not None
+        stored = MemoryDescriptor.plain(winograd.weights_shape)
+        others = ((Arg.SRC, op.arguments[0]), (Arg.DST, op.output), (Arg.BIAS, op.bias))
+        arguments = [
+            (Arg.SCRATCHPAD, self._scratchpad(found)),
+            (Arg.WEIGHTS, self._constant(winograd.weights(), stored)),
+            *(
+                (argument, self._memory(types.operand(argument, value)))
+                for argument, value in (*others, (Arg.SRC_1, residual))
+                if value is not None
+            ),
         ]
-        transforms = Transforms(words, op.bias is not None, residual is not None)
-        program.executions.append(Execution(number, tuple(arguments), transforms=transforms))
+        words = tuple(winograd.words(found.blocks))
+        code = Transforms(winograd.algorithm, words, op.bias is not None, residual is not None)
+        self.program.executions.append(Execution(code, tuple(arguments), found.is_serial))
+
+    def _scratchpad(self, found: _Found | _Own) -> MemoryRef:
+        descriptor = MemoryDescriptor.plain((found.scratchpad_bytes,), DataType.U8)
+        return self._context_memory(descriptor, self._places.scratchpads[found.op])
 
     def _number_arguments(self, call: PrimitiveCall) -> None:
         for argument in call.arguments:
@@ -271,17 +277,23 @@ class _Maker:
                     if isinstance(post_op, Binary):
                         self.program.descriptors.number(post_op.other)
 
-    def _memory(self, operand: Operand, number: int, found: _Found) -> MemoryRef:
+    def _argument(self, operand: Operand, number: int, found: _Found) -> MemoryRef:
         place = self._places.values[operand.value]
-        if not isinstance(place, Stored):
-            return self._context_memory(operand.descriptor, place)
-        weight = _weight(place.constant)
         if not operand.packed or _is_stored_as_wanted(found, operand):
-            return self._constant(weight, operand.descriptor)
+            return self._memory(operand)
+        assert isinstance(place, Stored)
+        weight = _weight(place.constant)
         self.program.weights[weight.digest] = weight
         descriptor = self.program.descriptors.number(operand.descriptor)
         packed = PackedMemory(weight, descriptor, number, operand.argument)
         return MemoryRef("packed", self._pack(packed, found.descriptor))
+
+    def _memory(self, operand: Operand) -> MemoryRef:
+        """A tensor as it is."""
+        place = self._places.values[operand.value]
+        if isinstance(place, Stored):
+            return self._constant(_weight(place.constant), operand.descriptor)
+        return self._context_memory(operand.descriptor, place)
 
     def _constant(self, weight: Weight, descriptor: MemoryDescriptor) -> MemoryRef:
         self.program.weights[weight.digest] = weight
@@ -330,10 +342,8 @@ def _pinned(found: _Found) -> PrimitiveCall:
     return replace(call, arguments=tuple(arguments))
 
 
-def _detail(found: _Found, milliseconds: float | None) -> OpDetail:
-    implementation = found.descriptor.implementation
-    if found.winograd is not None:
-        implementation = f"winograd:{ALGORITHM}"
+def _detail(found: _Found | _Own, milliseconds: float | None) -> OpDetail:
+    implementation = found.implementation
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
     return OpDetail(node_names(found.op), implementation, milliseconds, note, is_slow)

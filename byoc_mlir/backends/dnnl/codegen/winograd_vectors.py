@@ -1,8 +1,8 @@
-"""Arithmetic on 8 channels at once, and Winograd's F(4x4, 3x3) transforms with it."""
+"""Arithmetic on 8 channels at once, and Winograd's transforms of one line with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from xdsl.dialects import llvm
@@ -11,16 +11,13 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.llvm_builder import FunctionBuilder
-from byoc_mlir.backends.dnnl.winograd import LANES
+from byoc_mlir.backends.dnnl.winograd import LANES, Algorithm
 from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp
 
 VECTOR = VectorType(f32, [LANES])
 ELEMENT_BYTES = 4
 _FUSED = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
 _ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
-
-Axis = Callable[[FunctionBuilder, Sequence[SSAValue]], list[SSAValue]]
-"""A transform of one line."""
 
 
 def element(function: FunctionBuilder, base: SSAValue, index: SSAValue) -> SSAValue:
@@ -44,42 +41,46 @@ def splat(function: FunctionBuilder, value: float) -> SSAValue:
     return function.insert(llvm.ConstantOp(data, VECTOR))
 
 
-def both_axes(
-    function: FunctionBuilder, axis: Axis, values: Sequence[Sequence[SSAValue]]
-) -> Iterator[SSAValue]:
-    """A transform along x, then along y; row by row."""
-    along_x = [axis(function, line) for line in values]
-    along_y = [axis(function, column) for column in zip(*along_x, strict=True)]
-    for line in zip(*along_y, strict=True):
-        yield from line
-
-
-def source_axis(function: FunctionBuilder, d: Sequence[SSAValue]) -> list[SSAValue]:
-    """The 6 points of 6 pixels, by the interpolation points 0, 1, -1, 2, -2 and infinity."""
+def source_axis(
+    function: FunctionBuilder, algorithm: Algorithm, d: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """The points of a line of pixels."""
     weighted = partial(weighted_sum, function)
-    a, b = weighted((1, d[4]), (-4, d[2])), weighted((1, d[3]), (-4, d[1]))
-    c, e = weighted((1, d[4]), (-1, d[2])), weighted((1, d[3]), (-1, d[1]))
-    return [
-        weighted((1, d[4]), (4, d[0]), (-5, d[2])),
-        weighted((1, a), (1, b)),
-        weighted((1, a), (-1, b)),
-        weighted((1, c), (2, e)),
-        weighted((1, c), (-2, e)),
-        weighted((1, d[5]), (4, d[1]), (-5, d[3])),
-    ]
+    points: list[SSAValue] = []
+    for point in algorithm.points:
+        factors = algorithm.polynomial(without=point)
+        even, odd = (weighted(*_terms(factors, d[first:])) for first in (2, 1))
+        points += [weighted((1, even), (sign * point, odd)) for sign in (1, -1)]
+    factors = algorithm.polynomial()
+    zero, infinity = (weighted(*_terms(factors, d[first:])) for first in (0, 1))
+    return [zero, *points, infinity]
 
 
-def result_axis(function: FunctionBuilder, m: Sequence[SSAValue]) -> list[SSAValue]:
-    """The 4 results of 6 points."""
+def _terms(factors: Sequence[float], values: Sequence[SSAValue]) -> list[tuple[float, SSAValue]]:
+    """Factors for every other value, the last one, which is 1, first."""
+    return list(zip(factors, values[: 2 * len(factors) : 2], strict=True))[::-1]
+
+
+def result_axis(
+    function: FunctionBuilder, algorithm: Algorithm, m: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """The results of a line of points."""
     weighted = partial(weighted_sum, function)
-    a, b = weighted((1, m[1]), (1, m[2])), weighted((1, m[1]), (-1, m[2]))
-    c, e = weighted((1, m[3]), (1, m[4])), weighted((1, m[3]), (-1, m[4]))
-    return [
-        weighted((1, m[0]), (1, a), (1, c)),
-        weighted((1, b), (2, e)),
-        weighted((1, a), (4, c)),
-        weighted((1, m[5]), (1, b), (8, e)),
-    ]
+    pairs = list(zip(m[1:-1:2], m[2:-1:2], strict=True))
+    sums, differences = (
+        [weighted((1, one), (sign, other)) for one, other in pairs] for sign in (1, -1)
+    )
+    results: list[SSAValue] = []
+    for power in range(algorithm.step):
+        terms = [
+            (point**power, value)
+            for point, value in zip(
+                algorithm.points, differences if power % 2 else sums, strict=True
+            )
+        ]
+        ends = {0: [(1.0, m[0])], algorithm.step - 1: [(1.0, m[-1])]}.get(power, [])
+        results.append(weighted(*ends, *terms))
+    return results
 
 
 def weighted_sum(function: FunctionBuilder, *terms: tuple[float, SSAValue]) -> SSAValue:
@@ -89,10 +90,17 @@ def weighted_sum(function: FunctionBuilder, *terms: tuple[float, SSAValue]) -> S
         if factor == -1:
             total = function.insert(llvm.FSubOp(total, value, _FUSED))
             continue
-        if factor != 1:
-            value = function.insert(llvm.FMulOp(value, splat(function, factor), _FUSED))
-        total = function.insert(llvm.FAddOp(total, value, _FUSED))
+        if factor == 1:
+            total = function.insert(llvm.FAddOp(total, value, _FUSED))
+            continue
+        total = fused(function, value, splat(function, factor), total)
     return total
+
+
+def fused(function: FunctionBuilder, one: SSAValue, other: SSAValue, total: SSAValue) -> SSAValue:
+    """A sum with a product, rounded once where the processor can."""
+    product = function.insert(llvm.FMulOp(one, other, _FUSED))
+    return function.insert(llvm.FAddOp(total, product, _FUSED))
 
 
 def limited(
@@ -112,3 +120,26 @@ def broadcast(function: FunctionBuilder, number: SSAValue) -> SSAValue:
     first = function.insert(llvm.InsertElementOp(splat(function, 0.0), number, function.integer(0)))
     lanes = DenseArrayBase.from_list(i32, [0] * LANES)
     return function.insert(llvm.ShuffleVectorOp(first, first, lanes, VECTOR))
+
+
+def scaled(function: FunctionBuilder, value: SSAValue, factor: int, offset: int = 0) -> SSAValue:
+    """`value * factor + offset`."""
+    if factor != 1:
+        value = function.binary(llvm.MulOp, value, function.integer(factor))
+    return function.binary(llvm.AddOp, value, function.integer(offset)) if offset else value
+
+
+def divided(function: FunctionBuilder, value: SSAValue, by: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Quotient and remainder."""
+    quotient = function.binary(llvm.SDivOp, value, by)
+    return quotient, function.binary(llvm.SRemOp, value, by)
+
+
+def share(
+    function: FunctionBuilder, count: SSAValue, member: SSAValue, members: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """From where to where a member's share of some things goes."""
+    after = scaled(function, member, 1, 1)
+    bounds = [function.binary(llvm.MulOp, count, one) for one in (member, after)]
+    begin, end = (function.binary(llvm.SDivOp, bound, members) for bound in bounds)
+    return begin, end

@@ -81,7 +81,7 @@ class WeightedWindowOp(WindowOp, ABC):
 class ConvolutionOp(WeightedWindowOp):
     """`source [N, C, ...], weights [O, C / groups, ...], bias [O] -> [N, O, ...]`.
 
-    `algorithm` is `direct`, `winograd` (oneDNN's) or `f4x3` (Winograd's as products, ours).
+    `algorithm` is `direct`, `winograd` (oneDNN's) or a name of ours for Winograd's, `f4x3`.
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 

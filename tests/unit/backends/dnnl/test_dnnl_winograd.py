@@ -14,19 +14,25 @@ from onnx import ModelProto, NodeProto
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.winograd import ALGORITHMS, Algorithm, Winograd
 from byoc_mlir.testing.reference import random_inputs
 
 _SAME = [1, 1, 1, 1]
 
 
-def _cheap(*_: object) -> float:
-    return -1e3
-
-
 @pytest.fixture(autouse=True)
-def preferred(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the algorithm cheaper than all others, so that no measurement decides."""
-    monkeypatch.setattr(Costs, "_by_products", _cheap)
+def preferred(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """An algorithm that is cheaper than all others, so that no measurement decides."""
+    name = getattr(request, "param", "f4x3")
+
+    def cost(costs: Costs, winograd: Winograd, direct: float) -> float:
+        return -1e3 if winograd.algorithm.name == name else 1e3
+
+    monkeypatch.setattr(Costs, "_by_products", cost)
+    return f"winograd:{name}"
+
+
+_EACH = pytest.mark.parametrize("preferred", ["f2x3", "f4x3", "f6x3"], indirect=True)
 
 
 def _convolution(
@@ -60,27 +66,28 @@ def _convolution(
 
 
 def _algorithm(built: ModelProto, **options: Any) -> str:
-    report = check(built, tolerance=2e-5, **options)
+    report = check(built, tolerance=5e-5, **options)
     return next(row.implementation for row in report if row.node in ("Conv_y", "Conv_c"))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@_EACH
 @pytest.mark.parametrize(
-    ("source", "outputs", "pads"),
+    ("source", "outputs", "pads", "threads"),
     [
-        ((1, 16, 16, 16), 16, _SAME),
-        ((1, 8, 13, 18), 24, _SAME),
-        ((3, 24, 7, 9), 8, [0, 0, 0, 0]),
-        ((2, 16, 10, 15), 16, [0, 1, 1, 0]),
-        ((1, 16, 11, 6), 16, [2, 0, 1, 2]),
-        ((1, 16, 3, 3), 8, [0, 0, 0, 0]),
+        ((1, 16, 16, 16), 16, _SAME, 2),
+        ((1, 8, 13, 18), 24, _SAME, 1),
+        ((3, 24, 7, 9), 8, [0, 0, 0, 0], 2),
+        ((2, 16, 10, 15), 16, [0, 1, 1, 0], 1),
+        ((1, 16, 11, 6), 16, [2, 0, 1, 2], 2),
+        ((1, 16, 3, 3), 8, [0, 0, 0, 0], 2),
+        ((1, 8, 66, 61), 32, _SAME, 1),
     ],
 )
 def test_sizes_and_padding(
-    source: Sequence[int], outputs: int, pads: list[int], threads: int
+    source: Sequence[int], outputs: int, pads: list[int], threads: int, preferred: str
 ) -> None:
     built = _convolution(source, outputs, pads=pads)
-    assert _algorithm(built, threads=threads) == "winograd:f4x3"
+    assert _algorithm(built, threads=threads) == preferred
 
 
 @pytest.mark.parametrize(
@@ -100,6 +107,27 @@ def test_sizes_and_padding(
 def test_post_ops(inputs: str, after: list[NodeProto]) -> None:
     built = _convolution((2, 16, 9, 14), 16, after, inputs, pads=_SAME)
     assert _algorithm(built) == "winograd:f4x3"
+
+
+@_EACH
+def test_a_sum_at_the_edge(preferred: str) -> None:
+    after = [node("Add", "c r", "s"), node("Clip", "s low high")]
+    assert _algorithm(_convolution((1, 24, 17, 13), 40, after, pads=_SAME)) == preferred
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda one: one.name)
+def test_the_transform_of_weights(algorithm: Algorithm) -> None:
+    """Against the definition: a window's polynomial at each point, divided by what the product of
+    the point's differences to the others is."""
+    finite = [0.0, *(sign * point for point in algorithm.points for sign in (1, -1))]
+    window = np.array([0.5, -2.0, 3.0])
+    expected = [
+        np.polynomial.polynomial.polyval(one, window)
+        / np.prod([one - other for other in finite if other != one])
+        for one in finite
+    ]
+    found = algorithm.weight_transform() @ window
+    np.testing.assert_allclose(found, [*expected, window[-1]], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +152,7 @@ def test_it_can_be_turned_off() -> None:
 
 
 def _large() -> ModelProto:
-    """Its matrices are handled in several blocks of tiles."""
+    """Each thread has several blocks of tiles of its own."""
     return _convolution((2, 64, 66, 61), 64, [node("Relu", "c")], pads=_SAME)
 
 
