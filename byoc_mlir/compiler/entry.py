@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from byoc_mlir.compiler.cache import Cache
 from byoc_mlir.compiler.cached import CachedModel, CachedSpecialiser
+from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.runtime.executable import Executable
 
@@ -69,6 +70,7 @@ def compile(
     entry = None if cached is None else cached.read_entry()
     if cached is not None and entry is not None:
         return Executable(entry.inputs, entry.outputs, CachedSpecialiser(cached, entry))
-    from byoc_mlir.compiler.driver import compile_model
+    with collection_paused():  # much is made while modules are imported, and nothing freed
+        from byoc_mlir.compiler.driver import compile_model
 
     return compile_model(request, None if cached is None else cached.keep)

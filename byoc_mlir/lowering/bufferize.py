@@ -11,6 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    DenseArrayBase,
     FunctionType,
     IntegerAttr,
     MemRefType,
@@ -20,6 +21,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     UnitAttr,
+    i32,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -40,7 +42,10 @@ from byoc_mlir.lowering.to_llvm.types import byte_width
 WEIGHT = "byoc.weight"
 """On a `memref.global` without content: the handle of the content."""
 
-_ALIGNMENT = IntegerAttr(64, i64)
+_ALLOC_PROPERTIES = {
+    "alignment": IntegerAttr(64, i64),
+    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 0]),
+}
 
 
 @dataclass(frozen=True)
@@ -200,7 +205,8 @@ class _Bufferizer:
 
     def _allocate(self, type_: Tensor) -> SSAValue:
         buffer = dense_memref(type_.element_type, type_.get_shape())
-        return self._add(memref.AllocOp([], [], buffer, _ALIGNMENT)).results[0]
+        alloc = memref.AllocOp.create(result_types=[buffer], properties=_ALLOC_PROPERTIES)
+        return self._add(alloc).results[0]
 
     def _constant(self, op: ConstantOp) -> SSAValue:
         weight = op.weight
@@ -241,9 +247,10 @@ class _Bufferizer:
         return view
 
     def _convert_generic(self, op: linalg.GenericOp) -> None:
-        inputs = [self._memref_of(self._view(value)) for value in op.inputs]
+        count = len(op.operands) - len(op.results)
+        inputs = [self._memref_of(self._view(value)) for value in op.operands[:count]]
         outputs: list[SSAValue] = []
-        for result, initial in zip(op.results, op.outputs, strict=True):
+        for result, initial in zip(op.results, op.operands[count:], strict=True):
             view = self._place(result)
             defined = not isinstance(initial.owner, tensor.EmptyOp)
             if defined and result not in self._placement.in_place:

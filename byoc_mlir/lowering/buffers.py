@@ -114,7 +114,8 @@ class _Planner:
             self._alias(op.result, op.source)
 
     def _place_generic(self, op: linalg.GenericOp, position: int) -> None:
-        for number, (result, destination) in enumerate(zip(op.results, op.outputs, strict=True)):
+        outputs = op.operands[len(op.operands) - len(op.results) :]
+        for number, (result, destination) in enumerate(zip(op.results, outputs, strict=True)):
             if not isinstance(destination.owner, tensor.EmptyOp):
                 self._place_over(result, destination, position)
                 continue
@@ -128,9 +129,10 @@ class _Planner:
         """The input computed last of those that this output can overwrite element by element."""
         found: list[SSAValue] = []
         maps = [attribute.data for attribute in op.indexing_maps]
-        output_map = maps[len(op.inputs) + number]
-        for value, map_ in zip(op.inputs, maps, strict=False):
-            if map_ != output_map or value.type != op.outputs[number].type:
+        count = len(op.operands) - len(op.results)
+        output_map, type_ = maps[count + number], op.operands[count + number].type
+        for value, map_ in zip(op.operands[:count], maps, strict=False):
+            if value.type != type_ or map_ != output_map:
                 continue
             if self._dies(value, position) and self._is_only_reader(op, value, output_map):
                 found.append(value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -53,17 +53,17 @@ class OutlineKernels(ModulePass):
 @dataclass
 class _Kernels:
     functions: list[func.FuncOp] = field(default_factory=list[func.FuncOp])
-    _known: dict[Hashable, str] = field(default_factory=dict[Hashable, str])
+    _known: dict[Hashable, SymbolRefAttr] = field(default_factory=dict[Hashable, SymbolRefAttr])
 
-    def function_for(self, ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> str:
-        """The name of the kernel that does what `ops` do; they are cloned if it is new."""
+    def function_for(self, ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> SymbolRefAttr:
+        """The kernel that does what `ops` do; they are cloned if it is new."""
         key = _structure(ops, buffers)
-        name = self._known.get(key)
-        if name is None:
+        symbol = self._known.get(key)
+        if symbol is None:
             name = f"{_readable(ops)}_{len(self.functions)}"
-            self._known[key] = name
+            symbol = self._known[key] = SymbolRefAttr(name)
             self.functions.append(_kernel(name, ops, buffers))
-        return name
+        return symbol
 
 
 def _outline_block(block: Block, kernels: _Kernels) -> None:
@@ -109,7 +109,7 @@ def _outline(group: Sequence[linalg.GenericOp], kernels: _Kernels) -> None:
     views = [value.owner for value in operands if isinstance(value.owner, memref.ReinterpretCastOp)]
     buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
     ops = [*views, *group]
-    call = func.CallOp(kernels.function_for(ops, buffers), buffers, [])
+    call = _call(kernels.function_for(ops, buffers), buffers)
     call.location = fused_location(group)
     block = group[-1].parent
     assert block is not None
@@ -123,10 +123,14 @@ def _outline_host_kernel(op: host.KernelOp, block: Block, kernels: _Kernels) -> 
     operands = dict.fromkeys(op.arguments)
     views = [value.owner for value in operands if isinstance(value.owner, memref.ReinterpretCastOp)]
     buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
-    call = func.CallOp(kernels.function_for([*views, op], buffers), buffers, [])
+    call = _call(kernels.function_for([*views, op], buffers), buffers)
     call.location = op.location
     block.insert_op_after(call, op)
     block.erase_op(op)
+
+
+def _call(kernel: SymbolRefAttr, buffers: Sequence[SSAValue]) -> func.CallOp:
+    return func.CallOp.create(operands=buffers, properties={"callee": kernel})
 
 
 def root_of(value: SSAValue) -> SSAValue:

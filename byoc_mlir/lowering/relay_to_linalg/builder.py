@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    ArrayAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     StringAttr,
     TensorType,
+    i32,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -101,7 +104,7 @@ class LinalgBuilder:
             raise PassFailedException(
                 f"{self._op.name} at {self._op.location}: {type_} has a dimension that is not known"
             )
-        return self.emit(tensor.EmptyOp((), type_))
+        return self.emit(tensor.EmptyOp.create(result_types=[type_]))
 
     def generic(
         self,
@@ -161,14 +164,16 @@ class LinalgBuilder:
         maps = [AffineMap(len(kinds), 0, tuple(read.map)) for read in reads]
         maps.append(AffineMap(len(kinds), 0, tuple(output)))
         return self.emit(
-            linalg.GenericOp(
-                [read.value for read in reads],
-                [destination],
-                Region(block),
-                [AffineMapAttr(map_) for map_ in maps],
-                kinds,
-                [destination.type],
-                doc=StringAttr(name or self.name),
+            linalg.GenericOp.create(  # the constructor takes five times as long
+                operands=[*(read.value for read in reads), destination],
+                result_types=[destination.type],
+                properties={
+                    "indexing_maps": ArrayAttr(AffineMapAttr(map_) for map_ in maps),
+                    "iterator_types": ArrayAttr(kinds),
+                    "doc": StringAttr(name or self.name),
+                    "operandSegmentSizes": _segments(len(reads)),
+                },
+                regions=[Region(block)],
             )
         )
 
@@ -242,6 +247,12 @@ class LinalgBuilder:
 
 def _block(inputs: Sequence[Attribute], output: Tensor) -> Block:
     return Block(arg_types=[*inputs, output.element_type])
+
+
+@cache
+def _segments(inputs: int) -> DenseArrayBase:
+    """How many operands of a `linalg.generic` are inputs; there is one output."""
+    return DenseArrayBase.from_list(i32, [inputs, 1])
 
 
 def _finish(scalars: Scalars, value: SSAValue, type_: Tensor) -> None:

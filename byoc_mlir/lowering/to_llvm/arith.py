@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     i1,
     i16,
     i32,
+    i64,
 )
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -30,6 +31,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
 from byoc_mlir.lowering.to_llvm import floats
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings
+from byoc_mlir.lowering.to_llvm.ops import integer_attribute
 from byoc_mlir.lowering.to_llvm.types import convert_type
 
 _NO_FLAGS = arith.FastMathFlagsAttr("none")
@@ -108,7 +110,7 @@ def _constant(op: arith.ConstantOp, emitter: Emitter) -> Sequence[SSAValue]:
 def _constant_value(value: Attribute, type_: Attribute) -> Attribute:
     match value:
         case IntegerAttr(type=IndexType()):
-            return IntegerAttr(value.value.data, 64)
+            return integer_attribute(value.value.data, i64)
         case FloatAttr(type=BFloat16Type()):
             return IntegerAttr(bf16_bits(value), i16, truncate_bits=True)
         case DenseIntOrFPElementsAttr() if value.get_type() != type_:

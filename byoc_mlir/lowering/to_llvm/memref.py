@@ -98,9 +98,12 @@ def _reinterpret_cast(op: memref.ReinterpretCastOp, emitter: Emitter) -> Sequenc
     return [offset_address(emitter[op.source], element, int(offset), emitter)]
 
 
+_BYTES = MemRefType(i8, [DYNAMIC_INDEX])
+
+
 def _view(op: memref.ViewOp, emitter: Emitter) -> Sequence[SSAValue]:
     source, shift = op.source, op.byte_shift
-    return [element_address(source, MemRefType(i8, [DYNAMIC_INDEX]), [shift], emitter)]
+    return [element_address(source, _BYTES, [shift], emitter)]
 
 
 def _same_pointer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects import llvm, vector
 from xdsl.dialects.builtin import (
@@ -115,11 +116,21 @@ def _broadcast(op: vector.BroadcastOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 def splat(scalar: SSAValue, lanes: int, emitter: Emitter) -> SSAValue:
     """A vector with the scalar in every lane."""
-    type_ = VectorType(scalar.type, [lanes])
-    poison = emitter.emit(llvm_ext.PoisonOp(type_))
-    first = emitter.emit(llvm.InsertElementOp(poison, scalar, emitter.constant(0)))
-    mask = DenseArrayBase.from_list(i32, [0] * lanes)
-    return emitter.emit(llvm.ShuffleVectorOp(first, poison, mask, type_))
+    type_, mask = _splat_type(scalar.type, lanes)
+    poison = emitter.emit(llvm_ext.PoisonOp.create(result_types=[type_]))
+    operands = [poison, scalar, emitter.constant(0)]
+    first = emitter.emit(llvm.InsertElementOp.create(operands=operands, result_types=[type_]))
+    return emitter.emit(
+        llvm.ShuffleVectorOp.create(
+            operands=[first, poison], result_types=[type_], properties={"mask": mask}
+        )
+    )
+
+
+@lru_cache(maxsize=256)
+def _splat_type(element: Attribute, lanes: int) -> tuple[VectorType, DenseArrayBase]:
+    """The type of a splat, and the mask that takes the first lane for all."""
+    return VectorType(element, [lanes]), DenseArrayBase.from_list(i32, [0] * lanes)
 
 
 def _fma(op: vector.FMAOp, emitter: Emitter) -> Sequence[SSAValue]:
