@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
@@ -14,10 +18,20 @@ from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import Tensor, ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.lowering.relay_to_linalg import reduce
-from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings, Read, dim, dims
+from byoc_mlir.lowering.relay_to_linalg import reduce as reductions
+from byoc_mlir.lowering.relay_to_linalg.builder import (
+    Body,
+    LinalgBuilder,
+    Lowerings,
+    Read,
+    dim,
+    dims,
+)
 from byoc_mlir.lowering.relay_to_linalg.nn import contract, window
-from byoc_mlir.lowering.relay_to_linalg.scalars import accumulator_type, bounds
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, accumulator_type, bounds
+
+_MOST_ELEMENTS = 16
+"""Windows of more elements are loops."""
 
 
 def padded(
@@ -151,32 +165,76 @@ def _turned_array(array: Array, groups: int) -> Array:
 
 
 def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
-    """Each window of `data` combined by a binary op; elements outside count as `fill`."""
+    """Each window of `data` combined by a binary op; elements outside count as `fill`.
+
+    Large windows are folded along one dimension after the other: 3 + 3 elements, not 3 * 3.
+    """
     strides, padding, dilation = op.checked_window()
-    n, pool, shape = op.SPATIAL_RANK, ints(op.pool_size), shape_of(op.output)
-    needed = [
-        (count - 1) * s + (k - 1) * d + 1
-        for count, s, k, d in zip(shape[2:], strides, pool, dilation, strict=True)
-    ]
-    after = [
-        max(0, reach - size - low)
-        for reach, size, low in zip(needed, shape_of(data)[2:], padding[:n], strict=True)
-    ]
-    data = padded(b, data, padding[:n], after, fill)
+    counts, pool = shape_of(op.output)[2:], ints(op.pool_size)
+    windows = [_Windows(*sizes) for sizes in zip(counts, pool, strides, dilation, strict=True)]
+    reach = zip(windows, shape_of(data)[2:], padding, strict=False)
+    after = [max(0, along.reach - size - low) for along, size, low in reach]
+    data = padded(b, data, padding[: len(pool)], after, fill)
+    if prod(pool) <= sum(pool):
+        return _fold_windows(b, data, windows, fill, name)
+    for axis in range(len(pool)):
+        untouched = [_Windows(size, 1, 1, 1) for size in shape_of(data)[2:]]
+        only = [*untouched[:axis], windows[axis], *untouched[axis + 1 :]]
+        data = _fold_windows(b, data, only, fill, name)
+    return data
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """`count` windows of `size` elements along a dimension."""
+
+    count: int
+    size: int
+    stride: int
+    dilation: int
+
+    @property
+    def reach(self) -> int:
+        """The elements from the first one of the first window to the last one of the last."""
+        return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
+
+
+def _fold_windows(
+    b: LinalgBuilder, data: SSAValue, windows: Sequence[_Windows], fill: float, name: str
+) -> SSAValue:
+    """The windows of `data [N, C, spatial...]`; those of few elements are written out."""
+    n, pool = len(windows), [along.size for along in windows]
+    shape = [*shape_of(data)[:2], *(along.count for along in windows)]
+    strides, dilation = [along.stride for along in windows], [along.dilation for along in windows]
     type_ = TensorType(tensor_type(data).element_type, shape)
-    spatial, kernel = range(2, 2 + n), range(2 + n, 2 + 2 * n)
-    reads = [
-        Read(data, [dim(0), dim(1), *_sliding(spatial, kernel, strides, dilation)]),
-        window(b, pool, first=2 + n),
+    if prod(pool) > _MOST_ELEMENTS:
+        spatial, kernel = range(2, 2 + n), range(2 + n, 2 + 2 * n)
+        exprs = [dim(0), dim(1), *_sliding(spatial, kernel, strides, dilation)]
+        return b.reduce(
+            [Read(data, exprs), window(b, pool, first=2 + n)],
+            b.filled(fill, type_),
+            dims(range(2 + n)),
+            list(kernel),
+            2 + 2 * n,
+            lambda s, x, _, result: s.binary(name, result, x),
+        )
+    elements = [
+        b.extract(
+            data,
+            [0, 0, *(k * d for k, d in zip(place, dilation, strict=True))],
+            shape,
+            [1, 1, *strides],
+        )
+        for place in itertools.product(*map(range, pool))
     ]
-    return b.reduce(
-        reads,
-        b.filled(fill, type_),
-        dims(range(2 + n)),
-        list(kernel),
-        2 + 2 * n,
-        lambda s, x, _, result: s.binary(name, result, x),
-    )
+    return b.elementwise(elements, type_, _folded(name))
+
+
+def _folded(name: str) -> Body:
+    def body(s: Scalars, *values: SSAValue) -> SSAValue:
+        return reduce(lambda x, y: s.binary(name, x, y), values)
+
+    return body
 
 
 def _lower_max_pool(op: relay.MaxPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -215,11 +273,11 @@ def _window_counts(op: relay.AvgPoolOp) -> np.ndarray[tuple[int, ...], np.dtype[
 
 def _lower_global_max_pool(op: relay.GlobalPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     least, _ = bounds(tensor_type(op.data).element_type)
-    return [reduce.fold(b, op.data, _spatial(op), "max", least)]
+    return [reductions.fold(b, op.data, _spatial(op), "max", least)]
 
 
 def _lower_global_avg_pool(op: relay.GlobalPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    return [b.cast(reduce.mean(b, op.data, _spatial(op)), tensor_type(op.output).element_type)]
+    return [b.cast(reductions.mean(b, op.data, _spatial(op)), tensor_type(op.output).element_type)]
 
 
 def _spatial(op: relay.GlobalPoolOp) -> range:

@@ -65,3 +65,19 @@ func.func private @npu_main_0(%x: tensor<4xf32>) -> tensor<4xf32> attributes {by
   %0 = relay.nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Small windows are written out; large ones are folded along one dimension after the other.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<1x3x8x8xf32>) -> (tensor<1x3x4x4xf32>, tensor<1x3x6x6xf32>) {
+  // CHECK-COUNT-4: tensor.extract_slice %{{.*}} [1, 3, 4, 4] [1, 1, 2, 2] : tensor<1x3x8x8xf32> to tensor<1x3x4x4xf32>
+  // CHECK: linalg.generic
+  // CHECK-COUNT-3: tensor.extract_slice %{{.*}} : tensor<1x3x8x8xf32> to tensor<1x3x6x8xf32>
+  // CHECK: %[[COLUMNS:.*]] = linalg.generic
+  // CHECK-COUNT-3: tensor.extract_slice %[[COLUMNS]]{{.*}} : tensor<1x3x6x8xf32> to tensor<1x3x6x6xf32>
+  // CHECK: linalg.generic
+  %0 = relay.nn.max_pool2d %x {pool_size = [2, 2], strides = [2, 2], padding = [0, 0, 0, 0], dilation = [1, 1], ceil_mode = false} : (tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32>
+  %1 = relay.nn.max_pool2d %x {pool_size = [3, 3], strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], ceil_mode = false} : (tensor<1x3x8x8xf32>) -> tensor<1x3x6x6xf32>
+  func.return %0, %1 : tensor<1x3x4x4xf32>, tensor<1x3x6x6xf32>
+}
