@@ -86,8 +86,13 @@ def _target(cpu: str | None, features: str | None) -> Target:
     return Target(host.triple, cpu, features or "")
 
 
+_FEWEST_VECTOR_ITERATIONS = 4
+"""Of a loop that LLVM turns into vectors: 16, its default, leaves the lines of small images out."""
+
+
 @cache
 def _initialise_llvm() -> None:
+    llvm.set_option("byoc_mlir", f"-vectorizer-min-trip-count={_FEWEST_VECTOR_ITERATIONS}")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
