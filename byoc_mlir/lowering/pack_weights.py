@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
-from byoc_mlir.dialects.relay.constant import Array
+from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
     FEWEST_ROWS,
     FEWEST_STEPS,
@@ -76,9 +76,12 @@ class PackWeights(ModulePass):
         assert isinstance(element, FixedBitwidthType)
         columns = tile_columns(element, self.vector_bits)
         if matrix.shape[1] >= columns:
-            _replace(op, weight, panels(matrix, columns), panel_exprs(step, column, columns))
+            how = ("panels", columns, is_turned)
+            packed = derived_array(how, [weight.array], lambda: panels(matrix, columns))
+            _replace(op, weight, packed, panel_exprs(step, column, columns))
         elif is_turned:
-            _replace(op, weight, np.ascontiguousarray(matrix), (step, column))
+            turned = derived_array("turned", [weight.array], lambda: np.ascontiguousarray(matrix))
+            _replace(op, weight, turned, (step, column))
 
 
 def _replace(

@@ -91,8 +91,6 @@ class SharedKernels:
             kernel.properties["sym_name"] = StringAttr(symbol)
             kernel.properties.pop("sym_visibility", None)
             into.module.body.block.add_op(kernel)
-        else:
-            kernel.erase()
         into.symbols[name] = symbol
 
     def _found(self, structure: Hashable, used: list[KernelObject]) -> str | None:
@@ -141,12 +139,11 @@ def _move_helpers(module: ModuleOp, kernels: ModuleOp) -> None:
     }
     helpers = {name for name, op in functions.items() if _is_helper(op)}
     called = _reached((op for name, op in functions.items() if name not in helpers), functions)
-    for function in _reached(kernels.ops, functions).values():
-        kernels.body.block.add_op(function.clone())
     for name in helpers - called.keys():
-        function = functions[name]
-        function.detach()
-        function.erase()
+        functions[name].detach()
+    for name, function in _reached(kernels.ops, functions).items():
+        is_free = name in helpers and name not in called
+        kernels.body.block.add_op(function if is_free else function.clone())
 
 
 def _is_helper(op: Operation) -> bool:

@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import AddOp, MultiplyOp, SubtractOp
 from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp, DenseOp
@@ -196,14 +197,11 @@ def _scale_weight(linear: Linear, scale: Array) -> bool:
     weight = constant_array(linear.weight)
     if weight is None:
         return False
-    trailing = [1] * (weight.ndim - 2)
-    if isinstance(linear, ConvTransposeOp):
-        groups = linear.groups.value.data
-        grouped = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
-        scaled = (grouped * scale.reshape(groups, 1, -1, *trailing)).reshape(weight.shape)
-    else:
-        scaled = weight * scale.reshape(-1, 1, *trailing)
-    constant = _constant(linear, "weight", scaled, weight.dtype)
+    groups = linear.groups.value.data if isinstance(linear, ConvTransposeOp) else None
+    product = derived_array(
+        ("scaled channels", groups), (weight, scale), lambda: scaled(weight, scale, groups)
+    )
+    constant = _constant(linear, "weight", product, weight.dtype)
     block = linear.parent
     if constant is None or block is None:
         return False
@@ -212,9 +210,23 @@ def _scale_weight(linear: Linear, scale: Array) -> bool:
     return True
 
 
+def scaled(weight: Array, scale: Array, groups: int | None) -> Array:
+    """A weight with every output channel multiplied, in its own type.
+
+    Args:
+        groups: of a transposed convolution, in whose weight they come before the output channels.
+    """
+    trailing = [1] * (weight.ndim - 2)
+    if groups is None:
+        return (weight * scale.reshape(-1, 1, *trailing)).astype(weight.dtype)
+    grouped = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+    product = grouped * scale.reshape(groups, 1, -1, *trailing)
+    return product.reshape(weight.shape).astype(weight.dtype)
+
+
 def _constant(op: RelayOp, what: str, array: Array, dtype: np.dtype[Any]) -> ConstantOp | None:
     """A constant made of `op`'s, `None` when not all of it is finite in its type."""
-    rounded = array.astype(dtype)
+    rounded = array.astype(dtype, copy=False)
     if not np.isfinite(rounded).all():
         return None
     constant = ConstantOp.of(f"{constant_name(op, op.name)}.{what}", rounded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, cast
 from weakref import WeakValueDictionary
@@ -30,6 +30,9 @@ INLINE_ELEMENTS = 16
 
 _ARRAYS: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """The arrays behind all handles, by digest."""
+
+_DERIVED: WeakValueDictionary[Hashable, Array] = WeakValueDictionary()
+"""Arrays made of others, by what was done and to which."""
 
 _DIGESTS: dict[int, str] = {}
 """Their digests, by the identity of the array."""
@@ -75,6 +78,23 @@ class Weight:
             known = _DIGESTS[id(array)] = digest
             weakref.finalize(array, _DIGESTS.pop, id(array), None).atexit = False
         return Weight(name, known, array)
+
+
+def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Array]) -> Array:
+    """What `make` computes from `sources`; once, as long as somebody holds the result.
+
+    A model that is compiled for another shape finds the weights there that the programs for its
+    other shapes use.
+
+    Args:
+        how: tells `make` from what else is computed from such arrays.
+        sources: must not be changed afterwards; the result must not either.
+    """
+    key = (how, *(Weight.of("source", source).digest for source in sources))
+    known = _DERIVED.get(key)
+    if known is None:
+        known = _DERIVED[key] = Weight.of("derived", make()).data
+    return known
 
 
 def content_digest(array: Array) -> str:

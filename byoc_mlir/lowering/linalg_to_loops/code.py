@@ -5,19 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, i1
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from byoc_mlir.lowering.linalg_to_loops.nest import Nest
 
 INDEX = IndexType()
-_NO_WRAP = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
+
+_NO_WRAP = {"overflowFlags": arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])}
 
 Index = SSAValue | int
 """An index known now, or when the code runs."""
+
+
+@lru_cache(maxsize=4096)
+def _index_attribute(value: int) -> IntegerAttr[IndexType]:
+    return IntegerAttr(value, INDEX)
+
+
+@lru_cache(maxsize=4096)
+def _flat_type(element: Attribute, size: int) -> MemRefType:
+    """A dense buffer of one dimension."""
+    return MemRefType(element, [size])
 
 
 @dataclass
@@ -75,7 +88,11 @@ class Code:
         if isinstance(value, SSAValue):
             return value
         if value not in self._constants:
-            self._constants[value] = self._hoist(arith.ConstantOp(IntegerAttr(value, INDEX), INDEX))
+            self._constants[value] = self._hoist(
+                arith.ConstantOp.create(
+                    result_types=[INDEX], properties={"value": _index_attribute(value)}
+                )
+            )
         return self._constants[value]
 
     def add_index(self, lhs: Index, rhs: Index) -> Index:
@@ -86,9 +103,7 @@ class Code:
             return rhs
         if rhs == 0:
             return lhs
-        sum_ = arith.AddiOp(self.index(lhs), self.index(rhs), INDEX)
-        sum_.overflow_flags = _NO_WRAP
-        return self.emit(sum_)
+        return self._arithmetic(arith.AddiOp, self.index(lhs), self.index(rhs))
 
     def scale_index(self, value: Index, factor: int) -> Index:
         """`value * factor`."""
@@ -96,9 +111,13 @@ class Code:
             return value * factor
         if factor in (0, 1):
             return value if factor else 0
-        product = arith.MuliOp(value, self.index(factor), INDEX)
-        product.overflow_flags = _NO_WRAP
-        return self.emit(product)
+        return self._arithmetic(arith.MuliOp, value, self.index(factor))
+
+    def _arithmetic(
+        self, op: type[arith.AddiOp | arith.MuliOp], lhs: SSAValue, rhs: SSAValue
+    ) -> SSAValue:
+        """A sum or product that does not overflow."""
+        return self.emit(op.create(operands=[lhs, rhs], result_types=[INDEX], properties=_NO_WRAP))
 
     def flat(self, buffer: SSAValue) -> SSAValue:
         """A dense buffer seen as one dimension."""
@@ -108,7 +127,7 @@ class Code:
             return buffer
         if buffer not in self._flat:
             size = type_.element_count()
-            flat = MemRefType(type_.element_type, [size])
+            flat = _flat_type(type_.element_type, size)
             cast = memref.ReinterpretCastOp(buffer, [], [], [], [0], [size], [1], flat)
             self._flat[buffer] = self._hoist(cast)
         return self._flat[buffer]
@@ -152,7 +171,7 @@ class Code:
         """A dense buffer as one dimension whose size the type does not tell."""
         flat = self.flat(buffer)
         assert isinstance(flat.type, MemRefType)
-        type_ = MemRefType(flat.type.element_type, [DYNAMIC_INDEX])
+        type_ = _flat_type(flat.type.element_type, DYNAMIC_INDEX)
         return self.emit(memref.CastOp.get(flat, type_))
 
     @contextmanager

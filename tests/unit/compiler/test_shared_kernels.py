@@ -16,7 +16,8 @@ import byoc_mlir
 from byoc_mlir.compiler import driver
 from byoc_mlir.lowering import shared_kernels
 from byoc_mlir.runtime import Executable
-from byoc_mlir.runtime.program import ObjectCode
+from byoc_mlir.runtime.program import Array, ObjectCode
+from byoc_mlir.transforms import fold_batch_norm
 
 IMAGE = (3, 20, 20)
 
@@ -49,9 +50,13 @@ def batch_of(size: int) -> dict[str, np.ndarray]:
     return {"x": rng.normal(size=(size, *IMAGE)).astype(np.float32)}
 
 
+def run_onnx(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return [np.asarray(output) for output in session.run(None, inputs)]
+
+
 def check(executable: Executable, size: int) -> None:
-    session = onnxruntime.InferenceSession(network("N").SerializeToString())
-    (expected,) = map(np.asarray, session.run(None, batch_of(size)))
+    (expected,) = run_onnx(network("N"), batch_of(size))
     np.testing.assert_allclose(executable.run(batch_of(size))["y"], expected, rtol=1e-4, atol=1e-4)
 
 
@@ -102,6 +107,32 @@ def test_kernels_are_linked_not_copied() -> None:
     assert isinstance(second, ObjectCode)
     assert first.kernels[0] is second.kernels[0]
     assert len(second.data) < len(first.kernels[0])
+
+
+def test_another_batch_folds_no_weight_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network("N")
+    model.graph.node[-1].output[0] = "before"
+    statistics = [f"statistics{number}" for number in range(4)]
+    node = helper.make_node("BatchNormalization", ["before", *statistics], ["y"])
+    model.graph.node.append(node)
+    for seed, name in enumerate(statistics):
+        values = np.random.default_rng(seed).uniform(0.5, 1.5, 8).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    scaled: list[int] = []
+    scale = fold_batch_norm.scaled
+
+    def recorded(weight: Array, factors: Array, groups: int | None) -> Array:
+        scaled.append(weight.size)
+        return scale(weight, factors, groups)
+
+    monkeypatch.setattr(fold_batch_norm, "scaled", recorded)
+    with byoc_mlir.compile(model, targets=(), threads=1) as executable:
+        first = executable.run(batch_of(2))["y"]
+        second = executable.run(batch_of(3))["y"]
+    assert len(scaled) == 1
+    (expected,) = run_onnx(model, batch_of(3))
+    np.testing.assert_allclose(second, expected, rtol=1e-4, atol=1e-4)
+    assert first.shape[0] == 2
 
 
 def test_objects_that_were_not_used_last_go(
