@@ -36,7 +36,7 @@ _RATES = (("ref", 1e4), ("simple", 2e6), ("x64:gemm", 1e7), ("", 2e7))
 """What implementations get done before they are measured, by the start of their names:
 multiplications or bytes per millisecond and thread."""
 
-_REORDER_FACTOR, _REORDER_OVERHEAD = 5.0, 0.05
+_REORDER_FACTOR, _REORDER_OVERHEAD = 2.0, 0.05
 """Reorders count for more than they take alone: they gain less from threads than products, and
 evict from the caches what the next primitive would have found there."""
 
@@ -189,10 +189,12 @@ def _default_rate(implementation: str) -> float:
 
 
 def _unfolds_windows(described: Primitive, implementation: str) -> bool:
-    """Whether it is a convolution by way of a larger matrix product, which never wins."""
-    weights = [one for one in described.operands if one.argument == Arg.WEIGHTS]
-    is_product = "conv" in described.call.kind and "gemm" in implementation
-    return is_product and any(math.prod(one.descriptor.dims[2:]) > 1 for one in weights)
+    """Whether it is a convolution of one group by way of a larger matrix product: never wins."""
+    if "conv" not in described.call.kind or "gemm" not in implementation:
+        return False
+    result = described.operands[-1].descriptor.dims
+    weights = [one.descriptor.dims for one in described.operands if one.argument == Arg.WEIGHTS]
+    return any(len(dims) == len(result) and math.prod(dims[2:]) > 1 for dims in weights)
 
 
 def _work(described: Primitive) -> float:
