@@ -32,7 +32,10 @@ _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_voi
 
 
 class Context:
-    """What one call needs for itself: context slots, the arena, pointer arrays."""
+    """What one call needs for itself: context slots, the arena, pointers.
+
+    `pointers` are those of the inputs, then those of the outputs.
+    """
 
     def __init__(self, program: Program, state_address: int):
         self.slots = np.zeros(max(program.context_slots, 1), np.int64)
@@ -40,12 +43,12 @@ class Context:
         start = self._arena.ctypes.data
         self.slots_address = int(self.slots.ctypes.data)
         self.arena_address = start + -start % _ARENA_ALIGNMENT
-        self.inputs = (ctypes.c_void_p * max(len(program.inputs), 1))()
-        self.outputs = (ctypes.c_void_p * max(len(program.outputs), 1))()
-        pointers = [ctypes.addressof(array) for array in (self.inputs, self.outputs)]
+        self.pointers = (ctypes.c_void_p * (len(program.inputs) + len(program.outputs) or 1))()
+        inputs = ctypes.addressof(self.pointers)
+        outputs = inputs + len(program.inputs) * ctypes.sizeof(ctypes.c_void_p)
         self.arguments = tuple(
             ctypes.c_void_p(address)  # converted once, not in every call
-            for address in (state_address, self.slots_address, self.arena_address, *pointers)
+            for address in (state_address, self.slots_address, self.arena_address, inputs, outputs)
         )
 
 
@@ -84,10 +87,11 @@ class Instance:
         outputs = [_empty(shape, dtype) for shape, dtype in self._outputs]
         context = self._lease()
         try:
-            for index, array in enumerate(inputs):
-                context.inputs[index] = address_of(array)
-            for index, array in enumerate(outputs):
-                context.outputs[index] = address_of(array)
+            pointers, index = context.pointers, 0
+            for arrays in (inputs, outputs):
+                for array in arrays:
+                    pointers[index] = address_of(array)
+                    index += 1
             status = self._run(*context.arguments)
             if status:
                 self._check(status, "run")
