@@ -32,8 +32,11 @@ LANES = 8
 PANEL = 2 * LANES
 """The output channels that a product handles at once; the weights are stored in such columns."""
 
-_BLOCK_TILES = 64
+_FEWEST_TILES, _MOST_TILES = 16, 64
 """The tiles that are handled together: how often weights are used that were read once."""
+
+_WEIGHTS_TO_ROWS = 2
+"""The matrices of the weights are about that much larger than those of a block of tiles."""
 
 _TILE_GAP = 16
 """Elements between the matrices' rows of one tile and of the next, so that the same row of
@@ -180,8 +183,11 @@ class Winograd:
 
     def blocks(self, threads: int) -> Blocks:
         """How that many threads share the tiles."""
-        own = self.tiles >= threads * _BLOCK_TILES
-        tiles = _BLOCK_TILES if own else self.tiles
+        outputs, inputs = shape_of(self.op.weights)[:2]
+        balanced = inputs * outputs // (inputs + outputs) // _WEIGHTS_TO_ROWS
+        tiles = min(max(balanced, _FEWEST_TILES), _MOST_TILES)
+        own = self.tiles >= threads * tiles
+        tiles = tiles if own else self.tiles
         count = self.algorithm.matrices
         source = Matrices(count, tiles, self.inputs)
         result = Matrices(count, tiles, self.panels * PANEL)
