@@ -15,7 +15,12 @@ from byoc_mlir.backends import Backend, get_backends, weight_symbol
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.backend_passes import run_module_passes
 from byoc_mlir.compiler.garbage import collection_paused
-from byoc_mlir.compiler.link import external_functions, external_globals, join_modules
+from byoc_mlir.compiler.link import (
+    defined_symbols,
+    external_functions,
+    external_globals,
+    join_modules,
+)
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.placement import build_report, check_fallback
 from byoc_mlir.compiler.progress import Stages
@@ -35,6 +40,7 @@ from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verifie
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
+from byoc_mlir.lowering.shared_functions import separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.cpu import Cpu
@@ -221,16 +227,23 @@ def _build(
         )
         natives = [code.native for code in regions.codes]
         shared = [native.shared for native in natives if native.shared is not None]
+        shared_symbols = {symbol for part in shared for symbol in defined_symbols(part)}
         join_modules(module, [native.module for native in natives], shared)
         run_passes(context, module, (MarkColdFunctions(),), stages.add_pass)
+        functions = SeparatedKernels()
+        if kernels is not None:
+            functions = separate_functions(module, shared_symbols, kernels)
     with stages.stage("optimise"):
         object_code = emit_object(module, timing=stages.add_pass)
-        objects = _kernel_objects(kernels, lowered.kernels, stages)
+        objects = [
+            *_kernel_objects(kernels, lowered.kernels, stages),
+            *_kernel_objects(kernels, functions, stages),
+        ]
     weights = {weight_symbol(weight.digest): weight for weight in lowered.constants}
     for code in regions.codes:
         weights |= {weight_symbol(weight.digest): weight for weight in code.native.constants}
     bound = {symbol for code in regions.codes for symbol in code.bound_symbols}
-    bound.update(lowered.kernels.symbols.values())
+    bound.update(lowered.kernels.symbols.values(), functions.symbols.values())
     externals = {*external_functions(module), *(name for one in objects for name in one.externals)}
     data = [name for name in external_globals(module) if name != THREADS_SYMBOL]
     return Program(

@@ -69,6 +69,11 @@ def external_globals(module: ModuleOp) -> Sequence[str]:
     )
 
 
+def defined_symbols(module: ModuleOp) -> Sequence[str]:
+    """The functions and globals that a module defines."""
+    return [_symbol(op) for op in module.body.block.ops if not _is_declaration(op)]
+
+
 def _symbol(op: Operation) -> str:
     name = op.properties.get("sym_name")
     return name.data if isinstance(name, StringAttr) else ""

@@ -51,7 +51,10 @@ class SeparatedKernels:
 
 
 class SharedKernels:
-    """The compiled kernels of one model. One thread at a time may use it."""
+    """The compiled kernels of one model, and functions that its regions share.
+
+    One thread at a time may use it.
+    """
 
     def __init__(self) -> None:
         self._kept: list[tuple[KernelObject, Mapping[Hashable, str]]] = []
@@ -80,18 +83,27 @@ class SharedKernels:
         self._kept.append((compiled, symbols))
         del self._kept[:-MOST_OBJECTS]
 
+    def is_new(self, name: str, structure: Hashable, into: SeparatedKernels) -> bool:
+        """Whether code has to be compiled. Its symbol goes to `into`, and its object if it has one.
+
+        Args:
+            name: what the code is called in the program.
+            structure: equal for equal code.
+        """
+        symbol = into.new.get(structure) or self._found(structure, into.known)
+        into.symbols[name] = symbol or f"{name}_shared_{next(self._numbers)}"
+        if symbol is None:
+            into.new[structure] = into.symbols[name]
+        return symbol is None
+
     def _take(self, kernel: func.FuncOp, structure: Hashable, into: SeparatedKernels) -> None:
         """Moves a kernel to the module of the new ones, or drops it when there is an equal one."""
         name = kernel.sym_name.data
         kernel.detach()
-        symbol = into.new.get(structure) or self._found(structure, into.known)
-        if symbol is None:
-            symbol = f"{name}_shared_{next(self._numbers)}"
-            into.new[structure] = symbol
-            kernel.properties["sym_name"] = StringAttr(symbol)
+        if self.is_new(name, structure, into):
+            kernel.properties["sym_name"] = StringAttr(into.symbols[name])
             kernel.properties.pop("sym_visibility", None)
             into.module.body.block.add_op(kernel)
-        into.symbols[name] = symbol
 
     def _found(self, structure: Hashable, used: list[KernelObject]) -> str | None:
         """The symbol of a kernel that is compiled; its object goes to `used`."""
@@ -138,10 +150,10 @@ def _move_helpers(module: ModuleOp, kernels: ModuleOp) -> None:
         op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp | LLVMFuncOp)
     }
     helpers = {name for name, op in functions.items() if _is_helper(op)}
-    called = _reached((op for name, op in functions.items() if name not in helpers), functions)
+    called = reached((op for name, op in functions.items() if name not in helpers), functions)
     for name in helpers - called.keys():
         functions[name].detach()
-    for name, function in _reached(kernels.ops, functions).items():
+    for name, function in reached(kernels.ops, functions).items():
         is_free = name in helpers and name not in called
         kernels.body.block.add_op(function if is_free else function.clone())
 
@@ -153,9 +165,7 @@ def _is_helper(op: Operation) -> bool:
     return op.sym_visibility is not None and op.sym_visibility.data == "private"
 
 
-def _reached(
-    roots: Iterable[Operation], functions: Mapping[str, Operation]
-) -> dict[str, Operation]:
+def reached(roots: Iterable[Operation], functions: Mapping[str, Operation]) -> dict[str, Operation]:
     """The functions that are mentioned in `roots` or in one of themselves, in order."""
     found: dict[str, Operation] = {}
     waiting = list(roots)

@@ -46,6 +46,11 @@ def translate_module(module: ModuleOp) -> str:
     return "\n".join(lines) + "\n"
 
 
+def top_level_text(op: Operation) -> str:
+    """One function or global as LLVM assembly; raises what `translate_module` raises."""
+    return "\n".join(_top_level(op))
+
+
 def _top_level(op: Operation) -> Iterator[str]:
     match op:
         case llvm.FuncOp() if op.body.blocks:

@@ -135,6 +135,20 @@ def test_another_batch_folds_no_weight_again(monkeypatch: pytest.MonkeyPatch) ->
     assert first.shape[0] == 2
 
 
+def test_another_batch_compiles_no_function_again_that_regions_share(
+    emitted: list[list[str]],
+) -> None:
+    with byoc_mlir.compile(network("N"), targets=("dnnl",), threads=1) as executable:
+        check(executable, 2)
+        _, functions = emitted
+        assert any(name.startswith("byoc_dnnl_make_convolution") for name in functions)
+        del emitted[:]
+        check(executable, 3)
+        check(executable, 4)
+    again = [name for names in emitted for name in names if name.startswith("byoc_dnnl")]
+    assert not {*again} & {*functions}
+
+
 def test_objects_that_were_not_used_last_go(
     emitted: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
