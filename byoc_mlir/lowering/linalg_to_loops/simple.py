@@ -22,6 +22,7 @@ _UNROLLED = 64
 
 _ENOUGH_PARALLEL = 16
 
+_LINES_AT_A_TIME = 2
 _ROWS_AT_A_TIME = 4
 _FEWEST_COMMON_STEPS = 32
 
@@ -135,21 +136,53 @@ def _vector_loop(nest: Nest) -> int | None:
 
 
 def _window(code: Code, nest: Nest, threads: bool) -> None:
-    """The steps of the reduction written out, innermost in the parallel loops."""
-    loops = nest.parallel
+    """The steps of the reduction written out, innermost in the parallel loops; two lines at a time
+    when they share elements.
+    """
+    line = _overlapping_loop(nest)
+    if line is not None:
+        nest = split_loop(nest, line, _LINES_AT_A_TIME)
+    unrolled = () if line is None else (line + 1,)
+    loops = [loop for loop in nest.parallel if loop not in unrolled]
     order = sorted(nest.reductions)
     steps = list(itertools.product(*(range(nest.sizes[loop]) for loop in order)))
 
     def body(at: Position) -> None:
-        running = _load_results(code, nest, at)
+        lines = [at]
+        for loop in unrolled:
+            lines = [at.entered(code, nest, loop, number) for number in range(nest.sizes[loop])]
+        running = [_load_results(code, nest, start) for start in lines]
         for step in steps:
-            inner = at
-            for loop, counter in zip(order, step, strict=True):
-                inner = inner.entered(code, nest, loop, counter)
-            running = _step(code, nest, inner, running)
-        _store_results(code, nest, at, running)
+            for number, inner in enumerate(lines):
+                for loop, counter in zip(order, step, strict=True):
+                    inner = inner.entered(code, nest, loop, counter)
+                running[number] = _step(code, nest, inner, running[number])
+        for start, values in zip(lines, running, strict=True):
+            _store_results(code, nest, start, values)
 
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
+
+
+def _overlapping_loop(nest: Nest) -> int | None:
+    """A loop around the innermost one where the windows of two iterations share elements."""
+    if nest.uses_position:
+        return None
+    for loop in reversed(nest.parallel[:-1]):
+        if nest.sizes[loop] % _LINES_AT_A_TIME == 0 and any(
+            _overlaps(access, loop, nest) for access in nest.inputs
+        ):
+            return loop
+    return None
+
+
+def _overlaps(access: Access, loop: int, nest: Nest) -> bool:
+    """Whether iterations of `loop` read again what another step of a reduction has read."""
+    stride = access.coefficients[loop]
+    steps = ((access.coefficients[step], nest.sizes[step]) for step in nest.reductions)
+    return any(
+        step > 0 and stride > 0 and stride % step == 0 and stride // step < size
+        for step, size in steps
+    )
 
 
 def _rows(code: Code, nest: Nest, threads: bool) -> None:
