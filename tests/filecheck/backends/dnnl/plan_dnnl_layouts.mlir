@@ -40,3 +40,22 @@ func.func private @kept(%x: tensor<1x32x28x28xf32>, %y: tensor<1x32x28x28xf32>, 
 // CHECK-LABEL: func.func private @kept
 // CHECK-NOT:     #dnnl.sum
 // CHECK:         func.return
+
+// -----
+
+// oneDNN would add the bias of a deconvolution one number at a time.
+func.func private @bias(%x: tensor<1x16x8x8xf32>) -> tensor<1x8x16x16xf32> attributes {byoc.compiler = "dnnl"} {
+  %w = relay.constant #relay.weight<"w", "00000000000000000000000000000001"> : tensor<16x8x2x2xf32>
+  %b = relay.constant #relay.weight<"b", "00000000000000000000000000000002"> : tensor<8xf32>
+  %0 = byoc.composite "dnnl.conv2d_transpose_bias_relu" from "" (%p = %x : tensor<1x16x8x8xf32>, %q = %w : tensor<16x8x2x2xf32>, %c = %b : tensor<8xf32>) -> tensor<1x8x16x16xf32> {
+    %1 = relay.nn.conv2d_transpose %p, %q {strides = [2, 2], padding = [0, 0, 0, 0], dilation = [1, 1], output_padding = [0, 0]} : (tensor<1x16x8x8xf32>, tensor<16x8x2x2xf32>) -> tensor<1x8x16x16xf32>
+    %2 = relay.nn.bias_add %1, %c : (tensor<1x8x16x16xf32>, tensor<8xf32>) -> tensor<1x8x16x16xf32>
+    %3 = relay.nn.relu %2 : (tensor<1x8x16x16xf32>) -> tensor<1x8x16x16xf32>
+    byoc.yield %3 : tensor<1x8x16x16xf32>
+  }
+  func.return %0 : tensor<1x8x16x16xf32>
+}
+// CHECK-LABEL: func.func private @bias
+// CHECK:         %[[V:.*]] = dnnl.view %b : (tensor<8xf32>) -> tensor<1x8x1x1xf32>
+// CHECK:         %[[D:.*]] = dnnl.deconvolution %{{.*}}, %w {{.*}}(tensor<1x16x8x8xf32{{.*}}>, tensor<16x8x2x2xf32>) ->
+// CHECK:         dnnl.binary %[[D]], {{.*}}algorithm = "add"{{.*}}post_ops = [#dnnl.eltwise<relu
