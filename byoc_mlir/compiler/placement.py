@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 
+from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.options import Fallback
 from byoc_mlir.dialects.byoc import CompositeOp
@@ -44,15 +45,15 @@ def build_report(
         codes: the code of its regions.
         problems: what went wrong on the way.
     """
-    details = {name: detail for code in codes for detail in code.details for name in detail.nodes}
-    rows: list[ReportRow] = []
-    for row in report_rows(imported.module, imported.nodes):
-        detail = details.get(row.node)
-        if detail is not None and row.region:
-            row = replace(
-                row, implementation=detail.implementation, milliseconds=detail.milliseconds
-            )
-        rows.append(row)
+    details: dict[str, list[OpDetail]] = {}
+    for code in codes:
+        for detail in code.details:
+            for name in detail.nodes:
+                details.setdefault(name, []).append(detail)
+    rows = [
+        _with_details(row, details.get(row.node, ())) if row.region else row
+        for row in report_rows(imported.module, imported.nodes)
+    ]
     notes = [
         f"{', '.join(detail.nodes)}: {detail.note}"
         for code in codes
@@ -63,6 +64,18 @@ def build_report(
         op.composite_name.data for op in imported.module.walk() if isinstance(op, CompositeOp)
     )
     return Report(tuple(rows), (*problems, *notes), dict(sorted(composites.items())))
+
+
+def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:
+    """The row of a node that one primitive computes, or several after each other."""
+    if not details:
+        return row
+    times = [one.milliseconds for one in details if one.milliseconds is not None]
+    return replace(
+        row,
+        implementation=" + ".join(dict.fromkeys(one.implementation for one in details)),
+        milliseconds=sum(times) if times else None,
+    )
 
 
 def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -> None:

@@ -43,6 +43,7 @@ from byoc_mlir.backends.dnnl.fuse_sums import fuse_sums
 from byoc_mlir.backends.dnnl.place_products import place_products
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.share_threads import share_threads
+from byoc_mlir.backends.dnnl.split_activations import split_activations
 from byoc_mlir.backends.dnnl.split_post_ops import split_post_ops
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.relay import ConstantOp
@@ -121,6 +122,7 @@ def plan_region(func: FuncOp, threads: int, budget: Budget, *, winograd: bool = 
         planner = _Planner(func, costs)
         choice = planner.best()
         times = planner.write(choice)
+        split_activations(func, costs, times)
     return share_threads(func, costs, times, threads)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
@@ -9,10 +10,11 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.costs import Costs
-from byoc_mlir.backends.dnnl.dialect import ViewOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import ActivationOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.backends.dnnl.split_activations import milliseconds
 
 _SHORT_MILLISECONDS = 0.025
 """Waking another thread and waiting for it takes about half of that."""
@@ -32,17 +34,19 @@ def share_threads(func: FuncOp, costs: Costs, times: dict[Operation, float], thr
     if threads == 1:
         return Plan(times, ())
     with openmp_threads(1):
-        serial = {
-            op
-            for op in func.body.block.ops
-            if primitive(op) is not None and costs.op(op, layout_of) < _SHORT_MILLISECONDS
-        }
+        serial = {op for op in func.body.block.ops if _takes(op, costs) < _SHORT_MILLISECONDS}
     groups: dict[Operation, Operation] = {}
     for pair in _independent_layers(func):
         if _is_serial(pair, costs, threads):
             serial |= set(pair)
             groups |= dict.fromkeys(pair, pair[0]) if len(pair) > 1 else {}
     return Plan(times, serial, groups)
+
+
+def _takes(op: Operation, costs: Costs) -> float:
+    if isinstance(op, ActivationOp):
+        return milliseconds(op)
+    return math.inf if primitive(op) is None else costs.op(op, layout_of)
 
 
 def _independent_layers(func: FuncOp) -> list[list[Operation]]:

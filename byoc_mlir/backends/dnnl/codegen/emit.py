@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.calls import (
     Prelu,
 )
 from byoc_mlir.backends.dnnl.codegen import helpers
+from byoc_mlir.backends.dnnl.codegen.activation_kernels import add_activation
 from byoc_mlir.backends.dnnl.codegen.helpers import (
     ENGINE_SLOT,
     LOAD_STREAM_SLOT,
@@ -31,7 +32,7 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     ModuleBuilder,
 )
 from byoc_mlir.backends.dnnl.codegen.places import Input, Output, Workspace
-from byoc_mlir.backends.dnnl.codegen.program import Execution, Program, Transforms
+from byoc_mlir.backends.dnnl.codegen.program import Activation, Execution, Program, Transforms
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT, SlotLayout, slot_layout
 from byoc_mlir.backends.dnnl.codegen.winograd_kernels import add_winograd
@@ -323,6 +324,9 @@ class _Emitter:
             if isinstance(execution.code, Transforms):
                 table = self._table(f"winograd_{destination}", [execution.code.words])
                 return inner.call(self._winograd(execution.code), pairs, inner.address(table))
+            if isinstance(execution.code, Activation):
+                run = add_activation(self._shared, execution.code.algorithm)
+                return inner.call(run, pairs, inner.integer(execution.code.elements))
             primitive = inner.pointer(state, self._layout.primitives + execution.code)
             stream = inner.pointer(context, STREAM_SLOT)
             count = inner.integer(len(execution.arguments), i32)

@@ -46,6 +46,11 @@ class ModuleBuilder:
         self._add(name, llvm.FuncOp(name, type_, linkage, body=Region(block)))
         return FunctionBuilder(self, block)
 
+    def adopt(self, function: llvm.FuncOp) -> str:
+        """Takes in a function that was made elsewhere. Returns its symbol."""
+        self._add(function.sym_name.data, function)
+        return function.sym_name.data
+
     def declare(self, name: str, parameters: Sequence[Attribute], result: Attribute) -> None:
         """Declares an external function, unless it is known."""
         if name not in self._names:

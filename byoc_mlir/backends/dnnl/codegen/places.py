@@ -10,7 +10,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.dialect import PermuteOp, SliceOp, SumAttr, ViewOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import (
+    ActivationOp,
+    PermuteOp,
+    SliceOp,
+    SumAttr,
+    ViewOp,
+    layout_of,
+)
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.dialects.relay import ConstantOp
@@ -63,7 +70,7 @@ class Places:
 
 
 def root(value: SSAValue) -> SSAValue:
-    """The value whose memory this one shares: through views, permutations and in-place sums."""
+    """The value whose memory this one shares: through views, and what is done in place."""
     while isinstance(value.owner, Operation):
         source = _shared_operand(value.owner)
         if source is None:
@@ -73,7 +80,7 @@ def root(value: SSAValue) -> SSAValue:
 
 
 def _shared_operand(op: Operation) -> SSAValue | None:
-    if isinstance(op, ViewOp | PermuteOp | SliceOp):
+    if isinstance(op, ActivationOp | ViewOp | PermuteOp | SliceOp):
         return op.source
     if isinstance(op, PostOpsOp):
         readers = (one for one in op.post_ops if not hasattr(one, "alpha"))

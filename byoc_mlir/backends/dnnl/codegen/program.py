@@ -26,7 +26,7 @@ from byoc_mlir.backends.dnnl.codegen.places import (
     assign_places,
 )
 from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive, Types
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
@@ -36,6 +36,8 @@ from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.errors import CompilationError
 
 T = TypeVar("T", bound=Hashable)
+
+_ELEMENT_BYTES = 4
 
 
 class Numbered(Generic[T]):
@@ -112,10 +114,18 @@ class Transforms:
 
 
 @dataclass(frozen=True)
+class Activation:
+    """An activation of that many elements, in place."""
+
+    algorithm: str
+    elements: int
+
+
+@dataclass(frozen=True)
 class Execution:
     """One call: of `dnnl_primitive_execute` for a primitive, or of code of our own."""
 
-    code: int | Transforms
+    code: int | Transforms | Activation
     arguments: tuple[tuple[int, MemoryRef], ...]
     is_serial: bool
     """Whether one thread runs it."""
@@ -179,6 +189,20 @@ class _Own:
         return f"winograd:{self.winograd.algorithm.name}"
 
 
+@dataclass(frozen=True)
+class _OwnActivation:
+    """An activation by code of our own."""
+
+    op: ActivationOp
+    is_serial: bool
+    scratchpad_bytes: int = 0
+
+    @property
+    def implementation(self) -> str:
+        """What the report calls it."""
+        return f"loop:{self.op.algorithm.data}"
+
+
 def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
     """Numbers everything that running a planned region takes.
 
@@ -193,7 +217,7 @@ def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
     found = [
         _find(op, plan.is_serial(op), threads)
         for op in func.body.block.ops
-        if primitive(op) is not None
+        if isinstance(op, ActivationOp) or primitive(op) is not None
     ]
     scratchpads = {one.op: one.scratchpad_bytes for one in found}
     places = assign_places(func, scratchpads, plan)
@@ -203,7 +227,9 @@ def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
     return maker.program
 
 
-def _find(op: Operation, is_serial: bool, threads: int) -> _Found | _Own:
+def _find(op: Operation, is_serial: bool, threads: int) -> _Found | _Own | _OwnActivation:
+    if isinstance(op, ActivationOp):
+        return _OwnActivation(op, is_serial)
     used = 1 if is_serial else threads
     if isinstance(op, ConvolutionOp) and op.algorithm.data in ALGORITHMS:
         winograd = planned(op, layout_of)
@@ -225,10 +251,13 @@ class _Maker:
         self._places = places
         self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
-    def add(self, found: _Found | _Own, plan: Plan) -> None:
+    def add(self, found: _Found | _Own | _OwnActivation, plan: Plan) -> None:
         self.program.details.append(_detail(found, plan.times.get(found.op)))
         if isinstance(found, _Own):
             self._add_winograd(found)
+            return
+        if isinstance(found, _OwnActivation):
+            self._add_activation(found)
             return
         call = _pinned(found)
         self._number_arguments(call)
@@ -262,6 +291,14 @@ class _Maker:
         words = tuple(winograd.words(found.blocks))
         code = Transforms(winograd.algorithm, words, op.bias is not None, residual is not None)
         self.program.executions.append(Execution(code, tuple(arguments), found.is_serial))
+
+    def _add_activation(self, found: _OwnActivation) -> None:
+        op = found.op
+        operand = Types(layout_of).operand(Arg.DST, op.output)
+        elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays 0
+        code, memory = Activation(op.algorithm.data, elements), self._memory(operand)
+        execution = Execution(code, ((Arg.DST, memory),), found.is_serial)
+        self.program.executions.append(execution)
 
     def _scratchpad(self, found: _Found | _Own) -> MemoryRef:
         descriptor = MemoryDescriptor.plain((found.scratchpad_bytes,), DataType.U8)
@@ -342,7 +379,7 @@ def _pinned(found: _Found) -> PrimitiveCall:
     return replace(call, arguments=tuple(arguments))
 
 
-def _detail(found: _Found | _Own, milliseconds: float | None) -> OpDetail:
+def _detail(found: _Found | _Own | _OwnActivation, milliseconds: float | None) -> OpDetail:
     implementation = found.implementation
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout

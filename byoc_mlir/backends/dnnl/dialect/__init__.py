@@ -19,7 +19,7 @@ from xdsl.ir import Dialect
 
 from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, with_layout
-from byoc_mlir.backends.dnnl.dialect.elementwise import BinaryOp, EltwiseOp
+from byoc_mlir.backends.dnnl.dialect.elementwise import ActivationOp, BinaryOp, EltwiseOp
 from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
 from byoc_mlir.backends.dnnl.dialect.memory import (
     ConcatOp,
@@ -45,6 +45,7 @@ from byoc_mlir.backends.dnnl.dialect.window import (
 
 __all__ = [
     "DNNL",
+    "ActivationOp",
     "BatchNormalizationOp",
     "BinaryAttr",
     "BinaryOp",
@@ -77,6 +78,7 @@ __all__ = [
 DNNL = Dialect(
     "dnnl",
     [
+        ActivationOp,
         BatchNormalizationOp,
         BinaryOp,
         ConcatOp,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, like
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, PostOpsOp, like
 from byoc_mlir.dialects.relay.base import float_prop, shape_of, str_prop
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 
@@ -33,6 +33,24 @@ class EltwiseOp(PostOpsOp):
         if self.algorithm.data not in enums.ELTWISE:
             raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
         return (like(source, shape_of(source)),)
+
+
+@irdl_op_definition
+class ActivationOp(DnnlOp):
+    """`source [...] -> [...]` in the source's memory, by the backend's own code.
+
+    The algorithms are named as those of `dnnl.eltwise`.
+    """
+
+    name = "dnnl.activation"
+    source = operand_def(TensorType)
+    algorithm = str_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        if self.algorithm.data not in enums.ELTWISE:
+            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        return (self.source.type,)
 
 
 @irdl_op_definition

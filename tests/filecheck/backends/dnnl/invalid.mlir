@@ -53,3 +53,11 @@ func.func @view(%x: tensor<1x8x4x4xf32, #dnnl.layout<"acdb">>) {
   %0 = dnnl.view %x : (tensor<1x8x4x4xf32, #dnnl.layout<"acdb">>) -> tensor<1x128xf32>
   func.return
 }
+
+// -----
+
+// CHECK: dnnl.activation: algorithm is 'blink'
+func.func @activation(%x: tensor<1x8x4x4xf32>) {
+  %0 = dnnl.activation %x {algorithm = "blink"} : (tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32>
+  func.return
+}

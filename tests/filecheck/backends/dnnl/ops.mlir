@@ -25,6 +25,8 @@ func.func @others(%x: tensor<2x8x4x4xf32>, %c: tensor<8xf32>, %w: tensor<5x128xf
   %4 = dnnl.softmax %x {axis = 3} : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
   // CHECK-NEXT: dnnl.eltwise %x {algorithm = "linear", alpha = 2.0}
   %5 = dnnl.eltwise %x {algorithm = "linear", alpha = 2.0} : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
+  // CHECK-NEXT: dnnl.activation %x {algorithm = "swish"} : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
+  %activated = dnnl.activation %x {algorithm = "swish"} : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
   // CHECK-NEXT: dnnl.binary %x, %{{.*}} {algorithm = "add", post_ops = [#dnnl.binary<mul>]}
   %6 = dnnl.binary %x, %5, %4 {algorithm = "add", post_ops = [#dnnl.binary<mul>]} : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
   // CHECK-NEXT: dnnl.concat %x, %{{.*}} {axis = 1}

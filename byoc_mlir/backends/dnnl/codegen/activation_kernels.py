@@ -1,0 +1,133 @@
+"""Activations of all elements of a buffer, in place, on all threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import llvm, memref, scf
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    UnknownLoc,
+    f32,
+    i32,
+    i64,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
+    POINTER,
+    VOID,
+    ModuleBuilder,
+)
+from byoc_mlir.backends.dnnl.codegen.winograd_vectors import share
+from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
+from byoc_mlir.lowering.to_llvm.f32_code import F32Code
+from byoc_mlir.lowering.to_llvm.f32_functions import erf, tanh
+from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
+
+_PREFIX = "byoc_dnnl"
+_INDEX = IndexType()
+_BUFFER = MemRefType(f32, [DYNAMIC_INDEX])
+
+_MEMORY, _COUNT, _DATA_SLOTS = range(3)
+"""Slots of what the threads are given."""
+
+Formula = Callable[[F32Code, SSAValue], SSAValue]
+
+
+def _swish(code: F32Code, x: SSAValue) -> SSAValue:
+    """`x / (1 + e^-x)`, as `h + h tanh(h)` of the half of x."""
+    half = code.multiply(x, 0.5)
+    return code.add(half, code.multiply(half, tanh(code, half)))
+
+
+def _gelu_erf(code: F32Code, x: SSAValue) -> SSAValue:
+    half = code.multiply(x, 0.5)
+    return code.add(half, code.multiply(half, erf(code, code.multiply(x, math.sqrt(0.5)))))
+
+
+def _gelu_tanh(code: F32Code, x: SSAValue) -> SSAValue:
+    half = code.multiply(x, 0.5)
+    cubic = code.multiply(code.multiply(x, x), 0.044715 * math.sqrt(2 / math.pi))
+    inner = code.multiply(x, code.add(cubic, math.sqrt(2 / math.pi)))
+    return code.add(half, code.multiply(half, tanh(code, inner)))
+
+
+FORMULAS: Mapping[str, Formula] = {
+    "swish": _swish,
+    "gelu_erf": _gelu_erf,
+    "gelu_tanh": _gelu_tanh,
+}
+"""By the names of oneDNN's algorithms."""
+
+
+def add_activation(module: ModuleBuilder, algorithm: str) -> str:
+    """`i32 (arguments, count)`: applies an activation to the elements of the first argument."""
+    name = f"{_PREFIX}_{algorithm}"
+    if module.has(name):
+        return name
+    thread = _add_thread(module, algorithm)
+    function = module.function(name, (POINTER, i64), internal=True)
+    pairs, count = function.parameters
+    data = function.stack_slots(_DATA_SLOTS)
+    memory = function.pointer(pairs, 1)
+    handle = function.slot(data, _MEMORY)
+    function.check(function.call("dnnl_memory_get_data_handle", memory, handle))
+    function.store(count, function.slot(data, _COUNT))
+    none = function.integer(0, i32)
+    function.do("GOMP_parallel", function.address(thread), data, none, none)
+    function.finish(none)
+    return name
+
+
+def _add_thread(module: ModuleBuilder, algorithm: str) -> str:
+    """`void (data)`: one thread's share of the elements."""
+    name = f"{_PREFIX}_{algorithm}_thread"
+    kernel = module.adopt(_kernel(algorithm).clone())
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    (data,) = function.parameters
+    thread, team = (
+        function.widened(function.call(name))
+        for name in ("omp_get_thread_num", "omp_get_num_threads")
+    )
+    begin, end = share(function, function.word(data, _COUNT), thread, team)
+    function.do(kernel, function.pointer(data, _MEMORY), begin, end)
+    function.finish()
+    return name
+
+
+@cache
+def _kernel(algorithm: str) -> llvm.FuncOp:
+    """`void (buffer, begin, end)`: a loop that LLVM vectorises."""
+    block = Block(arg_types=[_BUFFER, _INDEX, _INDEX])
+    buffer, begin, end = block.args
+    one = ConstantOp(IntegerAttr(1, _INDEX), _INDEX)
+    body = Block(arg_types=[_INDEX])
+    builder = Builder(InsertPoint.at_end(body))
+    element = builder.insert(memref.LoadOp.get(buffer, [body.args[0]])).res
+    value = FORMULAS[algorithm](F32Code(builder, UnknownLoc()), element)
+    builder.insert(memref.StoreOp.get(value, buffer, [body.args[0]]))
+    builder.insert(scf.YieldOp())
+    loop = scf.ForOp(begin, end, one.result, [], Region(body))
+    block.add_ops([one, loop, ReturnOp()])
+    types = FunctionType.from_lists(list(block.arg_types), [])
+    name = f"{_PREFIX}_{algorithm}_elements"
+    module = ModuleOp([FuncOp(name, types, Region(block), visibility="private")])
+    for lowering in (LowerScfToCf(), ConvertToLLVM()):
+        lowering.apply(Context(), module)
+    function = module.body.block.first_op
+    assert isinstance(function, llvm.FuncOp)
+    function.detach()
+    return function

@@ -1,0 +1,96 @@
+"""Activations by code of our own, behind primitives that run without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from dnnl_models import check, model, node
+from onnx import ModelProto, NodeProto
+
+from byoc_mlir.backends.dnnl import split_activations
+
+Activation = Callable[[str, str], list[NodeProto]]
+
+
+def _swish(x: str, y: str) -> list[NodeProto]:
+    return [node("Sigmoid", x, f"{y}_s"), node("Mul", f"{x} {y}_s", y)]
+
+
+def _gelu(approximate: str) -> Activation:
+    return lambda x, y: [node("Gelu", x, y, approximate=approximate)]
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "swish": _swish,
+    "gelu_erf": _gelu("none"),
+    "gelu_tanh": _gelu("tanh"),
+}
+
+
+@pytest.fixture(params=["fast", "slow"])
+def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether loops are taken to be so fast that all activations are split off, or none is."""
+    is_fast = request.param == "fast"
+    rates = dict.fromkeys(split_activations.ACTIVATION_RATES, 1e15 if is_fast else 1.0)
+    monkeypatch.setattr(split_activations, "ACTIVATION_RATES", rates)
+    monkeypatch.setattr(split_activations, "_WORTH_A_PASS", 1e3 if is_fast else 1.0)
+    return is_fast
+
+
+def _expect(built: ModelProto, name: str, loops: bool, threads: int) -> None:
+    report = check(built, threads=threads)
+    found = {row.implementation for row in report.placed("dnnl")}
+    assert any(f"loop:{name}" in one for one in found) == loops
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize(
+    ("channels", "size", "groups", "kernel"), [(16, 13, 1, 1), (12, 9, 1, 3), (24, 8, 24, 3)]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_convolutions(
+    name: str, channels: int, size: int, groups: int, kernel: int, threads: int, loops: bool
+) -> None:
+    pads = [kernel // 2] * 4
+    nodes = [
+        node("Conv", "x w b", "c", pads=pads, group=groups),
+        *ACTIVATIONS[name]("c", "a"),
+        node("Conv", "a v", "y"),
+    ]
+    weights = {
+        "w": (channels, channels // groups, kernel, kernel),
+        "b": (channels,),
+        "v": (8, channels, 1, 1),
+    }
+    built = model(nodes, {"x": (2, channels, size, size)}, weights)
+    _expect(built, name, loops, threads)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_products(name: str, loops: bool) -> None:
+    nodes = [node("MatMul", "x w", "m"), node("Add", "m b", "c"), *ACTIVATIONS[name]("c", "y")]
+    built = model(nodes, {"x": (33, 20)}, {"w": (20, 37), "b": (37,)})
+    _expect(built, name, loops, 1)
+
+
+def test_results_that_are_read_twice_and_added_to(loops: bool) -> None:
+    nodes = [
+        node("Conv", "x w", "c", pads=[1] * 4),
+        *_swish("c", "a"),
+        node("Conv", "a v", "d", pads=[1] * 4),
+        node("Add", "d a", "e"),
+        *_swish("e", "y"),
+    ]
+    built = model(nodes, {"x": (1, 16, 12, 12)}, dict.fromkeys("wv", (16, 16, 3, 3)))
+    _expect(built, "swish", loops, 2)
+
+
+def test_3x3_convolutions_may_use_winograd() -> None:
+    nodes = [node("Conv", "x w b", "c", pads=[1] * 4), *_swish("c", "y")]
+    weights = {"w": (64, 64, 3, 3), "b": (64,)}
+    built = model(nodes, {"x": (1, 64, 64, 64)}, weights)
+    report = check(built, threads=1, tolerance=1e-4)
+    [found] = {row.implementation for row in report.placed("dnnl")}
+    assert "winograd:f" in found
+    assert found.endswith("loop:swish")
