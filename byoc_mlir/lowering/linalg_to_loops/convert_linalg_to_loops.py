@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
     contraction_of,
+    fill_value,
     is_in_place,
     is_product_sum,
     is_zero_fill,
@@ -23,7 +24,7 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import (
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.nest import nest_of
 from byoc_mlir.lowering.linalg_to_loops.products import emit_contraction
-from byoc_mlir.lowering.linalg_to_loops.simple import emit_nest
+from byoc_mlir.lowering.linalg_to_loops.simple import emit_nest, emit_window, is_window
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class _FunctionLowering:
         position = 0
         while position < len(ops):
             group = ops[position:]
-            taken = self._contraction(group)
+            taken = self._contraction(group) or self._filled_window(group)
             if not taken:
                 code = Code(self._block, group[0])
                 emit_nest(code, nest_of(group[0]), threads=self._options.threads)
@@ -108,3 +109,15 @@ class _FunctionLowering:
             threads=self._options.threads,
         )
         return first + 1 + len(followers)
+
+    def _filled_window(self, ops: Sequence[linalg.GenericOp]) -> int:
+        """Lowers a fill at the start of `ops` and the windows folded into it; returns how many ops
+        that are.
+        """
+        if len(ops) == 1 or ops[0].outputs[0] is not ops[1].outputs[0]:
+            return 0
+        start, nest = fill_value(ops[0]), nest_of(ops[1])
+        if start is None or not nest.iterations or not is_window(nest):
+            return 0
+        emit_window(Code(self._block, ops[1]), nest, start, threads=self._options.threads)
+        return 2

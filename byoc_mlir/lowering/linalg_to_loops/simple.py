@@ -6,7 +6,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
@@ -33,8 +34,8 @@ def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
         return
     if not nest.reductions:
         _elementwise(code, nest, threads)
-    elif _is_window(nest):
-        _window(code, nest, threads)
+    elif is_window(nest):
+        emit_window(code, nest, None, threads=threads)
     elif _vector_loop(nest) is None:
         _rows(code, nest, threads)
     else:
@@ -117,7 +118,7 @@ def _elementwise(code: Code, nest: Nest, threads: bool) -> None:
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
 
-def _is_window(nest: Nest) -> bool:
+def is_window(nest: Nest) -> bool:
     """Whether the reduction is short and there is much beside it, as in a pool."""
     steps = math.prod(nest.sizes[loop] for loop in nest.reductions)
     loops = nest.parallel
@@ -135,9 +136,11 @@ def _vector_loop(nest: Nest) -> int | None:
     return None
 
 
-def _window(code: Code, nest: Nest, threads: bool) -> None:
-    """The steps of the reduction written out, innermost in the parallel loops; two lines at a time
-    when they share elements.
+def emit_window(code: Code, nest: Nest, start: Attribute | None, *, threads: bool) -> None:
+    """Writes a nest that `is_window`: the steps of the reduction written out, innermost in the
+    parallel loops; two lines at a time when they share elements.
+
+    The results begin with `start`, or with what they hold.
     """
     line = _overlapping_loop(nest)
     if line is not None:
@@ -147,18 +150,27 @@ def _window(code: Code, nest: Nest, threads: bool) -> None:
     order = sorted(nest.reductions)
     steps = list(itertools.product(*(range(nest.sizes[loop]) for loop in order)))
 
+    def first(at: Position) -> list[SSAValue]:
+        if start is None:
+            return _load_results(code, nest, at)
+        constants = [
+            arith.ConstantOp.create(result_types=[access.element_type], properties={"value": start})
+            for access in nest.results
+        ]
+        return [code.emit(constant) for constant in constants]
+
     def body(at: Position) -> None:
         lines = [at]
         for loop in unrolled:
             lines = [at.entered(code, nest, loop, number) for number in range(nest.sizes[loop])]
-        running = [_load_results(code, nest, start) for start in lines]
+        running = [first(line) for line in lines]
         for step in steps:
             for number, inner in enumerate(lines):
                 for loop, counter in zip(order, step, strict=True):
                     inner = inner.entered(code, nest, loop, counter)
                 running[number] = _step(code, nest, inner, running[number])
-        for start, values in zip(lines, running, strict=True):
-            _store_results(code, nest, start, values)
+        for line_at, values in zip(lines, running, strict=True):
+            _store_results(code, nest, line_at, values)
 
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 

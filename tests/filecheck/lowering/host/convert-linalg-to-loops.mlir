@@ -82,12 +82,15 @@ func.func @main(%x: tensor<1x4x10x10xf32>, %w: tensor<6x4x3x3xf32>) -> tensor<1x
 
 // -----
 
-// Two lines of a depthwise convolution at a time: their windows share elements.
+// Two lines of a depthwise convolution at a time: their windows share elements. The sums begin with
+// zero in registers.
 // CHECK-LABEL: func.func @main
 func.func @main(%x: tensor<1x8x10x10xf32>, %w: tensor<8x1x3x3xf32>) -> tensor<1x8x8x8xf32> {
   // CHECK: func.func private @conv2d_0
   // CHECK: %[[LINES:.*]] = arith.constant 4 : index
+  // CHECK-NOT: memref.store
   // CHECK: scf.for %{{.*}} = %{{.*}} to %[[LINES]]
+  // CHECK-NOT: memref.store
   // CHECK-COUNT-18: arith.mulf
   // CHECK-COUNT-2: memref.store
   %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], groups = 8} : (tensor<1x8x10x10xf32>, tensor<8x1x3x3xf32>) -> tensor<1x8x8x8xf32>
