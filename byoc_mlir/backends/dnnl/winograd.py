@@ -25,6 +25,7 @@ from byoc_mlir.backends.dnnl.descriptions import LayoutOf
 from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.dialects.relay.constant import derived_array
 
 LANES = 8
 """The channels that a transform handles at once."""
@@ -213,14 +214,19 @@ class Winograd:
         """The transformed weights."""
         constant = self.op.weights.owner
         assert isinstance(constant, ConstantOp)
+        source, algorithm = constant.weight, self.algorithm.name
+        transformed = derived_array(
+            ("winograd", algorithm), [source.data], lambda: self._transformed(source.data)
+        )
+        return Weight.of(f"{source.name}.{algorithm}", transformed)
+
+    def _transformed(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         tile, transform = self.algorithm.tile, self.algorithm.weight_transform()
         points = np.empty((tile, tile, *self.weights_shape[1:]), np.float32)
         for number in range(self.panels):  # all at once takes several times their memory
-            windows = _panel(constant.weight.data, number)
-            along_y = np.tensordot(transform, windows, 1)
+            along_y = np.tensordot(transform, _panel(weights, number), 1)
             points[:, :, number] = np.tensordot(transform, along_y, (1, 1)).swapaxes(0, 1)
-        name = f"{constant.weight.name}.{self.algorithm.name}"
-        return Weight.of(name, points.reshape(self.weights_shape))
+        return points.reshape(self.weights_shape)
 
     def words(self, blocks: Blocks) -> list[int]:
         """What the generated code reads: see `codegen/winograd_table.py`."""
