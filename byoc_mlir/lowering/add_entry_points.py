@@ -31,6 +31,7 @@ from byoc_mlir.lowering.region_calls import (
     int_attribute,
     region_functions,
 )
+from byoc_mlir.lowering.to_llvm.ops import load, offset
 
 STATE_SLOTS = "byoc.state_slots"
 CONTEXT_SLOTS = "byoc.context_slots"
@@ -119,8 +120,8 @@ def _number(declarations: Sequence[func.FuncOp]) -> list[_Region]:
     state = context = 0
     for number, declaration in enumerate(declarations, start=1):
         call = RegionCall.of(declaration)
-        offset = int_attribute(declaration, WORKSPACE_OFFSET)
-        regions.append(_Region(number, call, state, context, offset))
+        workspace = int_attribute(declaration, WORKSPACE_OFFSET)
+        regions.append(_Region(number, call, state, context, workspace))
         state += call.state_slots
         context += call.context_slots
     return regions
@@ -207,7 +208,7 @@ def _slot(builder: Builder, base: SSAValue, index: int) -> SSAValue:
 def _offset(builder: Builder, base: SSAValue, count: int) -> SSAValue:
     if count == 0:
         return base
-    return builder.insert(llvm.GEPOp(base, [count], i8, result_type=_POINTER, inbounds=True)).result
+    return builder.insert(offset(base, count, i8)).result
 
 
 def _hook_entry(
@@ -306,7 +307,7 @@ def _run_entry(threads: int, main: func.FuncOp, outputs: int) -> func.FuncOp:
 
 def _loaded(builder: Builder, array: SSAValue, index: int) -> SSAValue:
     slot = _offset(builder, array, index * _SLOT_BYTES)
-    return builder.insert(llvm.LoadOp(slot, _POINTER)).dereferenced_value
+    return builder.insert(load(slot, _POINTER)).dereferenced_value
 
 
 def _memref(builder: Builder, pointer: SSAValue, type_: Attribute) -> SSAValue:
