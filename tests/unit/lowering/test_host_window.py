@@ -150,9 +150,12 @@ def test_pools_of_other_ranks_and_types() -> None:
     one = dict(pool_size=[3], strides=[2], padding=[1, 1], dilation=[1])
     three = dict(pool_size=[2] * 3, strides=[2] * 3, padding=[0] * 6, dilation=[1] * 3)
     two = dict(pool_size=[3, 3], strides=[2, 2], padding=[1] * 4, dilation=[1, 1])
+    long = dict(pool_size=[18], strides=[1], padding=[2, 3], dilation=[1])
     results = [
         network.add(relay.MaxPool1DOp(line, **one)),
         network.add(relay.AvgPool1DOp(line, **one)),
+        network.add(relay.MaxPool1DOp(line, **long)),
+        network.add(relay.AvgPool1DOp(line, **long)),
         network.add(relay.MaxPool3DOp(volume, **three)),
         network.add(relay.AvgPool3DOp(volume, **three)),
         network.add(relay.GlobalAvgPool1DOp(line)),
