@@ -46,7 +46,7 @@ several tiles falls into different sets of a cache."""
 _TRANSFORM_RATE = 1.5e7
 """Bytes that the transforms write and read per millisecond, on one thread."""
 
-_WEIGHTS_RATE = 2.5e7
+_WEIGHTS_RATE = 2e7
 """Bytes of weights per millisecond: in a model, other weights have taken their place in caches."""
 
 
