@@ -44,6 +44,11 @@ _REORDER_SAMPLES = 2
 """Reorders between two kinds of layout that are measured before the others are estimated."""
 
 
+_WORTH_COMPILING = 0.02
+"""Milliseconds that a convolution must gain by Winograd's algorithm, since LLVM takes half a second
+for its code."""
+
+
 @dataclass
 class _Rate:
     """What an implementation got done in the time it was measured."""
@@ -115,7 +120,9 @@ class Costs:
         if self._winograd and op.algorithm.data in ("direct", *ALGORITHMS):
             direct = times[op.algorithm.data]
             for winograd in candidates(op, layout):
-                times[winograd.algorithm.name] = self._by_products(winograd, direct)
+                time_of_products = self._by_products(winograd, direct)
+                if direct - time_of_products > _WORTH_COMPILING:
+                    times[winograd.algorithm.name] = time_of_products
         return min((time, algorithm) for algorithm, time in times.items())
 
     def _may_use_winograd(self, op: ConvolutionOp) -> bool:
