@@ -120,9 +120,9 @@ class Costs:
         if self._winograd and op.algorithm.data in ("direct", *ALGORITHMS):
             direct = times[op.algorithm.data]
             for winograd in candidates(op, layout):
-                time_of_products = self._by_products(winograd, direct)
-                if direct - time_of_products > _WORTH_COMPILING:
-                    times[winograd.algorithm.name] = time_of_products
+                products = self._by_products(winograd, direct)
+                if products < direct - _WORTH_COMPILING and not winograd.is_heavy:
+                    times[winograd.algorithm.name] = products
         return min((time, algorithm) for algorithm, time in times.items())
 
     def _may_use_winograd(self, op: ConvolutionOp) -> bool:

@@ -39,6 +39,9 @@ _FEWEST_TILES, _MOST_TILES = 16, 64
 _WEIGHTS_TO_ROWS = 2
 """The matrices of the weights are about that much larger than those of a block of tiles."""
 
+_MOST_WEIGHTS = 1 << 20
+"""Elements of the weights for each tile at most; 512 channels at 7² have 2.4 million in F(4x4)."""
+
 _TILE_GAP = 16
 """Elements between the matrices' rows of one tile and of the next, so that the same row of
 several tiles falls into different sets of a cache."""
@@ -198,6 +201,11 @@ class Winograd:
     def weights_shape(self) -> tuple[int, ...]:
         """The matrices of the weights, each a panel of columns after the other."""
         return (self.algorithm.matrices, self.panels, self.inputs, PANEL)
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether its weights are used so seldom that they cost more memory than they are worth."""
+        return math.prod(self.weights_shape) > self.tiles * _MOST_WEIGHTS
 
     def milliseconds(self, direct: float, threads: int) -> float:
         """About what it takes on some threads, where the direct algorithm takes so much."""
