@@ -36,7 +36,7 @@ _RATES = (("ref", 1e4), ("simple", 2e6), ("x64:gemm", 1e7), ("", 2e7))
 """What implementations get done before they are measured, by the start of their names:
 multiplications or bytes per millisecond and thread."""
 
-_REORDER_FACTOR, _REORDER_OVERHEAD = 2.0, 0.05
+_REORDER_FACTOR, _REORDER_OVERHEAD = 5.0, 0.05
 """Reorders count for more than they take alone: they gain less from threads than products, and
 evict from the caches what the next primitive would have found there."""
 
