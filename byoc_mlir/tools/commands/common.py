@@ -48,8 +48,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prune",
         choices=get_args(Prune),
-        help="send regions back to the host that do little, or that run faster there; small:"
-        " measure so in small models only (default: off with --targets, else small)",
+        help="send regions back to the host that do little, or that run faster there; auto:"
+        " measured in small models, as the backends say in others (default: off with --targets,"
+        " else auto)",
     )
     parser.add_argument(
         "--backend",
