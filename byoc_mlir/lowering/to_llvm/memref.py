@@ -41,7 +41,7 @@ from byoc_mlir.lowering.to_llvm.types import (
     storage_type,
 )
 
-_TO_READ, _FAIRLY_NEAR, _DATA = 0, 3, 1
+_TO_READ, _NEAR, _DATA = 0, 3, 1
 """What `llvm.prefetch` is told."""
 BUFFER_ALIGNMENT = 64
 """Bytes; the widest vector register and the cache line."""
@@ -196,7 +196,7 @@ def _prefetch(op: host.PrefetchOp, emitter: Emitter) -> Sequence[SSAValue]:
     element = storage_type(memref_type(op.buffer).element_type)
     index = [llvm.GEP_USE_SSA_VAL]  # not inbounds: it may be behind the end
     address = llvm.GEPOp(emitter[op.buffer], index, element, ssa_indices=[emitter[op.index]])
-    how = [emitter.constant(value, i32) for value in (_TO_READ, _FAIRLY_NEAR, _DATA)]
+    how = [emitter.constant(value, i32) for value in (_TO_READ, _NEAR, _DATA)]
     pointer = emitter.emit(address)
     emitter.add(llvm.CallIntrinsicOp("llvm.prefetch.p0", [pointer, *how], []))
     return []

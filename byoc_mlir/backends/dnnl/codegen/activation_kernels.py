@@ -31,7 +31,7 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     VOID,
     ModuleBuilder,
 )
-from byoc_mlir.backends.dnnl.codegen.winograd_vectors import share
+from byoc_mlir.backends.dnnl.codegen.winograd_vectors import share, thread_and_team
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.f32_code import F32Code
 from byoc_mlir.lowering.to_llvm.f32_functions import erf, tanh
@@ -98,10 +98,7 @@ def _add_thread(module: ModuleBuilder, algorithm: str) -> str:
     kernel = module.adopt(_kernel(algorithm).clone())
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (data,) = function.parameters
-    thread, team = (
-        function.widened(function.call(name))
-        for name in ("omp_get_thread_num", "omp_get_num_threads")
-    )
+    thread, team = thread_and_team(function)
     begin, end = share(function, function.word(data, _COUNT), thread, team)
     function.do(kernel, function.pointer(data, _MEMORY), begin, end)
     function.finish()

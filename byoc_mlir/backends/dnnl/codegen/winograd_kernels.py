@@ -20,7 +20,12 @@ from byoc_mlir.backends.dnnl.codegen.winograd_tiles import (
     add_result_transform,
     add_source_transform,
 )
-from byoc_mlir.backends.dnnl.codegen.winograd_vectors import element, scaled, share
+from byoc_mlir.backends.dnnl.codegen.winograd_vectors import (
+    element,
+    scaled,
+    share,
+    thread_and_team,
+)
 from byoc_mlir.backends.dnnl.winograd import Algorithm
 
 _PREFIX = "byoc_dnnl_winograd"
@@ -71,10 +76,7 @@ def _add_thread(
     biases = pointer(_BIAS) if bias else function.null()
     residuals = pointer(_RESIDUAL) if residual else function.null()
     zero, one = function.integer(0), function.integer(1)
-    thread, team = (
-        function.widened(function.call(name))
-        for name in ("omp_get_thread_num", "omp_get_num_threads")
-    )
+    thread, team = thread_and_team(function)
     is_shared = function.compare("eq", table.word(Word.OWN), zero)
     member = function.select(is_shared, thread, zero)
     members = function.select(is_shared, team, one)
