@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     SignlessIntegerConstraint,
     VectorType,
     i32,
+    i64,
 )
 from xdsl.dialects.llvm import GenericCastOp, LLVMPointerType
 from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
@@ -262,6 +263,23 @@ class MaskedLoadOp(IRDLOperation):
         )
 
 
+@irdl_op_definition
+class AtomicRMWOp(IRDLOperation):
+    """What stands at `ptr`; it becomes that combined with `val`, and no thread sees it between.
+
+    `bin_op` and `ordering` are upstream's numbers.
+    """
+
+    name = "llvm.atomicrmw"
+
+    T: ClassVar = VarConstraint("T", SignlessIntegerConstraint)
+    ptr = operand_def(LLVMPointerType)
+    val = operand_def(T)
+    res = result_def(T)
+    bin_op = prop_def(IntegerAttr.constr(i64))
+    ordering = prop_def(IntegerAttr.constr(i64))
+
+
 LLVM = Dialect(
     "llvm",
     [
@@ -277,6 +295,7 @@ LLVM = Dialect(
         MemmoveOp,
         MemsetOp,
         MaskedLoadOp,
+        AtomicRMWOp,
         *INTRINSICS,
     ],
     list(llvm.LLVM.attributes),

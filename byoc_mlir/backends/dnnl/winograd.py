@@ -132,12 +132,12 @@ class Matrices:
 class Blocks:
     """How the tiles are shared by threads.
 
-    Where there are enough, each thread takes tiles of its own, block by block, from the first
-    transform to the last. Otherwise all tiles are one block, of which each thread transforms some
-    and multiplies by some of the weights.
+    Where there are enough, they are cut into blocks, which a thread handles from the first
+    transform to the last, in matrices of its own. Otherwise all tiles are one block, of which each
+    thread transforms some and multiplies by some of the weights.
     """
 
-    own: bool
+    count: int
     threads: int
     source: Matrices
     result: Matrices
@@ -150,7 +150,7 @@ class Blocks:
     @property
     def byte_size(self) -> int:
         """The memory of all that are handled at the same time."""
-        return 4 * self.elements * (self.threads if self.own else 1)
+        return 4 * self.elements * min(self.count, self.threads)
 
 
 @dataclass(frozen=True)
@@ -189,13 +189,12 @@ class Winograd:
         """How that many threads share the tiles."""
         outputs, inputs = shape_of(self.op.weights)[:2]
         balanced = inputs * outputs // (inputs + outputs) // _WEIGHTS_TO_ROWS
-        tiles = min(max(balanced, _FEWEST_TILES), _MOST_TILES)
-        own = self.tiles >= threads * tiles
-        tiles = tiles if own else self.tiles
-        count = self.algorithm.matrices
-        source = Matrices(count, tiles, self.inputs)
-        result = Matrices(count, tiles, self.panels * PANEL)
-        return Blocks(own, threads, source, result)
+        most = min(max(balanced, _FEWEST_TILES), _MOST_TILES)
+        blocks = _multiple(-(-self.tiles // most), threads) if self.tiles >= threads * most else 1
+        tiles, matrices = -(-self.tiles // blocks), self.algorithm.matrices
+        source = Matrices(matrices, tiles, self.inputs)
+        result = Matrices(matrices, tiles, self.panels * PANEL)
+        return Blocks(blocks, threads, source, result)
 
     @property
     def weights_shape(self) -> tuple[int, ...]:
@@ -241,12 +240,17 @@ class Winograd:
         _, rows, columns = self.grid
         limits = (self.post_ops.lower, self.post_ops.upper)
         return [
-            *(int(blocks.own), blocks.source.tiles, self.tiles, columns, rows, self.panels),
+            *(blocks.count, self.tiles, columns, rows, self.panels),
             *(blocks.source.elements, blocks.elements, blocks.threads),
             *_image(self.op.arguments[0], self.source_layout, self.op.begins, blocks.source),
             *_image(self.op.output, self.result_layout, (0, 0), blocks.result),
             *(struct.unpack("<I", struct.pack("<f", limit))[0] for limit in limits),
         ]
+
+
+def _multiple(value: int, of: int) -> int:
+    """The least multiple that is not less."""
+    return -(-value // of) * of
 
 
 def _panel(weights: NDArray[np.float32], number: int) -> NDArray[np.float64]:

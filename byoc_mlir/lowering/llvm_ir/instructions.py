@@ -63,6 +63,7 @@ _CONVENTIONS = {
     "webkit_jscc": "webkit_jscc ",
     "anyregcc": "anyregcc ",
 }
+_ATOMIC_BINARY = {0: "xchg", 1: "add", 2: "sub", 3: "and", 5: "or", 6: "xor"}
 _SIGNED_WRAP, _UNSIGNED_WRAP = 1, 2
 _GEP_INBOUNDS, _GEP_UNSIGNED_SIGNED_WRAP, _GEP_NO_UNSIGNED_WRAP = 1, 2, 4
 
@@ -149,6 +150,16 @@ def _store(op: llvm.StoreOp, scope: Scope) -> str:
     if op.nontemporal is not None:
         suffix += f", {NONTEMPORAL}"
     return f"store {atomic}{volatile}{scope.typed(op.value)}, {scope.typed(op.ptr)}{suffix}"
+
+
+def _atomicrmw(op: llvm_ext.AtomicRMWOp, scope: Scope) -> str:
+    kind = _ATOMIC_BINARY.get(op.bin_op.value.data)
+    if kind is None:
+        raise CompilationError(
+            f"llvm-ir: {op.name} with bin_op {op.bin_op.value.data} is not supported; supported are"
+            f" {', '.join(f'{number} ({name})' for number, name in _ATOMIC_BINARY.items())}"
+        )
+    return f"atomicrmw {kind} {scope.typed_list([op.ptr, op.val])}{_ordering(op.ordering)}"
 
 
 def _ordering(ordering: IntegerAttr | None) -> str:
@@ -275,6 +286,7 @@ INSTRUCTIONS: Mapping[type[Operation], Writer] = {
     llvm_ext.FreezeOp: _freeze,
     llvm.LoadOp: _load,
     llvm.StoreOp: _store,
+    llvm_ext.AtomicRMWOp: _atomicrmw,
     llvm.AllocaOp: _alloca,
     llvm.GEPOp: _getelementptr,
     llvm.ExtractValueOp: _extractvalue,

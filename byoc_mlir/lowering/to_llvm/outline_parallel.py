@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.lowering.to_llvm.aliasing import aliased
 from byoc_mlir.lowering.to_llvm.func import MAY_ALIAS
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath, bound
-from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel, declare_runtime
+from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel, define_runtime
 
 _INDEX = IndexType()
 _REMATERIALISED = (arith.ConstantOp, memref.GetGlobalOp)
@@ -36,9 +36,9 @@ class OutlineParallel(ModulePass):
     """Moves the body of every `scf.parallel` to a function that runs a chunk of the iterations.
 
     The iteration space is taken in row-major order; a chunk is a range of it. With `threads` the
-    function is called by all threads of a team of libgomp, each with its equal share; without, once
-    with the whole range. Parallel loops inside of a parallel loop become `scf.for`. Memrefs are
-    passed as arguments, so LLVM knows which of them cannot alias.
+    function is called for chunks that all threads of a team of libgomp claim, see `chunks.py`;
+    without, once with the whole range. Parallel loops inside of a parallel loop become `scf.for`.
+    Memrefs are passed as arguments, so LLVM knows which of them cannot alias.
 
     ```mlir
     func.func @f(%x: memref<64x8xf32>) {
@@ -60,7 +60,7 @@ class OutlineParallel(ModulePass):
       }
     }
     ```
-    and with threads the call is `llvm.call @GOMP_parallel(@f_parallel_0_thread, %captured, 0, 0)`.
+    and with threads `llvm.call @byoc_parallel_for(@f_parallel_0_chunk, %captured, 512, 0)`.
     """
 
     name = "outline-parallel"
@@ -76,7 +76,7 @@ class OutlineParallel(ModulePass):
                 name = f"{function.sym_name.data}_parallel_{number}"
                 calls_runtime |= _outline(loop, function, name, self.threads)
         if calls_runtime:
-            declare_runtime(op)
+            define_runtime(op)
 
 
 def _outermost(region: Region) -> Iterator[scf.ParallelOp]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jit_helpers import OPENMP_FUNCTIONS
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -75,9 +76,7 @@ def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = Fa
         if weight.array is not None
     }
     if threads:
-        symbols["GOMP_parallel"] = _openmp_entry("GOMP_parallel")
-        symbols["omp_get_thread_num"] = _openmp_entry("omp_get_thread_num")
-        symbols["omp_get_num_threads"] = _openmp_entry("omp_get_num_threads")
+        symbols |= {name: _openmp_entry(name) for name in OPENMP_FUNCTIONS}
     buffers = [_aligned((arena,), np.dtype(np.uint8))]
     for array in inputs:
         buffers.append(_aligned(array.shape, array.dtype))

@@ -31,6 +31,9 @@ MLIR_TYPES = {
     np.dtype(np.uint8): "ui8",
     np.dtype(np.uint32): "ui32",
 }
+OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+"""What parallel loops call."""
+
 _C_TYPES = {
     float: ctypes.c_float,
     int: ctypes.c_int64,

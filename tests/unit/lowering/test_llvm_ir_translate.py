@@ -55,6 +55,12 @@ def _parsed(text: str) -> ModuleOp:
             "llvm.func @f() { %0 = arith.constant 1 : i32 llvm.return }",
             "arith.constant at loc.* cannot be translated",
         ),
+        (
+            "llvm.func @f(%p: !llvm.ptr, %x: i32) { "
+            '%0 = "llvm.atomicrmw"(%p, %x) <{bin_op = 99 : i64, ordering = 2 : i64}> '
+            ": (!llvm.ptr, i32) -> i32 llvm.return }",
+            r"llvm.atomicrmw with bin_op 99 is not supported; supported are 0 \(xchg\), 1 \(add\)",
+        ),
         ("func.func @f() { func.return }", "func.func at loc.* cannot be translated"),
         (
             "llvm.func @f() { %0 = llvm.mlir.undef : tuple<i32> "

@@ -26,12 +26,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
-    POINTER,
-    VOID,
-    ModuleBuilder,
-)
-from byoc_mlir.backends.dnnl.codegen.winograd_vectors import share, thread_and_team
+from byoc_mlir.backends.dnnl.codegen.llvm_builder import POINTER, ModuleBuilder
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.f32_code import F32Code
 from byoc_mlir.lowering.to_llvm.f32_functions import erf, tanh
@@ -40,9 +35,6 @@ from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 _PREFIX = "byoc_dnnl"
 _INDEX = IndexType()
 _BUFFER = MemRefType(f32, [DYNAMIC_INDEX])
-
-_MEMORY, _COUNT, _DATA_SLOTS = range(3)
-"""Slots of what the threads are given."""
 
 Formula = Callable[[F32Code, SSAValue], SSAValue]
 
@@ -78,30 +70,14 @@ def add_activation(module: ModuleBuilder, algorithm: str) -> str:
     name = f"{_PREFIX}_{algorithm}"
     if module.has(name):
         return name
-    thread = _add_thread(module, algorithm)
+    kernel = module.adopt(_kernel(algorithm).clone())
     function = module.function(name, (POINTER, i64), internal=True)
     pairs, count = function.parameters
-    data = function.stack_slots(_DATA_SLOTS)
-    memory = function.pointer(pairs, 1)
-    handle = function.slot(data, _MEMORY)
+    memory, handle = function.pointer(pairs, 1), function.stack_slot()
     function.check(function.call("dnnl_memory_get_data_handle", memory, handle))
-    function.store(count, function.slot(data, _COUNT))
-    none = function.integer(0, i32)
-    function.do("GOMP_parallel", function.address(thread), data, none, none)
-    function.finish(none)
-    return name
-
-
-def _add_thread(module: ModuleBuilder, algorithm: str) -> str:
-    """`void (data)`: one thread's share of the elements."""
-    name = f"{_PREFIX}_{algorithm}_thread"
-    kernel = module.adopt(_kernel(algorithm).clone())
-    function = module.function(name, (POINTER,), result=VOID, internal=True)
-    (data,) = function.parameters
-    thread, team = thread_and_team(function)
-    begin, end = share(function, function.word(data, _COUNT), thread, team)
-    function.do(kernel, function.pointer(data, _MEMORY), begin, end)
-    function.finish()
+    elements = function.pointer(handle, 0)
+    function.parallel_for(kernel, elements, count)
+    function.finish(function.integer(0, i32))
     return name
 
 

@@ -20,6 +20,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from byoc_mlir.lowering.to_llvm.chunks import PARALLEL_FOR, chunk_functions
+
 POINTER = llvm.LLVMPointerType()
 VOID = llvm.LLVMVoidType()
 
@@ -50,6 +52,12 @@ class ModuleBuilder:
         """Takes in a function that was made elsewhere. Returns its symbol."""
         self._add(function.sym_name.data, function)
         return function.sym_name.data
+
+    def define_chunks(self) -> None:
+        """Defines the functions of `byoc_mlir.lowering.to_llvm.chunks`, unless they are known."""
+        for function in chunk_functions():
+            if function.sym_name.data not in self._names:
+                self.adopt(function)
 
     def declare(self, name: str, parameters: Sequence[Attribute], result: Attribute) -> None:
         """Declares an external function, unless it is known."""
@@ -192,6 +200,21 @@ class FunctionBuilder:
         self.block.add_op(llvm.CondBrOp(failed, stop, [], on, []))
         stop.add_op(llvm.ReturnOp(status))
         self.block = on
+
+    def parallel_for(
+        self, body: str, data: SSAValue, total: SSAValue, threads: SSAValue | None = None
+    ) -> None:
+        """Calls the function `body(data, begin, end)` on ranges that make up `[0, total)`.
+
+        Args:
+            body: its symbol.
+            data: a pointer.
+            total: an `i64`.
+            threads: the most that there may be, an `i32`; left out: all of the run.
+        """
+        most = self.integer(0, i32) if threads is None else threads
+        self.module.define_chunks()
+        self.do(PARALLEL_FOR, self.address(body), data, total, most)
 
     def loop(self, count: SSAValue, body: Callable[[SSAValue], None]) -> None:
         """Runs `body` for each index below `count`."""

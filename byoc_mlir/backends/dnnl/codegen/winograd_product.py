@@ -46,17 +46,17 @@ _TO_READ, _NEAR, _DATA = 0, 3, 1
 
 
 def add_product(module: ModuleBuilder, matrices: int) -> str:
-    """`void (table, source, weights, result, tiles, member, members)`.
+    """`void (table, source, weights, result, tiles, begin, end)`.
 
-    The products of one block, or the share of them that a member of a team has: `members` divide
-    the panels of all matrices.
+    The products of one block, or some of them: those of the panels from `begin` to `end`, where
+    those of all matrices are counted.
     """
     name = f"{_PREFIX}_product_{matrices}"
     if module.has(name):
         return name
     kernels = [_add_kernel(module, rows) for rows in range(1, _MOST_ROWS + 1)]
     function = module.function(name, (*(POINTER,) * 4, i64, i64, i64), result=VOID, internal=True)
-    address, source, weights, result, tiles, member, members = function.parameters
+    address, source, weights, result, tiles, begin, end = function.parameters
     multiply, add = partial(function.binary, llvm.MulOp), partial(function.binary, llvm.AddOp)
     table = Table(function, address)
     panels, inputs = table.word(Word.PANELS), table.source(ImageWord.MATRIX)
@@ -66,8 +66,6 @@ def add_product(module: ModuleBuilder, matrices: int) -> str:
         llvm.SDivOp, scaled(function, tiles, 1, _MOST_ROWS - 1), function.integer(_MOST_ROWS)
     )
     panel_size = scaled(function, inputs, PANEL)
-    work = scaled(function, panels, matrices)
-    begin, end = share(function, work, member, members)
 
     def panel(index: SSAValue) -> None:
         number = add(begin, index)

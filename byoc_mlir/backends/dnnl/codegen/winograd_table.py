@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 
-from xdsl.dialects.builtin import f32
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import f32, i64
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.llvm_builder import FunctionBuilder
 
@@ -15,21 +15,20 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import FunctionBuilder
 class Word(IntEnum):
     """Before the two images: how the tiles are shared by threads."""
 
-    OWN = 0
-    """Whether each thread has tiles of its own."""
-    BLOCK_TILES = 1
-    TILES = 2
-    COLUMNS = 3
-    ROWS = 4
+    BLOCKS = 0
+    """Into how many blocks the tiles are cut; one thread handles a block, all of them the only."""
+    TILES = 1
+    COLUMNS = 2
+    ROWS = 3
     """The tiles of an image along both axes."""
-    PANELS = 5
-    RESULTS = 6
+    PANELS = 4
+    RESULTS = 5
     """Elements from the source's matrices to the result's."""
-    BLOCK = 7
-    """Elements from a block's matrices to the next one's."""
-    THREADS = 8
+    BLOCK = 6
+    """Elements from a thread's matrices to the next one's."""
+    THREADS = 7
     """The most threads there may be."""
-    SOURCE = 9
+    SOURCE = 8
     """The first word of the source."""
 
 
@@ -64,9 +63,9 @@ class Table:
     function: FunctionBuilder
     address: SSAValue
 
-    def word(self, word: Word) -> SSAValue:
+    def word(self, word: Word, type_: Attribute = i64) -> SSAValue:
         """A word before the images."""
-        return self.function.word(self.address, word)
+        return self.function.word(self.address, word, type_)
 
     def source(self, word: ImageWord) -> SSAValue:
         """A word of the source."""

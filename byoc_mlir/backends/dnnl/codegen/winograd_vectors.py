@@ -143,12 +143,3 @@ def share(
     bounds = [function.binary(llvm.MulOp, count, one) for one in (member, after)]
     begin, end = (function.binary(llvm.SDivOp, bound, members) for bound in bounds)
     return begin, end
-
-
-def thread_and_team(function: FunctionBuilder) -> tuple[SSAValue, SSAValue]:
-    """The number of the OpenMP thread that runs this, and how many there are."""
-    thread, team = (
-        function.widened(function.call(name))
-        for name in ("omp_get_thread_num", "omp_get_num_threads")
-    )
-    return thread, team

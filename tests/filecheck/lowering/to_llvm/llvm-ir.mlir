@@ -61,12 +61,16 @@ llvm.func @memory(%p: !llvm.ptr, %x: i32) -> i32 {
   "llvm.store"(%x, %p) <{ordering = 5 : i64, alignment = 4 : i64}> : (i32, !llvm.ptr) -> ()
   llvm.store volatile %x, %p {alignment = 8 : i64} : i32, !llvm.ptr
   llvm.store %x, %p {nontemporal} : i32, !llvm.ptr
+  %1 = "llvm.atomicrmw"(%p, %x) <{bin_op = 1 : i64, ordering = 2 : i64}> : (!llvm.ptr, i32) -> i32
+  %2 = "llvm.atomicrmw"(%p, %x) <{bin_op = 0 : i64, ordering = 6 : i64}> : (!llvm.ptr, i32) -> i32
   llvm.return %0 : i32
 }
 // CHECK: load atomic i32, ptr %v0 acquire, align 4
 // CHECK: store atomic i32 %v1, ptr %v0 release, align 4
 // CHECK: store volatile i32 %v1, ptr %v0, align 8
 // CHECK: store i32 %v1, ptr %v0, !nontemporal !0
+// CHECK: atomicrmw add ptr %v0, i32 %v1 monotonic
+// CHECK: atomicrmw xchg ptr %v0, i32 %v1 acq_rel
 // CHECK: !0 = !{i32 1}
 
 // -----

@@ -15,6 +15,7 @@ llvm.func @ops(%x: f32, %y: f64, %i: i32, %v: vector<4xf32>, %w: vector<4xi32>, 
   %10 = llvm.intr.vector.reduce.fmaximum(%v) : (vector<4xf32>) -> f32
   "llvm.intr.memcpy"(%p, %p, %n) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
   "llvm.intr.memset"(%p, %b, %n) <{isVolatile = false}> : (!llvm.ptr, i8, i64) -> ()
+  %11 = "llvm.atomicrmw"(%p, %n) <{bin_op = 1 : i64, ordering = 2 : i64}> : (!llvm.ptr, i64) -> i64
   llvm.return
 }
 // CHECK:      llvm.fptosi %x : f32 to i32
@@ -30,3 +31,4 @@ llvm.func @ops(%x: f32, %y: f64, %i: i32, %v: vector<4xf32>, %w: vector<4xi32>, 
 // CHECK-NEXT: llvm.intr.vector.reduce.fmaximum(%v)
 // CHECK-NEXT: "llvm.intr.memcpy"(%p, %p, %n) <{isVolatile = false}>
 // CHECK-NEXT: "llvm.intr.memset"(%p, %b, %n) <{isVolatile = false}>
+// CHECK-NEXT: "llvm.atomicrmw"(%p, %n) <{bin_op = 1 : i64, ordering = 2 : i64}> : (!llvm.ptr, i64) -> i64

@@ -19,10 +19,10 @@ func.func @f(%x: memref<64x8xf32>, %y: memref<64x8xf32>, %n: index) {
 // SERIAL-NEXT: func.call @f_parallel_0(%{{.*}}, %[[END]], %x, %y)
 
 // THREADS:      %[[DATA:.*]] = llvm.alloca {{.*}} x !llvm.struct<(!llvm.ptr, !llvm.ptr)>
-// THREADS:      %[[THREAD:.*]] = llvm.mlir.addressof @f_parallel_0_thread : !llvm.ptr
+// THREADS:      %[[CHUNK:.*]] = llvm.mlir.addressof @f_parallel_0_chunk : !llvm.ptr
+// THREADS:      %[[TOTAL:.*]] = builtin.unrealized_conversion_cast %{{.*}} : index to i64
 // THREADS-NEXT: %[[ALL:.*]] = llvm.mlir.constant(0 : i32) : i32
-// THREADS-NEXT: %[[FLAGS:.*]] = llvm.mlir.constant(0 : i32) : i32
-// THREADS-NEXT: llvm.call @GOMP_parallel(%[[THREAD]], %[[DATA]], %[[ALL]], %[[FLAGS]])
+// THREADS-NEXT: llvm.call @byoc_parallel_for(%[[CHUNK]], %[[DATA]], %[[TOTAL]], %[[ALL]])
 
 // BODY:      func.func private @f_parallel_0(%begin: index, %end: index, %x: memref<64x8xf32>, %y: memref<64x8xf32>) {
 // BODY:      scf.for %i = %{{.*}} to %{{.*}} step
@@ -32,8 +32,10 @@ func.func @f(%x: memref<64x8xf32>, %y: memref<64x8xf32>, %n: index) {
 // BODY-NEXT:     memref.load %x[%i, %j]
 // BODY-NEXT:     memref.store %{{.*}}, %y[%i, %j]
 
-// THREADS:      llvm.func internal @f_parallel_0_thread(
-// THREADS:      llvm.call @omp_get_thread_num() : () -> i32
-// THREADS:      llvm.call @omp_get_num_threads() : () -> i32
+// THREADS:      llvm.func internal @f_parallel_0_chunk(%[[CAPTURED:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64)
 // THREADS:      func.call @f_parallel_0(
 // THREADS:      llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
+// THREADS:      llvm.func internal @byoc_parallel_for(
+// THREADS:      llvm.call @GOMP_parallel(
+// THREADS:      llvm.func internal @byoc_run_chunks(
+// THREADS:      llvm.atomicrmw

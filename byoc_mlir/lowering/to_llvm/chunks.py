@@ -1,0 +1,139 @@
+"""Loops whose iterations the threads of OpenMP claim chunk by chunk.
+
+Equal shares leave one thread waiting where a neighbour, or the other half of its core, slows the
+other one. So a loop is cut into chunks. Each thread owns a range of them, which it claims in order,
+so that it mostly finds in its caches what it wrote in the loop before; then it claims what the
+others have left. Where a chunk begins and ends does not depend on who runs it: results stay the
+same from run to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from xdsl.context import Context
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import Builtin
+from xdsl.parser import Parser
+
+from byoc_mlir.dialects.llvm_ext import LLVM
+
+PARALLEL_FOR = "byoc_parallel_for"
+"""`void (body, data, total, threads)`: calls `body(data, begin, end)` on ranges that make up
+`[0, total)`, on so many threads; 0 for all of the run."""
+
+_RUN_CHUNKS = "byoc_run_chunks"
+"""`void (job)`: what one thread does."""
+
+_RANGES = 8
+"""Threads above that number share ranges."""
+
+_CHUNKS = 8
+"""Chunks for each thread: one takes an eighth of its share, so that others wait half of it."""
+
+_JOB = f"!llvm.struct<(ptr, ptr, i64, array<5 x i64>, array<{_RANGES} x array<8 x i64>>)>"
+"""The body, its data, the total, and for each range, in a line of a cache of its own, how many
+chunks are claimed."""
+
+_FUNCTIONS = f"""
+llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
+llvm.func @omp_get_thread_num() -> i32
+llvm.func @omp_get_num_threads() -> i32
+
+llvm.func internal @{PARALLEL_FOR}(
+    %body: !llvm.ptr, %data: !llvm.ptr, %total: i64, %threads: i32) {{
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %bytes = llvm.mlir.constant({64 * _RANGES} : i64) : i64
+  %nothing = llvm.mlir.constant(0 : i8) : i8
+  %no_flags = llvm.mlir.constant(0 : i32) : i32
+  %job = llvm.alloca %one x {_JOB} {{alignment = 64 : i64}} : (i64) -> !llvm.ptr
+  %1 = llvm.getelementptr %job[0, 1] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
+  %2 = llvm.getelementptr %job[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
+  %4 = llvm.getelementptr %job[0, 4] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
+  llvm.store %body, %job : !llvm.ptr, !llvm.ptr
+  llvm.store %data, %1 : !llvm.ptr, !llvm.ptr
+  llvm.store %total, %2 : i64, !llvm.ptr
+  "llvm.intr.memset"(%4, %nothing, %bytes) <{{isVolatile = false}}> : (!llvm.ptr, i8, i64) -> ()
+  %run = llvm.mlir.addressof @{_RUN_CHUNKS} : !llvm.ptr
+  llvm.call @GOMP_parallel(%run, %job, %threads, %no_flags)
+    : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
+  llvm.return
+}}
+
+llvm.func internal @{_RUN_CHUNKS}(%job: !llvm.ptr) {{
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %most = llvm.mlir.constant({_RANGES} : i64) : i64
+  %data_field = llvm.getelementptr %job[0, 1] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
+  %total_field = llvm.getelementptr %job[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
+  %body = llvm.load %job : !llvm.ptr -> !llvm.ptr
+  %data = llvm.load %data_field : !llvm.ptr -> !llvm.ptr
+  %total = llvm.load %total_field : !llvm.ptr -> i64
+  %number = llvm.call @omp_get_thread_num() : () -> i32
+  %count = llvm.call @omp_get_num_threads() : () -> i32
+  %thread = llvm.zext %number : i32 to i64
+  %team = llvm.zext %count : i32 to i64
+  %is_alone = llvm.icmp "eq" %team, %one : i64
+  llvm.cond_br %is_alone, ^alone, ^shared
+^alone:
+  llvm.call %body(%data, %zero, %total) : !llvm.ptr, (!llvm.ptr, i64, i64) -> ()
+  llvm.return
+^shared:
+  %is_small = llvm.icmp "ult" %team, %most : i64
+  %ranges = llvm.select %is_small, %team, %most : i1, i64
+  %chunks_a_thread = llvm.mlir.constant({_CHUNKS} : i64) : i64
+  %all = llvm.mul %team, %chunks_a_thread : i64
+  %own = llvm.urem %thread, %ranges : i64
+  llvm.br ^ranges(%zero : i64)
+^ranges(%visited: i64):
+  %is_left = llvm.icmp "ult" %visited, %ranges : i64
+  llvm.cond_br %is_left, ^range, ^done
+^range:
+  %after = llvm.add %visited, %one : i64
+  %further = llvm.add %own, %visited : i64
+  %range = llvm.urem %further, %ranges : i64
+  %next_range = llvm.add %range, %one : i64
+  %first_product = llvm.mul %all, %range : i64
+  %last_product = llvm.mul %all, %next_range : i64
+  %first = llvm.udiv %first_product, %ranges : i64
+  %last = llvm.udiv %last_product, %ranges : i64
+  %counter = llvm.getelementptr %job[0, 4, %range] : (!llvm.ptr, i64) -> !llvm.ptr, {_JOB}
+  llvm.br ^claim
+^claim:
+  %claimed = "llvm.atomicrmw"(%counter, %one) <{{bin_op = 1 : i64, ordering = 2 : i64}}>
+    : (!llvm.ptr, i64) -> i64
+  %chunk = llvm.add %first, %claimed : i64
+  %is_in_range = llvm.icmp "ult" %chunk, %last : i64
+  llvm.cond_br %is_in_range, ^chunk, ^ranges(%after : i64)
+^chunk:
+  %next_chunk = llvm.add %chunk, %one : i64
+  %begin_product = llvm.mul %total, %chunk : i64
+  %end_product = llvm.mul %total, %next_chunk : i64
+  %begin = llvm.udiv %begin_product, %all : i64
+  %end = llvm.udiv %end_product, %all : i64
+  %is_any = llvm.icmp "ult" %begin, %end : i64
+  llvm.cond_br %is_any, ^run, ^claim
+^run:
+  llvm.call %body(%data, %begin, %end) : !llvm.ptr, (!llvm.ptr, i64, i64) -> ()
+  llvm.br ^claim
+^done:
+  llvm.return
+}}
+"""
+
+
+def chunk_functions() -> Sequence[llvm.FuncOp]:
+    """The functions above, and declarations of what they call of OpenMP's runtime."""
+    return [function.clone() for function in _parsed()]
+
+
+@cache
+def _parsed() -> Sequence[llvm.FuncOp]:
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(LLVM)
+    module = Parser(context, _FUNCTIONS, "chunks.py").parse_module()
+    module.verify()
+    return [op for op in module.ops if isinstance(op, llvm.FuncOp)]
