@@ -32,9 +32,9 @@ _RANGES = 8
 _CHUNKS = 8
 """Chunks for each thread: one takes an eighth of its share, so that others wait half of it."""
 
-_JOB = f"!llvm.struct<(ptr, ptr, i64, array<5 x i64>, array<{_RANGES} x array<8 x i64>>)>"
-"""The body, its data, the total, and for each range, in a line of a cache of its own, how many
-chunks are claimed."""
+_DATA, _TOTAL, _COUNTERS, _WORDS = 1, 2, 8, 8 + 8 * _RANGES
+"""Words of 8 bytes of a job, behind its body. Each range has a counter of claimed chunks, in a
+cache line of its own."""
 
 _FUNCTIONS = f"""
 llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
@@ -43,19 +43,19 @@ llvm.func @omp_get_num_threads() -> i32
 
 llvm.func internal @{PARALLEL_FOR}(
     %body: !llvm.ptr, %data: !llvm.ptr, %total: i64, %threads: i32) {{
-  %one = llvm.mlir.constant(1 : i64) : i64
-  %zero = llvm.mlir.constant(0 : i64) : i64
-  %bytes = llvm.mlir.constant({64 * _RANGES} : i64) : i64
+  %words = llvm.mlir.constant({_WORDS} : i64) : i64
+  %bytes = llvm.mlir.constant({8 * (_WORDS - _COUNTERS)} : i64) : i64
   %nothing = llvm.mlir.constant(0 : i8) : i8
   %no_flags = llvm.mlir.constant(0 : i32) : i32
-  %job = llvm.alloca %one x {_JOB} {{alignment = 64 : i64}} : (i64) -> !llvm.ptr
-  %1 = llvm.getelementptr %job[0, 1] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
-  %2 = llvm.getelementptr %job[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
-  %4 = llvm.getelementptr %job[0, 4] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
+  %job = llvm.alloca %words x i64 {{alignment = 64 : i64}} : (i64) -> !llvm.ptr
+  %to_data = llvm.getelementptr %job[{_DATA}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %to_total = llvm.getelementptr %job[{_TOTAL}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %counters = llvm.getelementptr %job[{_COUNTERS}] : (!llvm.ptr) -> !llvm.ptr, i64
   llvm.store %body, %job : !llvm.ptr, !llvm.ptr
-  llvm.store %data, %1 : !llvm.ptr, !llvm.ptr
-  llvm.store %total, %2 : i64, !llvm.ptr
-  "llvm.intr.memset"(%4, %nothing, %bytes) <{{isVolatile = false}}> : (!llvm.ptr, i8, i64) -> ()
+  llvm.store %data, %to_data : !llvm.ptr, !llvm.ptr
+  llvm.store %total, %to_total : i64, !llvm.ptr
+  "llvm.intr.memset"(%counters, %nothing, %bytes) <{{isVolatile = false}}>
+    : (!llvm.ptr, i8, i64) -> ()
   %run = llvm.mlir.addressof @{_RUN_CHUNKS} : !llvm.ptr
   llvm.call @GOMP_parallel(%run, %job, %threads, %no_flags)
     : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
@@ -65,12 +65,14 @@ llvm.func internal @{PARALLEL_FOR}(
 llvm.func internal @{_RUN_CHUNKS}(%job: !llvm.ptr) {{
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
+  %words_a_line = llvm.mlir.constant(8 : i64) : i64
   %most = llvm.mlir.constant({_RANGES} : i64) : i64
-  %data_field = llvm.getelementptr %job[0, 1] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
-  %total_field = llvm.getelementptr %job[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_JOB}
+  %to_data = llvm.getelementptr %job[{_DATA}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %to_total = llvm.getelementptr %job[{_TOTAL}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %counters = llvm.getelementptr %job[{_COUNTERS}] : (!llvm.ptr) -> !llvm.ptr, i64
   %body = llvm.load %job : !llvm.ptr -> !llvm.ptr
-  %data = llvm.load %data_field : !llvm.ptr -> !llvm.ptr
-  %total = llvm.load %total_field : !llvm.ptr -> i64
+  %data = llvm.load %to_data : !llvm.ptr -> !llvm.ptr
+  %total = llvm.load %to_total : !llvm.ptr -> i64
   %number = llvm.call @omp_get_thread_num() : () -> i32
   %count = llvm.call @omp_get_num_threads() : () -> i32
   %thread = llvm.zext %number : i32 to i64
@@ -99,7 +101,8 @@ llvm.func internal @{_RUN_CHUNKS}(%job: !llvm.ptr) {{
   %last_product = llvm.mul %all, %next_range : i64
   %first = llvm.udiv %first_product, %ranges : i64
   %last = llvm.udiv %last_product, %ranges : i64
-  %counter = llvm.getelementptr %job[0, 4, %range] : (!llvm.ptr, i64) -> !llvm.ptr, {_JOB}
+  %line = llvm.mul %range, %words_a_line : i64
+  %counter = llvm.getelementptr %counters[%line] : (!llvm.ptr, i64) -> !llvm.ptr, i64
   llvm.br ^claim
 ^claim:
   %claimed = "llvm.atomicrmw"(%counter, %one) <{{bin_op = 1 : i64, ordering = 2 : i64}}>
@@ -135,5 +138,4 @@ def _parsed() -> Sequence[llvm.FuncOp]:
     context.load_dialect(Builtin)
     context.load_dialect(LLVM)
     module = Parser(context, _FUNCTIONS, "chunks.py").parse_module()
-    module.verify()
     return [op for op in module.ops if isinstance(op, llvm.FuncOp)]
