@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends import Backend, get_backends, weight_symbol
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.backend_passes import run_module_passes
-from byoc_mlir.compiler.garbage import collection_paused
+from byoc_mlir.compiler.garbage import collect_weights, collection_paused
 from byoc_mlir.compiler.link import (
     defined_symbols,
     external_functions,
@@ -195,6 +195,7 @@ def _compile_module(
     if options.prune != "off":
         with stages.stage("prune"):
             prune_module(module, options, backends, build)
+    collect_weights()
     return _build(context, imported, backends, options, stages, problems, kernels)
 
 

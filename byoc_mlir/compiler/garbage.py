@@ -6,6 +6,11 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from byoc_mlir.dialects.relay.constant import held_bytes
+
+_WORTH_COLLECTING = 1 << 26
+"""Bytes of weights; looking for garbage takes 50 ms."""
+
 
 @contextmanager
 def collection_paused() -> Generator[None]:
@@ -21,3 +26,13 @@ def collection_paused() -> Generator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def collect_weights() -> None:
+    """Lets go of weights that folding has replaced, where they are large.
+
+    What held them refers to itself; left alone it would stay until the compilation is over, and
+    the new weights of the backends would come on top.
+    """
+    if held_bytes() > _WORTH_COLLECTING:
+        gc.collect()

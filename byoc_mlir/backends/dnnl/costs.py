@@ -19,10 +19,14 @@ from byoc_mlir.backends.dnnl.calls import MemoryDescriptor, PrimitiveCall
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.enums import Arg
+from byoc_mlir.backends.dnnl.implicit_gemm import NAME as IMPLICIT_GEMM
+from byoc_mlir.backends.dnnl.implicit_gemm import candidate as implicit_gemm
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_winograd
 from byoc_mlir.backends.dnnl.winograd import ALGORITHMS, Winograd, candidates
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.lowering.host_pipeline import vector_bits
+from byoc_mlir.lowering.llvm_ir.codegen import Target
 
 IMPOSSIBLE = math.inf
 
@@ -47,6 +51,11 @@ _REORDER_SAMPLES = 2
 _WORTH_COMPILING = 0.02
 """Milliseconds that a convolution must gain by Winograd's algorithm, since LLVM takes half a second
 for its code."""
+
+
+_OWN_VECTOR_BITS = 256
+"""What the kernels of `implicit_gemm.py` are written for; oneDNN's have longer vectors where the
+processor has."""
 
 
 @dataclass
@@ -123,6 +132,10 @@ class Costs:
                 products = self._by_products(winograd, direct)
                 if products < direct - _WORTH_COMPILING and not winograd.is_heavy:
                     times[winograd.algorithm.name] = products
+        if op.algorithm.data == "direct" and vector_bits(Target.host()) == _OWN_VECTOR_BITS:
+            gemm = implicit_gemm(op, layout)
+            if gemm is not None and gemm.is_faster:
+                times[IMPLICIT_GEMM] = times.pop("direct")  # not less, which would change layouts
         return min((time, algorithm) for algorithm, time in times.items())
 
     def _may_use_winograd(self, op: ConvolutionOp) -> bool:
@@ -152,7 +165,7 @@ class Costs:
         algorithm = self.algorithm(op, layout)[1]
         if algorithm == "winograd":
             described = by_winograd(described)
-        if algorithm in ALGORITHMS:
+        if algorithm in (*ALGORITHMS, IMPLICIT_GEMM):
             return False
         return (described.call, self._api.threads) in _known.times
 

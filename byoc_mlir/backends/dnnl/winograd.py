@@ -18,11 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import NDArray
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf
-from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
+from byoc_mlir.backends.dnnl.epilogue import Epilogue, epilogue
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.constant import derived_array
@@ -101,15 +102,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 
 @dataclass(frozen=True)
-class PostOps:
-    """What happens to a result on its way to memory: a sum, then limits."""
-
-    residual: SSAValue | None = None
-    lower: float = -math.inf
-    upper: float = math.inf
-
-
-@dataclass(frozen=True)
 class Matrices:
     """The memory of one block's matrices: for each tile, a row of each matrix."""
 
@@ -161,7 +153,7 @@ class Winograd:
     algorithm: Algorithm
     source_layout: str
     result_layout: str
-    post_ops: PostOps
+    epilogue: Epilogue
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -238,7 +230,7 @@ class Winograd:
     def words(self, blocks: Blocks) -> list[int]:
         """What the generated code reads: see `codegen/winograd_table.py`."""
         _, rows, columns = self.grid
-        limits = (self.post_ops.lower, self.post_ops.upper)
+        limits = (self.epilogue.lower, self.epilogue.upper)
         return [
             *(blocks.count, self.tiles, columns, rows, self.panels),
             *(blocks.source.elements, blocks.elements, blocks.threads),
@@ -286,45 +278,13 @@ def candidates(op: ConvolutionOp, layout: LayoutOf) -> Iterator[Winograd]:
         and layout(source) in known
         and layout(result) in known
     )
-    post_ops = _post_ops(op, layout) if fits else None
-    if post_ops is not None:
+    added = epilogue(op, layout) if fits else None
+    if added is not None:
         for algorithm in ALGORITHMS.values():
-            yield Winograd(op, algorithm, layout(source), layout(result), post_ops)
+            yield Winograd(op, algorithm, layout(source), layout(result), added)
 
 
 def planned(op: ConvolutionOp, layout: LayoutOf) -> Winograd | None:
     """The convolution by the algorithm that it names; `None` for one of the library's."""
     found = candidates(op, layout)
     return next((one for one in found if one.algorithm.name == op.algorithm.data), None)
-
-
-def _post_ops(op: ConvolutionOp, layout: LayoutOf) -> PostOps | None:
-    chain = list(op.post_ops)
-    residual = None
-    if chain and _is_sum(op, chain[0], layout):
-        residual = op.post_op_operands[0]
-        chain = chain[1:]
-    limits = _limits(chain)
-    return None if limits is None else PostOps(residual, *limits)
-
-
-def _is_sum(op: ConvolutionOp, post_op: Attribute, layout: LayoutOf) -> bool:
-    if isinstance(post_op, SumAttr):
-        return True
-    if not isinstance(post_op, BinaryAttr) or post_op.algorithm.data != "add":
-        return False
-    operand = op.post_op_operands[0]
-    return shape_of(operand) == shape_of(op.output) and layout(operand) == layout(op.output)
-
-
-def _limits(chain: Sequence[Attribute]) -> tuple[float, float] | None:
-    if not chain:
-        return -math.inf, math.inf
-    if len(chain) > 1 or not isinstance(chain[0], EltwiseAttr):
-        return None
-    alpha, beta = chain[0].alpha.value.data, chain[0].beta.value.data
-    if chain[0].algorithm.data == "relu" and alpha == 0:
-        return 0.0, math.inf
-    if chain[0].algorithm.data in ("clip", "clip_v2"):
-        return alpha, beta
-    return None

@@ -80,6 +80,11 @@ class Weight:
         return Weight(name, known, array)
 
 
+def held_bytes() -> int:
+    """The size of all arrays behind handles, which some IR or program still mentions."""
+    return sum(array.nbytes for array in list(_ARRAYS.values()))
+
+
 def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Array]) -> Array:
     """What `make` computes from `sources`; once, as long as somebody holds the result.
 

@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     f32,
     i32,
-    i64,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
@@ -66,17 +65,20 @@ FORMULAS: Mapping[str, Formula] = {
 
 
 def add_activation(module: ModuleBuilder, algorithm: str) -> str:
-    """`i32 (arguments, count)`: applies an activation to the elements of the first argument."""
+    """`i32 (arguments, table)`: applies an activation to the elements of the first argument.
+
+    The table has one word: how many there are.
+    """
     name = f"{_PREFIX}_{algorithm}"
     if module.has(name):
         return name
     kernel = module.adopt(_kernel(algorithm).clone())
-    function = module.function(name, (POINTER, i64), internal=True)
-    pairs, count = function.parameters
+    function = module.function(name, (POINTER, POINTER), internal=True)
+    pairs, table = function.parameters
     memory, handle = function.pointer(pairs, 1), function.stack_slot()
     function.check(function.call("dnnl_memory_get_data_handle", memory, handle))
     elements = function.pointer(handle, 0)
-    function.parallel_for(kernel, elements, count)
+    function.parallel_for(kernel, elements, function.word(table, 0))
     function.finish(function.integer(0, i32))
     return name
 

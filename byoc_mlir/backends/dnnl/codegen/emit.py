@@ -19,7 +19,6 @@ from byoc_mlir.backends.dnnl.calls import (
     Prelu,
 )
 from byoc_mlir.backends.dnnl.codegen import helpers
-from byoc_mlir.backends.dnnl.codegen.activation_kernels import add_activation
 from byoc_mlir.backends.dnnl.codegen.helpers import (
     ENGINE_SLOT,
     LOAD_STREAM_SLOT,
@@ -31,11 +30,11 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     FunctionBuilder,
     ModuleBuilder,
 )
+from byoc_mlir.backends.dnnl.codegen.own_code import Generated
 from byoc_mlir.backends.dnnl.codegen.places import Input, Output, Workspace
-from byoc_mlir.backends.dnnl.codegen.program import Activation, Execution, Program, Transforms
+from byoc_mlir.backends.dnnl.codegen.program import Execution, Program
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT, SlotLayout, slot_layout
-from byoc_mlir.backends.dnnl.codegen.winograd_kernels import add_winograd
 from byoc_mlir.runtime.program import SharedLibrary
 
 
@@ -321,12 +320,9 @@ class _Emitter:
         def execute(inner: FunctionBuilder, state: SSAValue, context: SSAValue, n: int) -> SSAValue:
             execution, destination = group[n]
             pairs = inner.slot(context, destination)
-            if isinstance(execution.code, Transforms):
-                table = self._table(f"winograd_{destination}", [execution.code.words])
-                return inner.call(self._winograd(execution.code), pairs, inner.address(table))
-            if isinstance(execution.code, Activation):
-                run = add_activation(self._shared, execution.code.algorithm)
-                return inner.call(run, pairs, inner.integer(execution.code.elements))
+            if isinstance(execution.code, Generated):
+                table = self._table(f"table_{destination}", [execution.code.words])
+                return inner.call(execution.code.add(self._shared), pairs, inner.address(table))
             primitive = inner.pointer(state, self._layout.primitives + execution.code)
             stream = inner.pointer(context, STREAM_SLOT)
             count = inner.integer(len(execution.arguments), i32)
@@ -336,11 +332,6 @@ class _Emitter:
             return execute(function, state, context, 0)
         name = self._helper(f"beside_{group[0][1]}")
         return run_side_by_side(function, name, (state, context), len(group), execute)
-
-    def _winograd(self, transforms: Transforms) -> str:
-        """The function that runs a convolution by this algorithm."""
-        bias, residual = transforms.bias, transforms.residual
-        return add_winograd(self._shared, transforms.algorithm, bias=bias, residual=residual)
 
     def emit_close(self) -> None:
         """`R_close`: what `R_open` made."""

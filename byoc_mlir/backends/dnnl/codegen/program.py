@@ -19,25 +19,23 @@ from byoc_mlir.backends.dnnl.calls import (
     MemoryDescriptor,
     PrimitiveCall,
 )
+from byoc_mlir.backends.dnnl.codegen.own_code import Generated, OwnCode, own_code
 from byoc_mlir.backends.dnnl.codegen.places import (
     Place,
     Places,
     Stored,
     assign_places,
 )
-from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive, Types
-from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive
+from byoc_mlir.backends.dnnl.dialect import ActivationOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
-from byoc_mlir.backends.dnnl.winograd import ALGORITHMS, Algorithm, Blocks, Winograd, planned
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.errors import CompilationError
 
 T = TypeVar("T", bound=Hashable)
-
-_ELEMENT_BYTES = 4
 
 
 class Numbered(Generic[T]):
@@ -104,28 +102,10 @@ class CreatedPrimitive:
 
 
 @dataclass(frozen=True)
-class Transforms:
-    """A convolution by Winograd's algorithm: its table, and what is added to its result."""
-
-    algorithm: Algorithm
-    words: tuple[int, ...]
-    bias: bool
-    residual: bool
-
-
-@dataclass(frozen=True)
-class Activation:
-    """An activation of that many elements, in place."""
-
-    algorithm: str
-    elements: int
-
-
-@dataclass(frozen=True)
 class Execution:
     """One call: of `dnnl_primitive_execute` for a primitive, or of code of our own."""
 
-    code: int | Transforms | Activation
+    code: int | Generated
     arguments: tuple[tuple[int, MemoryRef], ...]
     is_serial: bool
     """Whether one thread runs it."""
@@ -169,40 +149,6 @@ class _Found:
         return self.descriptor.implementation
 
 
-@dataclass(frozen=True)
-class _Own:
-    """A convolution by Winograd's algorithm."""
-
-    op: Operation
-    winograd: Winograd
-    blocks: Blocks
-    is_serial: bool
-
-    @property
-    def scratchpad_bytes(self) -> int:
-        """The memory of the matrices."""
-        return self.blocks.byte_size
-
-    @property
-    def implementation(self) -> str:
-        """What the report calls it."""
-        return f"winograd:{self.winograd.algorithm.name}"
-
-
-@dataclass(frozen=True)
-class _OwnActivation:
-    """An activation by code of our own."""
-
-    op: ActivationOp
-    is_serial: bool
-    scratchpad_bytes: int = 0
-
-    @property
-    def implementation(self) -> str:
-        """What the report calls it."""
-        return f"loop:{self.op.algorithm.data}"
-
-
 def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
     """Numbers everything that running a planned region takes.
 
@@ -227,14 +173,11 @@ def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
     return maker.program
 
 
-def _find(op: Operation, is_serial: bool, threads: int) -> _Found | _Own | _OwnActivation:
-    if isinstance(op, ActivationOp):
-        return _OwnActivation(op, is_serial)
+def _find(op: Operation, is_serial: bool, threads: int) -> _Found | OwnCode:
     used = 1 if is_serial else threads
-    if isinstance(op, ConvolutionOp) and op.algorithm.data in ALGORITHMS:
-        winograd = planned(op, layout_of)
-        assert winograd is not None
-        return _Own(op, winograd, winograd.blocks(used), is_serial)
+    own = own_code(op, threads=used, is_serial=is_serial)
+    if own is not None:
+        return own
     described = primitive(op)
     assert described is not None
     with openmp_threads(used):
@@ -251,13 +194,10 @@ class _Maker:
         self._places = places
         self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
-    def add(self, found: _Found | _Own | _OwnActivation, plan: Plan) -> None:
+    def add(self, found: _Found | OwnCode, plan: Plan) -> None:
         self.program.details.append(_detail(found, plan.times.get(found.op)))
-        if isinstance(found, _Own):
-            self._add_winograd(found)
-            return
-        if isinstance(found, _OwnActivation):
-            self._add_activation(found)
+        if isinstance(found, OwnCode):
+            self._add_own(found)
             return
         call = _pinned(found)
         self._number_arguments(call)
@@ -274,33 +214,17 @@ class _Maker:
         execution = Execution(number, tuple(arguments), found.is_serial, is_beside)
         program.executions.append(execution)
 
-    def _add_winograd(self, found: _Own) -> None:
-        winograd, types = found.winograd, Types(layout_of)
-        op, residual = winograd.op, winograd.post_ops.residual
-        stored = MemoryDescriptor.plain(winograd.weights_shape)
-        others = ((Arg.SRC, op.arguments[0]), (Arg.DST, op.output), (Arg.BIAS, op.bias))
-        arguments = [
-            (Arg.SCRATCHPAD, self._scratchpad(found)),
-            (Arg.WEIGHTS, self._constant(winograd.weights(), stored)),
-            *(
-                (argument, self._memory(types.operand(argument, value)))
-                for argument, value in (*others, (Arg.SRC_1, residual))
-                if value is not None
-            ),
-        ]
-        words = tuple(winograd.words(found.blocks))
-        code = Transforms(winograd.algorithm, words, op.bias is not None, residual is not None)
-        self.program.executions.append(Execution(code, tuple(arguments), found.is_serial))
+    def _add_own(self, found: OwnCode) -> None:
+        arguments: list[tuple[int, MemoryRef]] = []
+        if found.scratchpad_bytes:
+            arguments.append((Arg.SCRATCHPAD, self._scratchpad(found)))
+        if found.weights is not None:
+            stored = MemoryDescriptor.plain(found.weights_shape)
+            arguments.append((Arg.WEIGHTS, self._constant(found.weights, stored)))
+        arguments += [(one.argument, self._memory(one)) for one in found.operands]
+        self.program.executions.append(Execution(found.code, tuple(arguments), found.is_serial))
 
-    def _add_activation(self, found: _OwnActivation) -> None:
-        op = found.op
-        operand = Types(layout_of).operand(Arg.DST, op.output)
-        elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays 0
-        code, memory = Activation(op.algorithm.data, elements), self._memory(operand)
-        execution = Execution(code, ((Arg.DST, memory),), found.is_serial)
-        self.program.executions.append(execution)
-
-    def _scratchpad(self, found: _Found | _Own) -> MemoryRef:
+    def _scratchpad(self, found: _Found | OwnCode) -> MemoryRef:
         descriptor = MemoryDescriptor.plain((found.scratchpad_bytes,), DataType.U8)
         return self._context_memory(descriptor, self._places.scratchpads[found.op])
 
@@ -379,7 +303,7 @@ def _pinned(found: _Found) -> PrimitiveCall:
     return replace(call, arguments=tuple(arguments))
 
 
-def _detail(found: _Found | _Own | _OwnActivation, milliseconds: float | None) -> OpDetail:
+def _detail(found: _Found | OwnCode, milliseconds: float | None) -> OpDetail:
     implementation = found.implementation
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout

@@ -15,13 +15,13 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     FunctionBuilder,
     ModuleBuilder,
 )
+from byoc_mlir.backends.dnnl.codegen.vectors import element, scaled, share
 from byoc_mlir.backends.dnnl.codegen.winograd_product import add_product
 from byoc_mlir.backends.dnnl.codegen.winograd_table import Table, Word
 from byoc_mlir.backends.dnnl.codegen.winograd_tiles import (
     add_result_transform,
     add_source_transform,
 )
-from byoc_mlir.backends.dnnl.codegen.winograd_vectors import element, scaled, share
 from byoc_mlir.backends.dnnl.winograd import Algorithm
 
 _PREFIX = "byoc_dnnl_winograd"

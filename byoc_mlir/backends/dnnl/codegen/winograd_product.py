@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from functools import partial
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     POINTER,
     VOID,
-    FunctionBuilder,
     ModuleBuilder,
 )
-from byoc_mlir.backends.dnnl.codegen.winograd_table import ImageWord, Table, Word
-from byoc_mlir.backends.dnnl.codegen.winograd_vectors import (
+from byoc_mlir.backends.dnnl.codegen.vectors import (
     broadcast,
     divided,
     element,
+    fetch,
+    further,
     fused,
     load,
     scaled,
@@ -31,6 +31,7 @@ from byoc_mlir.backends.dnnl.codegen.winograd_vectors import (
     splat,
     store,
 )
+from byoc_mlir.backends.dnnl.codegen.winograd_table import ImageWord, Table, Word
 from byoc_mlir.backends.dnnl.winograd import LANES, PANEL
 
 _PREFIX = "byoc_dnnl_winograd"
@@ -40,9 +41,6 @@ _MOST_ROWS = 6
 
 _AHEAD = 256
 """Elements of the weights that are fetched before they are needed."""
-
-_TO_READ, _NEAR, _DATA = 0, 3, 1
-"""What `llvm.prefetch` is told."""
 
 
 def add_product(module: ModuleBuilder, matrices: int) -> str:
@@ -108,8 +106,8 @@ def _add_kernel(module: ModuleBuilder, rows: int) -> str:
 
     def add_input(index: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
         start = element(function, panel, scaled(function, index, PANEL))
-        held = [load(function, _further(function, start, column)) for column in columns]
-        _fetch(function, _further(function, start, _AHEAD))
+        held = [load(function, further(function, start, column)) for column in columns]
+        fetch(function, further(function, start, _AHEAD))
         totals: list[SSAValue] = []
         for number, values in enumerate(sources):
             one = function.load(element(function, values, index), f32)
@@ -124,15 +122,6 @@ def _add_kernel(module: ModuleBuilder, rows: int) -> str:
     for number in range(rows):
         to = row(result, result_stride, number)
         for at, column in enumerate(columns):
-            store(function, totals[number * len(columns) + at], _further(function, to, column))
+            store(function, totals[number * len(columns) + at], further(function, to, column))
     function.finish()
     return name
-
-
-def _further(function: FunctionBuilder, base: SSAValue, elements: int) -> SSAValue:
-    return element(function, base, function.integer(elements))
-
-
-def _fetch(function: FunctionBuilder, address: SSAValue) -> None:
-    how = [function.integer(value, i32) for value in (_TO_READ, _NEAR, _DATA)]
-    function.append(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *how], []))

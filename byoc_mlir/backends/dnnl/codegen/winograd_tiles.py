@@ -16,8 +16,7 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     FunctionBuilder,
     ModuleBuilder,
 )
-from byoc_mlir.backends.dnnl.codegen.winograd_table import ImageWord, Table, Word
-from byoc_mlir.backends.dnnl.codegen.winograd_vectors import (
+from byoc_mlir.backends.dnnl.codegen.vectors import (
     ELEMENT_BYTES,
     broadcast,
     divided,
@@ -31,6 +30,7 @@ from byoc_mlir.backends.dnnl.codegen.winograd_vectors import (
     store,
     weighted_sum,
 )
+from byoc_mlir.backends.dnnl.codegen.winograd_table import ImageWord, Table, Word
 from byoc_mlir.backends.dnnl.winograd import LANES, Algorithm
 
 _PREFIX = "byoc_dnnl_winograd"

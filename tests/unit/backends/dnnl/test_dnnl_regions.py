@@ -85,7 +85,7 @@ executable.run(inputs)
 def test_resnet50_reorders_no_weight_and_hardly_an_activation() -> None:
     executed = _verbose(_RESNET)
     kinds = [fields[3] for fields in executed]
-    assert kinds.count("convolution") >= 37  # those of other windows than 3x3
+    assert kinds.count("convolution") >= 15  # the others are computed by code of our own
     assert kinds.count("reorder") <= 2
 
 

@@ -17,6 +17,9 @@ from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp
 VECTOR = VectorType(f32, [LANES])
 ELEMENT_BYTES = 4
 _FUSED = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
+_TO_READ, _NEAR, _DATA = 0, 3, 1
+"""What `llvm.prefetch` is told."""
+
 _ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
 
 
@@ -33,6 +36,17 @@ def load(function: FunctionBuilder, address: SSAValue) -> SSAValue:
 def store(function: FunctionBuilder, value: SSAValue, address: SSAValue) -> None:
     """Writes 8 channels from an address on."""
     function.append(llvm.StoreOp(value, address, alignment=ELEMENT_BYTES))
+
+
+def further(function: FunctionBuilder, base: SSAValue, elements: int) -> SSAValue:
+    """The address that many elements further on."""
+    return element(function, base, function.integer(elements))
+
+
+def fetch(function: FunctionBuilder, address: SSAValue) -> None:
+    """Brings to the caches what will be read soon."""
+    how = [function.integer(value, i32) for value in (_TO_READ, _NEAR, _DATA)]
+    function.append(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *how], []))
 
 
 def splat(function: FunctionBuilder, value: float) -> SSAValue:
@@ -103,16 +117,29 @@ def fused(function: FunctionBuilder, one: SSAValue, other: SSAValue, total: SSAV
     return function.insert(llvm.FAddOp(total, product, _FUSED))
 
 
+def at_least(function: FunctionBuilder, value: SSAValue, limit: SSAValue) -> SSAValue:
+    """The value, or a limit that is larger; NaN stays what it is."""
+    return _bounded(function, MaximumOp, value, limit)
+
+
 def limited(
     function: FunctionBuilder, value: SSAValue, lower: SSAValue, upper: SSAValue
 ) -> SSAValue:
     """The value between two limits; NaN stays what it is."""
-    for limit, op in ((lower, MaximumOp), (upper, MinimumOp)):
-        properties = {"fastmathFlags": _ANY_ZERO}
-        value = function.insert(
-            op.create(operands=[value, limit], result_types=[VECTOR], properties=properties)
-        )
-    return value
+    return _bounded(function, MinimumOp, at_least(function, value, lower), upper)
+
+
+def _bounded(
+    function: FunctionBuilder,
+    op: type[MaximumOp] | type[MinimumOp],
+    value: SSAValue,
+    limit: SSAValue,
+) -> SSAValue:
+    properties = {"fastmathFlags": _ANY_ZERO}
+    operands = [value, limit]
+    return function.insert(
+        op.create(operands=operands, result_types=[VECTOR], properties=properties)
+    )
 
 
 def broadcast(function: FunctionBuilder, number: SSAValue) -> SSAValue:

@@ -1,0 +1,234 @@
+"""Convolutions as implicit products, taken here wherever they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dnnl_models import check, model, node, scalar
+from onnx import ModelProto, NodeProto
+from xdsl.ir import SSAValue
+
+import byoc_mlir
+from byoc_mlir.backends.dnnl import costs, plan_layouts
+from byoc_mlir.backends.dnnl.implicit_gemm import ImplicitGemm
+from byoc_mlir.lowering.host_pipeline import vector_bits
+from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.testing.reference import random_inputs
+
+_FEW = (1, 256, 7, 7)
+"""A source that makes it faster, with 32 outputs and a window of 1x1."""
+
+
+@pytest.fixture(autouse=True)
+def layout(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """All values have one layout; the algorithm is there, whatever the processor is."""
+    name: str = getattr(request, "param", "channels_last")
+
+    def kinds(_: Sequence[SSAValue]) -> Iterator[str]:
+        yield name
+
+    monkeypatch.setattr(plan_layouts, "_kinds", kinds)
+    monkeypatch.setattr(costs, "_OWN_VECTOR_BITS", vector_bits(Target.host()))
+
+
+@pytest.fixture
+def preferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken wherever it is written."""
+
+    def is_faster(_: ImplicitGemm) -> bool:
+        return True
+
+    monkeypatch.setattr(ImplicitGemm, "is_faster", property(is_faster))
+
+
+_EACH_LAYOUT = pytest.mark.parametrize("layout", ["channels_last", "blocked_8"], indirect=True)
+
+
+def _convolution(
+    source: Sequence[int],
+    outputs: int,
+    window: Sequence[int] = (1, 1),
+    after: Sequence[NodeProto] = (),
+    inputs: str = "a w b",
+    **attributes: Any,
+) -> ModelProto:
+    """A 1x1 convolution, one to `y` or to `c`, and what follows that; `r` is a residual."""
+    channels, group = source[1], attributes.get("group", 1)
+    name = "c" if after else "y"
+    nodes = [
+        node("Conv", "x v", "a"),
+        node("Conv", "a u", "r"),
+        node("Conv", inputs, name, kernel_shape=window, **attributes),
+        *after,
+    ]
+    used = [one for one in nodes if one.output[0] != "r" or any("r" in o.input for o in after)]
+    weights: dict[str, Any] = {
+        "v": (channels, channels, 1, 1),
+        "u": (outputs, channels, 1, 1),
+        "w": (outputs, channels // group, *window),
+        "b": (outputs,),
+        "low": scalar(-2),
+        "high": scalar(2),
+    }
+    read = {one for each in used for one in each.input}
+    kept = {key: value for key, value in weights.items() if key in read}
+    return model(used, {"x": tuple(source)}, kept)
+
+
+def _algorithm(built: ModelProto, **options: Any) -> str:
+    report = check(built, backend_options={"dnnl": {"winograd": "off"}}, **options)
+    return next(row.implementation for row in report if row.node in ("Conv_y", "Conv_c"))
+
+
+@pytest.mark.usefixtures("preferred")
+@_EACH_LAYOUT
+@pytest.mark.parametrize(
+    ("source", "outputs", "strides", "threads"),
+    [
+        ((1, 16, 7, 7), 32, [1, 1], 2),
+        ((2, 8, 13, 11), 24, [1, 1], 1),
+        ((3, 24, 5, 9), 8, [1, 1], 2),
+        ((1, 40, 1, 2), 16, [1, 1], 2),
+        ((1, 8, 37, 41), 16, [1, 1], 2),
+        ((2, 16, 14, 15), 40, [2, 2], 2),
+        ((1, 24, 9, 31), 16, [1, 3], 1),
+    ],
+)
+def test_products_of_pixels(
+    source: Sequence[int], outputs: int, strides: list[int], threads: int
+) -> None:
+    built = _convolution(source, outputs, strides=strides)
+    assert _algorithm(built, threads=threads) == "implicit_gemm"
+
+
+@pytest.mark.usefixtures("preferred")
+@pytest.mark.parametrize(
+    ("source", "window", "attributes"),
+    [
+        ((1, 16, 14, 14), (3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
+        ((2, 8, 11, 17), (3, 3), {"pads": [0, 1, 2, 0]}),
+        ((1, 24, 9, 9), (1, 7), {"pads": [0, 3, 0, 3]}),
+        ((3, 8, 12, 10), (5, 5), {"strides": [2, 3]}),
+        ((1, 16, 15, 13), (3, 3), {"pads": [2, 2, 2, 2], "dilations": [2, 2]}),
+        ((1, 8, 4, 4), (3, 2), {"pads": [2, 1, 2, 1], "strides": [1, 2], "dilations": [1, 3]}),
+        ((1, 16, 2, 2), (7, 7), {"pads": [3, 3, 3, 3]}),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_windows(
+    source: Sequence[int], window: Sequence[int], attributes: dict[str, Any], threads: int
+) -> None:
+    built = _convolution(source, 24, window, **attributes)
+    assert _algorithm(built, threads=threads) == "implicit_gemm"
+
+
+@pytest.mark.usefixtures("preferred")
+@_EACH_LAYOUT
+@pytest.mark.parametrize(
+    ("inputs", "after"),
+    [
+        ("a w", []),
+        ("a w b", [node("Relu", "c")]),
+        ("a w", [node("Clip", "c low high")]),
+        ("a w b", [node("Add", "c r")]),
+        ("a w b", [node("Add", "c r", "s"), node("Relu", "s")]),
+        ("a w", [node("Add", "c r", "s"), node("Clip", "s low high")]),
+        ("a w", [node("Add", "c r", "s"), node("Mul", "s r")]),
+    ],
+    ids=["no-bias", "relu", "clip", "sum", "sum-relu", "sum-clip", "sum-read-again"],
+)
+def test_post_ops(inputs: str, after: list[NodeProto]) -> None:
+    built = _convolution((2, 16, 9, 14), 24, (1, 1), after, inputs)
+    assert _algorithm(built) == "implicit_gemm"
+
+
+@pytest.mark.usefixtures("preferred")
+@pytest.mark.parametrize(
+    "built",
+    [
+        _convolution((1, 16, 7, 7), 16, group=2),
+        _convolution((1, 12, 7, 7), 16),
+        _convolution((1, 16, 7, 7), 20),
+        _convolution((1, 16, 7, 7), 16, (1, 1), [node("Sigmoid", "c")]),
+    ],
+    ids=["group", "inputs", "outputs", "sigmoid"],
+)
+def test_what_it_is_not_written_for(built: ModelProto) -> None:
+    assert _algorithm(built) != "implicit_gemm"
+
+
+@pytest.mark.usefixtures("preferred")
+@pytest.mark.parametrize("layout", ["blocked_8"], indirect=True)
+def test_padding_needs_channels_last() -> None:
+    built = _convolution((1, 16, 14, 14), 16, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
+    assert _algorithm(built) != "implicit_gemm"
+
+
+@pytest.mark.parametrize(
+    ("built", "expected"),
+    [
+        (_convolution(_FEW, 32), True),
+        (_convolution((1, 256, 14, 14), 32), True),
+        (_convolution((1, 256, 28, 28), 32), False),
+        (_convolution((1, 128, 7, 7), 32), False),
+        (_convolution(_FEW, 40), False),
+        (_convolution((1, 256, 14, 14), 32, strides=[2, 2]), False),
+    ],
+    ids=["small", "14x14", "large", "shallow", "half-a-panel", "strided"],
+)
+def test_where_it_is_taken(built: ModelProto, expected: bool) -> None:
+    assert (_algorithm(built) == "implicit_gemm") == expected
+
+
+def test_longer_vectors_are_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "_OWN_VECTOR_BITS", vector_bits(Target.host()) // 2)
+    assert _algorithm(_convolution(_FEW, 32)) != "implicit_gemm"
+
+
+@pytest.mark.usefixtures("preferred")
+def test_eight_threads_get_the_same_bits() -> None:
+    built = _convolution((2, 64, 30, 30), 64, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
+    assert _algorithm(built) == "implicit_gemm"
+    inputs = [random_inputs(built, seed=seed) for seed in range(8)]
+    answers: list[list[np.ndarray]] = []
+    for threads in (1, 2):
+        with (
+            byoc_mlir.compile(
+                built, targets=("dnnl{winograd=off}",), threads=threads
+            ) as executable,
+            ThreadPoolExecutor(8) as pool,
+        ):
+            run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] = executable.run
+            answers.append([answer["y"] for answer in pool.map(run, inputs)])
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("preferred")
+def test_nan_goes_through_limits() -> None:
+    for after in ([node("Relu", "c")], [node("Clip", "c low high")]):
+        built = _convolution((1, 16, 12, 12), 16, (1, 1), after)
+        inputs = random_inputs(built)
+        inputs["x"][0, :, 0, 0] = np.nan
+        with byoc_mlir.compile(built, targets=("dnnl",)) as executable:
+            rows = {row.node: row.implementation for row in executable.report()}
+            assert rows["Conv_c"] == "implicit_gemm"
+            result = executable.run(inputs)["y"]
+        assert np.isnan(result[0, :, 0, 0]).all()
+        assert not np.isnan(result[0, :, 1:, 1:]).any()
+
+
+@pytest.mark.usefixtures("preferred")
+def test_an_exported_library_has_it(tmp_path: Path) -> None:
+    built = _convolution((1, 64, 14, 14), 64)
+    inputs = random_inputs(built)
+    with byoc_mlir.compile(built, targets=("dnnl",)) as executable:
+        expected = executable.run(inputs)["y"]
+        executable.export_library(tmp_path / "model.so")
+    with byoc_mlir.load(tmp_path / "model.so") as loaded:
+        np.testing.assert_array_equal(loaded.run(inputs)["y"], expected)
