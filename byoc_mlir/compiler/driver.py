@@ -33,6 +33,7 @@ from byoc_mlir.compiler.staged import compile_in_stages
 from byoc_mlir.compiler.strings import compile_around_strings
 from byoc_mlir.compiler.structured import compile_structured
 from byoc_mlir.dialects import make_context
+from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.lowering.add_entry_points import CONTEXT_SLOTS, STATE_SLOTS
@@ -195,7 +196,7 @@ def _compile_module(
     if options.prune != "off":
         with stages.stage("prune"):
             prune_module(module, options, backends, build)
-    collect_weights()
+    collect_weights(held_bytes())
     return _build(context, imported, backends, options, stages, problems, kernels)
 
 

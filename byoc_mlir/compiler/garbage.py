@@ -6,8 +6,6 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from byoc_mlir.dialects.relay.constant import held_bytes
-
 _WORTH_COLLECTING = 1 << 26
 """Bytes of weights; looking for garbage takes 50 ms."""
 
@@ -28,11 +26,11 @@ def collection_paused() -> Generator[None]:
             gc.enable()
 
 
-def collect_weights() -> None:
-    """Lets go of weights that folding has replaced, where they are large.
+def collect_weights(held_bytes: int) -> None:
+    """Lets go of weights that folding has replaced, where the weights are large.
 
     What held them refers to itself; left alone it would stay until the compilation is over, and
     the new weights of the backends would come on top.
     """
-    if held_bytes() > _WORTH_COLLECTING:
+    if held_bytes > _WORTH_COLLECTING:
         gc.collect()

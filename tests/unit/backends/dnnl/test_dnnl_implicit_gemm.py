@@ -119,16 +119,12 @@ def test_products_of_pixels(
         ((1, 16, 2, 2), (7, 7), {"pads": [3, 3, 3, 3]}),
     ],
 )
-@pytest.mark.parametrize("threads", [1, 2])
-def test_windows(
-    source: Sequence[int], window: Sequence[int], attributes: dict[str, Any], threads: int
-) -> None:
+def test_windows(source: Sequence[int], window: Sequence[int], attributes: dict[str, Any]) -> None:
     built = _convolution(source, 24, window, **attributes)
-    assert _algorithm(built, threads=threads) == "implicit_gemm"
+    assert _algorithm(built, threads=2) == "implicit_gemm"
 
 
 @pytest.mark.usefixtures("preferred")
-@_EACH_LAYOUT
 @pytest.mark.parametrize(
     ("inputs", "after"),
     [
@@ -144,6 +140,14 @@ def test_windows(
 )
 def test_post_ops(inputs: str, after: list[NodeProto]) -> None:
     built = _convolution((2, 16, 9, 14), 24, (1, 1), after, inputs)
+    assert _algorithm(built) == "implicit_gemm"
+
+
+@pytest.mark.usefixtures("preferred")
+@pytest.mark.parametrize("layout", ["blocked_8"], indirect=True)
+def test_a_sum_in_blocks_of_channels() -> None:
+    after = [node("Add", "c r", "s"), node("Relu", "s")]
+    built = _convolution((1, 16, 9, 14), 24, (1, 1), after)
     assert _algorithm(built) == "implicit_gemm"
 
 
