@@ -117,6 +117,7 @@ def test_products_of_pixels(
         ((1, 16, 15, 13), (3, 3), {"pads": [2, 2, 2, 2], "dilations": [2, 2]}),
         ((1, 8, 4, 4), (3, 2), {"pads": [2, 1, 2, 1], "strides": [1, 2], "dilations": [1, 3]}),
         ((1, 16, 2, 2), (7, 7), {"pads": [3, 3, 3, 3]}),
+        ((1, 8, 9, 1), (3, 1), {"pads": [1, 0, 1, 0], "strides": [2, 1]}),
     ],
 )
 def test_windows(source: Sequence[int], window: Sequence[int], attributes: dict[str, Any]) -> None:
