@@ -51,6 +51,37 @@ def scalar(value: float) -> Any:
     return np.array(value, np.float32)
 
 
+def convolution(
+    source: Sequence[int],
+    outputs: int,
+    window: Sequence[int],
+    after: Sequence[NodeProto] = (),
+    inputs: str = "a w b",
+    **attributes: Any,
+) -> ModelProto:
+    """A 1x1 convolution, one to `y` or to `c`, and what follows that; `r` is a residual."""
+    channels, group = source[1], attributes.get("group", 1)
+    name = "c" if after else "y"
+    nodes = [
+        node("Conv", "x v", "a"),
+        node("Conv", "x u", "r"),
+        node("Conv", inputs, name, kernel_shape=window, **attributes),
+        *after,
+    ]
+    used = [one for one in nodes if one.output[0] != "r" or any("r" in o.input for o in after)]
+    weights: dict[str, Any] = {
+        "v": (channels, channels, 1, 1),
+        "u": (outputs, channels, 1, 1),
+        "w": (outputs, channels // group, *window),
+        "b": (outputs,),
+        "low": scalar(-4),
+        "high": scalar(4),
+    }
+    read = {one for each in used for one in each.input}
+    kept = {key: value for key, value in weights.items() if key in read}
+    return model(used, {"x": tuple(source)}, kept)
+
+
 def check(built: ModelProto, tolerance: float = 1e-5, **options: Any) -> Report:
     """Compiles for oneDNN, compares with ONNX Runtime, returns the report."""
     inputs = random_inputs(built, seed=5)

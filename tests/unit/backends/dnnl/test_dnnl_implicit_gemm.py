@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dnnl_models import check, model, node, scalar
+from dnnl_models import check, convolution, node
 from onnx import ModelProto, NodeProto
 from xdsl.ir import SSAValue
 
@@ -49,37 +49,6 @@ def preferred(monkeypatch: pytest.MonkeyPatch) -> None:
 _EACH_LAYOUT = pytest.mark.parametrize("layout", ["channels_last", "blocked_8"], indirect=True)
 
 
-def _convolution(
-    source: Sequence[int],
-    outputs: int,
-    window: Sequence[int] = (1, 1),
-    after: Sequence[NodeProto] = (),
-    inputs: str = "a w b",
-    **attributes: Any,
-) -> ModelProto:
-    """A 1x1 convolution, one to `y` or to `c`, and what follows that; `r` is a residual."""
-    channels, group = source[1], attributes.get("group", 1)
-    name = "c" if after else "y"
-    nodes = [
-        node("Conv", "x v", "a"),
-        node("Conv", "a u", "r"),
-        node("Conv", inputs, name, kernel_shape=window, **attributes),
-        *after,
-    ]
-    used = [one for one in nodes if one.output[0] != "r" or any("r" in o.input for o in after)]
-    weights: dict[str, Any] = {
-        "v": (channels, channels, 1, 1),
-        "u": (outputs, channels, 1, 1),
-        "w": (outputs, channels // group, *window),
-        "b": (outputs,),
-        "low": scalar(-2),
-        "high": scalar(2),
-    }
-    read = {one for each in used for one in each.input}
-    kept = {key: value for key, value in weights.items() if key in read}
-    return model(used, {"x": tuple(source)}, kept)
-
-
 def _algorithm(built: ModelProto, **options: Any) -> str:
     report = check(built, backend_options={"dnnl": {"winograd": "off"}}, **options)
     return next(row.implementation for row in report if row.node in ("Conv_y", "Conv_c"))
@@ -102,7 +71,7 @@ def _algorithm(built: ModelProto, **options: Any) -> str:
 def test_products_of_pixels(
     source: Sequence[int], outputs: int, strides: list[int], threads: int
 ) -> None:
-    built = _convolution(source, outputs, strides=strides)
+    built = convolution(source, outputs, (1, 1), strides=strides)
     assert _algorithm(built, threads=threads) == "implicit_gemm"
 
 
@@ -121,7 +90,7 @@ def test_products_of_pixels(
     ],
 )
 def test_windows(source: Sequence[int], window: Sequence[int], attributes: dict[str, Any]) -> None:
-    built = _convolution(source, 24, window, **attributes)
+    built = convolution(source, 24, window, **attributes)
     assert _algorithm(built, threads=2) == "implicit_gemm"
 
 
@@ -140,7 +109,7 @@ def test_windows(source: Sequence[int], window: Sequence[int], attributes: dict[
     ids=["no-bias", "relu", "clip", "sum", "sum-relu", "sum-clip", "sum-read-again"],
 )
 def test_post_ops(inputs: str, after: list[NodeProto]) -> None:
-    built = _convolution((2, 16, 9, 14), 24, (1, 1), after, inputs)
+    built = convolution((2, 16, 9, 14), 24, (1, 1), after, inputs)
     assert _algorithm(built) == "implicit_gemm"
 
 
@@ -148,7 +117,7 @@ def test_post_ops(inputs: str, after: list[NodeProto]) -> None:
 @pytest.mark.parametrize("layout", ["blocked_8"], indirect=True)
 def test_a_sum_in_blocks_of_channels() -> None:
     after = [node("Add", "c r", "s"), node("Relu", "s")]
-    built = _convolution((1, 16, 9, 14), 24, (1, 1), after)
+    built = convolution((1, 16, 9, 14), 24, (1, 1), after)
     assert _algorithm(built) == "implicit_gemm"
 
 
@@ -156,10 +125,10 @@ def test_a_sum_in_blocks_of_channels() -> None:
 @pytest.mark.parametrize(
     "built",
     [
-        _convolution((1, 16, 7, 7), 16, group=2),
-        _convolution((1, 12, 7, 7), 16),
-        _convolution((1, 16, 7, 7), 20),
-        _convolution((1, 16, 7, 7), 16, (1, 1), [node("Sigmoid", "c")]),
+        convolution((1, 16, 7, 7), 16, (1, 1), group=2),
+        convolution((1, 12, 7, 7), 16, (1, 1)),
+        convolution((1, 16, 7, 7), 20, (1, 1)),
+        convolution((1, 16, 7, 7), 16, (1, 1), [node("Sigmoid", "c")]),
     ],
     ids=["group", "inputs", "outputs", "sigmoid"],
 )
@@ -170,19 +139,19 @@ def test_what_it_is_not_written_for(built: ModelProto) -> None:
 @pytest.mark.usefixtures("preferred")
 @pytest.mark.parametrize("layout", ["blocked_8"], indirect=True)
 def test_padding_needs_channels_last() -> None:
-    built = _convolution((1, 16, 14, 14), 16, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
+    built = convolution((1, 16, 14, 14), 16, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
     assert _algorithm(built) != "implicit_gemm"
 
 
 @pytest.mark.parametrize(
     ("built", "expected"),
     [
-        (_convolution(_FEW, 32), True),
-        (_convolution((1, 256, 14, 14), 32), True),
-        (_convolution((1, 256, 28, 28), 32), False),
-        (_convolution((1, 128, 7, 7), 32), False),
-        (_convolution(_FEW, 40), False),
-        (_convolution((1, 256, 14, 14), 32, strides=[2, 2]), False),
+        (convolution(_FEW, 32, (1, 1)), True),
+        (convolution((1, 256, 14, 14), 32, (1, 1)), True),
+        (convolution((1, 256, 28, 28), 32, (1, 1)), False),
+        (convolution((1, 128, 7, 7), 32, (1, 1)), False),
+        (convolution(_FEW, 40, (1, 1)), False),
+        (convolution((1, 256, 14, 14), 32, (1, 1), strides=[2, 2]), False),
     ],
     ids=["small", "14x14", "large", "shallow", "half-a-panel", "strided"],
 )
@@ -192,12 +161,12 @@ def test_where_it_is_taken(built: ModelProto, expected: bool) -> None:
 
 def test_longer_vectors_are_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "_OWN_VECTOR_BITS", vector_bits(Target.host()) // 2)
-    assert _algorithm(_convolution(_FEW, 32)) != "implicit_gemm"
+    assert _algorithm(convolution(_FEW, 32, (1, 1))) != "implicit_gemm"
 
 
 @pytest.mark.usefixtures("preferred")
 def test_eight_threads_get_the_same_bits() -> None:
-    built = _convolution((2, 64, 30, 30), 64, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
+    built = convolution((2, 64, 30, 30), 64, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
     assert _algorithm(built) == "implicit_gemm"
     inputs = [random_inputs(built, seed=seed) for seed in range(8)]
     answers: list[list[np.ndarray]] = []
@@ -217,7 +186,7 @@ def test_eight_threads_get_the_same_bits() -> None:
 @pytest.mark.usefixtures("preferred")
 def test_nan_goes_through_limits() -> None:
     for after in ([node("Relu", "c")], [node("Clip", "c low high")]):
-        built = _convolution((1, 16, 12, 12), 16, (1, 1), after)
+        built = convolution((1, 16, 12, 12), 16, (1, 1), after)
         inputs = random_inputs(built)
         inputs["x"][0, :, 0, 0] = np.nan
         with byoc_mlir.compile(built, targets=("dnnl",)) as executable:
@@ -230,7 +199,7 @@ def test_nan_goes_through_limits() -> None:
 
 @pytest.mark.usefixtures("preferred")
 def test_an_exported_library_has_it(tmp_path: Path) -> None:
-    built = _convolution((1, 64, 14, 14), 64)
+    built = convolution((1, 64, 14, 14), 64, (1, 1))
     inputs = random_inputs(built)
     with byoc_mlir.compile(built, targets=("dnnl",)) as executable:
         expected = executable.run(inputs)["y"]

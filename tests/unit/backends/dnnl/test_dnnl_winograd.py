@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dnnl_models import check, model, node, scalar
+from dnnl_models import check, convolution, node
 from onnx import ModelProto, NodeProto
 
 import byoc_mlir
@@ -42,27 +42,7 @@ def _convolution(
     inputs: str = "a w b",
     **attributes: Any,
 ) -> ModelProto:
-    """A 1x1 convolution, a 3x3 one to `y` or to `c`, and what follows that; `r` is a residual."""
-    channels, group = source[1], attributes.get("group", 1)
-    name = "c" if after else "y"
-    nodes = [
-        node("Conv", "x v", "a"),
-        node("Conv", "x u", "r", pads=[0, 0, 0, 0]),
-        node("Conv", inputs, name, kernel_shape=[3, 3], **attributes),
-        *after,
-    ]
-    used = [one for one in nodes if one.output[0] != "r" or any("r" in o.input for o in after)]
-    weights: dict[str, Any] = {
-        "v": (channels, channels, 1, 1),
-        "u": (outputs, channels, 1, 1),
-        "w": (outputs, channels // group, 3, 3),
-        "b": (outputs,),
-        "low": scalar(-4),
-        "high": scalar(4),
-    }
-    read = {one for each in used for one in each.input}
-    kept = {key: value for key, value in weights.items() if key in read}
-    return model(used, {"x": tuple(source)}, kept)
+    return convolution(source, outputs, (3, 3), after, inputs, **attributes)
 
 
 def _algorithm(built: ModelProto, **options: Any) -> str:
