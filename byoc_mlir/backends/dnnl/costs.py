@@ -111,6 +111,7 @@ class Costs:
     def __init__(self, api: Api, budget: Budget, *, winograd: bool):
         self._api = api
         self._winograd = winograd
+        self._has_own_kernels = vector_bits(Target.host()) == _OWN_VECTOR_BITS
         self._budget = budget
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
@@ -132,7 +133,7 @@ class Costs:
                 products = self._by_products(winograd, direct)
                 if products < direct - _WORTH_COMPILING and not winograd.is_heavy:
                     times[winograd.algorithm.name] = products
-        if op.algorithm.data == "direct" and vector_bits(Target.host()) == _OWN_VECTOR_BITS:
+        if op.algorithm.data == "direct" and self._has_own_kernels:
             gemm = implicit_gemm(op, layout)
             if gemm is not None and gemm.is_faster:
                 times[IMPLICIT_GEMM] = times.pop("direct")  # not less, which would change layouts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -31,6 +32,12 @@ class Epilogue:
         if (self.lower, self.upper) == (-math.inf, math.inf):
             return "none"
         return "relu" if (self.lower, self.upper) == (0.0, math.inf) else "clip"
+
+    @property
+    def words(self) -> list[int]:
+        """The bits of both limits in `f32`."""
+        bounds = (self.lower, self.upper)
+        return [struct.unpack("<I", struct.pack("<f", bound))[0] for bound in bounds]
 
 
 def epilogue(op: ConvolutionOp, layout: LayoutOf) -> Epilogue | None:

@@ -8,29 +8,28 @@ are read from zeros behind the weights. The code is in `codegen/implicit_gemm_*.
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.epilogue import Epilogue, Limits, epilogue
+from byoc_mlir.backends.dnnl.own_layouts import (
+    CHANNEL_VECTORS,
+    CHANNELS_LAST,
+    LANES,
+    PANEL,
+    panel_of,
+    strides_of,
+)
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.constant import derived_array
 
 NAME = "implicit_gemm"
 """What `dnnl.convolution` calls it."""
-
-LANES = 8
-"""The channels that a vector has."""
-
-PANEL = 2 * LANES
-"""The output channels of a kernel; the weights are stored in such columns."""
 
 _KERNEL_PIXELS = 6
 """The most pixels of a kernel. With two vectors of results each, a broadcast and two vectors of
@@ -90,16 +89,6 @@ class _Lines:
 
 
 @dataclass(frozen=True)
-class _Image:
-    """Elements from image to image, line to line, pixel to pixel and group to group."""
-
-    image: int
-    line: int
-    pixel: int
-    group: int
-
-
-@dataclass(frozen=True)
 class ImplicitGemm:
     """Such a convolution, in certain layouts."""
 
@@ -144,11 +133,9 @@ class ImplicitGemm:
 
     def _packed(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         packed = np.zeros(self.weights_shape, np.float32)
-        _, inputs, *window = weights.shape
-        panels = packed[: self.panels * self._panel_size]
-        for number, panel in enumerate(panels.reshape(self.panels, *window, inputs, PANEL)):
-            some = weights[number * PANEL : (number + 1) * PANEL]
-            panel[..., : len(some)] = some.transpose(2, 3, 1, 0)
+        size = self._panel_size
+        for number in range(self.panels):
+            packed[number * size : (number + 1) * size] = panel_of(weights, number).ravel()
         return packed
 
     @property
@@ -167,7 +154,7 @@ class ImplicitGemm:
         """Whether each pixel of the result needs one of the source, the next one the next."""
         op = self.op
         geometry = (*shape_of(op.weights)[2:], *ints(op.strides))
-        is_one_piece = layouts.channels_last(4) == self.source_layout == self.result_layout
+        is_one_piece = CHANNELS_LAST == self.source_layout == self.result_layout
         is_flat = {*geometry} == {1} and not self._is_padded
         return is_flat and (is_one_piece or shape_of(op.output)[0] == 1)
 
@@ -182,11 +169,11 @@ class ImplicitGemm:
 
     def words(self) -> list[int]:
         """What the generated code reads: see `codegen/implicit_gemm_table.py`."""
-        op, lines, added = self.op, self._lines, self.epilogue
+        op, lines = self.op, self._lines
         outputs, inputs, *window = shape_of(op.weights)
         (stride_y, stride_x), (dilation_y, dilation_x) = ints(op.strides), ints(op.dilation)
-        source = _image(op.arguments[0], self.source_layout)
-        result = _image(op.output, self.result_layout)
+        source = strides_of(op.arguments[0], self.source_layout)
+        result = strides_of(op.output, self.result_layout)
         top, left = op.begins
         start = -(top * source.line + left * source.pixel)
         source_line, result_line = stride_y * source.line, result.line
@@ -195,12 +182,12 @@ class ImplicitGemm:
         return [
             *(lines.count, lines.rows, lines.strips, lines.long_strips, self._blocks()),
             *(self.panels, outputs // LANES, self._panel_size, *window, inputs // LANES),
-            *(dilation_y * source.line, dilation_x * source.pixel, source.group),
+            *(dilation_y * source.line, dilation_x * source.pixel, source.vector),
             *(stride_y, stride_x, dilation_y, dilation_x, top, left),
             *shape_of(op.arguments[0])[2:],
             *(source.image, source_line, stride_x * source.pixel, start),
-            *(result.image, result_line, result.pixel, result.group),
-            *(_bits(limit) for limit in (added.lower, added.upper)),
+            *(result.image, result_line, result.pixel, result.vector),
+            *self.epilogue.words,
         ]
 
     def _blocks(self) -> int:
@@ -215,17 +202,6 @@ def _divisors(number: int) -> list[int]:
     return [one for one in range(1, number + 1) if number % one == 0]
 
 
-def _bits(number: float) -> int:
-    return struct.unpack("<I", struct.pack("<f", number))[0]
-
-
-def _image(value: SSAValue, layout: str) -> _Image:
-    _, channels, height, width = shape_of(value)
-    pixel = LANES if layouts.blocks(layout) else channels
-    group = LANES * height * width if layouts.blocks(layout) else LANES
-    return _Image(channels * height * width, width * pixel, pixel, group)
-
-
 def candidate(op: ConvolutionOp, layout: LayoutOf) -> ImplicitGemm | None:
     """The convolution this way; `None` where that is not written."""
     source, result = layout(op.arguments[0]), layout(op.output)
@@ -233,9 +209,9 @@ def candidate(op: ConvolutionOp, layout: LayoutOf) -> ImplicitGemm | None:
     if len(shape) != 4 or op.groups.value.data != 1 or not isinstance(op.weights.owner, ConstantOp):
         return None
     outputs, inputs = shape[:2]
-    last, blocked = layouts.channels_last(4), layouts.blocked_channels(4, LANES)
-    known = (last,) if any((*op.begins, *op.ends)) else (last, blocked)
-    if inputs % LANES or outputs % LANES or source not in known or result not in (last, blocked):
+    known = (CHANNELS_LAST, CHANNEL_VECTORS)
+    read = (CHANNELS_LAST,) if any((*op.begins, *op.ends)) else known
+    if inputs % LANES or outputs % LANES or source not in read or result not in known:
         return None
     added = epilogue(op, layout)
     return None if added is None else ImplicitGemm(op, source, result, added)

@@ -11,28 +11,28 @@ Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, https://arxiv.or
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.epilogue import Epilogue, epilogue
+from byoc_mlir.backends.dnnl.own_layouts import (
+    CHANNEL_VECTORS,
+    CHANNELS_LAST,
+    LANES,
+    PANEL,
+    panel_of,
+    strides_of,
+)
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.constant import derived_array
-
-LANES = 8
-"""The channels that a transform handles at once."""
-
-PANEL = 2 * LANES
-"""The output channels that a product handles at once; the weights are stored in such columns."""
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
 """The tiles that are handled together: how often weights are used that were read once."""
@@ -223,20 +223,19 @@ class Winograd:
         tile, transform = self.algorithm.tile, self.algorithm.weight_transform()
         points = np.empty((tile, tile, *self.weights_shape[1:]), np.float32)
         for number in range(self.panels):  # all at once takes several times their memory
-            along_y = np.tensordot(transform, _panel(weights, number), 1)
+            along_y = np.tensordot(transform, panel_of(weights, number), 1)
             points[:, :, number] = np.tensordot(transform, along_y, (1, 1)).swapaxes(0, 1)
         return points.reshape(self.weights_shape)
 
     def words(self, blocks: Blocks) -> list[int]:
         """What the generated code reads: see `codegen/winograd_table.py`."""
         _, rows, columns = self.grid
-        limits = (self.epilogue.lower, self.epilogue.upper)
         return [
             *(blocks.count, self.tiles, columns, rows, self.panels),
             *(blocks.source.elements, blocks.elements, blocks.threads),
             *_image(self.op.arguments[0], self.source_layout, self.op.begins, blocks.source),
             *_image(self.op.output, self.result_layout, (0, 0), blocks.result),
-            *(struct.unpack("<I", struct.pack("<f", limit))[0] for limit in limits),
+            *self.epilogue.words,
         ]
 
 
@@ -245,23 +244,12 @@ def _multiple(value: int, of: int) -> int:
     return -(-value // of) * of
 
 
-def _panel(weights: NDArray[np.float32], number: int) -> NDArray[np.float64]:
-    """Some outputs of `[O, I, 3, 3]` as `[3, 3, I, PANEL]`."""
-    some = weights[number * PANEL : (number + 1) * PANEL]
-    panel = np.zeros((*some.shape[2:], some.shape[1], PANEL))
-    panel[..., : len(some)] = some.transpose(2, 3, 1, 0)
-    return panel
-
-
 def _image(
     value: SSAValue, layout: str, begins: Sequence[int], matrices: Matrices
 ) -> tuple[int, ...]:
     _, channels, height, width = shape_of(value)
-    pixel = LANES if layouts.blocks(layout) else channels
-    group = LANES * height * width if layouts.blocks(layout) else LANES
-    strides = (channels * height * width, group, width * pixel, pixel)
-    in_matrices = (matrices.channels, matrices.tile)
-    return (height, width, *begins, channels // LANES, *strides, *in_matrices)
+    strides, in_matrices = strides_of(value, layout), (matrices.channels, matrices.tile)
+    return (height, width, *begins, channels // LANES, *astuple(strides), *in_matrices)
 
 
 def candidates(op: ConvolutionOp, layout: LayoutOf) -> Iterator[Winograd]:
@@ -269,7 +257,7 @@ def candidates(op: ConvolutionOp, layout: LayoutOf) -> Iterator[Winograd]:
     source, result = op.arguments[0], op.output
     window = shape_of(op.weights)
     outputs, inputs = window[:2]
-    known = (layouts.channels_last(4), layouts.blocked_channels(4, LANES))
+    known = (CHANNELS_LAST, CHANNEL_VECTORS)
     fits = (
         window[2:] == (3, 3)
         and {*ints(op.strides), *ints(op.dilation), op.groups.value.data} == {1}

@@ -9,7 +9,7 @@ same from run to run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache
 
 from xdsl.context import Context
@@ -127,9 +127,13 @@ llvm.func internal @{_RUN_CHUNKS}(%job: !llvm.ptr) {{
 """
 
 
-def chunk_functions() -> Sequence[llvm.FuncOp]:
-    """The functions above, and declarations of what they call of OpenMP's runtime."""
-    return [function.clone() for function in _parsed()]
+def chunk_functions(known: Container[str] = ()) -> Sequence[llvm.FuncOp]:
+    """The functions above, and declarations of what they call of OpenMP's runtime.
+
+    Args:
+        known: symbols that a module has already.
+    """
+    return [one.clone() for one in _parsed() if one.sym_name.data not in known]
 
 
 @cache

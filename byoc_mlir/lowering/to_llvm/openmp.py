@@ -22,9 +22,7 @@ _ALL_THREADS = 0
 def define_runtime(module: ModuleOp) -> None:
     """Defines the functions that calls of `call_in_parallel` need."""
     known = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
-    for function in chunk_functions():
-        if function.sym_name.data not in known:
-            module.body.block.add_op(function)
+    module.body.block.add_ops(chunk_functions(known))
 
 
 def call_in_parallel(

@@ -26,6 +26,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from byoc_mlir.backends.dnnl.codegen.llvm_builder import POINTER, ModuleBuilder
+from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.f32_code import F32Code
 from byoc_mlir.lowering.to_llvm.f32_functions import erf, tanh
@@ -74,10 +75,10 @@ def add_activation(module: ModuleBuilder, algorithm: str) -> str:
         return name
     kernel = module.adopt(_kernel(algorithm).clone())
     function = module.function(name, (POINTER, POINTER), internal=True)
-    pairs, table = function.parameters
-    memory, handle = function.pointer(pairs, 1), function.stack_slot()
-    function.check(function.call("dnnl_memory_get_data_handle", memory, handle))
-    elements = function.pointer(handle, 0)
+    arguments, table = function.parameters
+    data = function.stack_slot()
+    read_addresses(function, arguments, data, (0,))
+    elements = function.pointer(data, 0)
     function.parallel_for(kernel, elements, function.word(table, 0))
     function.finish(function.integer(0, i32))
     return name

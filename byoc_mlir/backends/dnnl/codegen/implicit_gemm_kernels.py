@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, i1, i64
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.implicit_gemm_table import Table, Word
@@ -18,12 +18,12 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     ModuleBuilder,
 )
 from byoc_mlir.backends.dnnl.codegen.vectors import (
+    add_products,
     at_least,
     broadcast,
     element,
     fetch,
     further,
-    fused,
     limited,
     load,
     scaled,
@@ -31,7 +31,8 @@ from byoc_mlir.backends.dnnl.codegen.vectors import (
     store,
     weighted_sum,
 )
-from byoc_mlir.backends.dnnl.implicit_gemm import LANES, PANEL, Variant
+from byoc_mlir.backends.dnnl.implicit_gemm import Variant
+from byoc_mlir.backends.dnnl.own_layouts import LANES, PANEL
 
 PREFIX = "byoc_dnnl_implicit_gemm"
 _VECTORS = PANEL // LANES
@@ -163,12 +164,7 @@ class _Window:
         places = [element(function, source, offset) for source in sources]
         panel = element(function, held, scaled(function, index, LANES * PANEL))
         for channel in range(LANES):
+            numbers = [further(function, place, channel) for place in places]
             row = further(function, panel, channel * PANEL)
-            weights = [load(function, further(function, row, LANES * n)) for n in range(_VECTORS)]
-            totals: list[SSAValue] = []
-            for pixel, place in enumerate(places):
-                value = broadcast(function, function.load(further(function, place, channel), f32))
-                for n, weight in enumerate(weights):
-                    totals.append(fused(function, value, weight, sums[pixel * _VECTORS + n]))
-            sums = totals
+            sums = add_products(function, numbers, row, sums)
         return sums

@@ -17,10 +17,10 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     FunctionBuilder,
     ModuleBuilder,
 )
+from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.backends.dnnl.codegen.vectors import divided, element, scaled, share
-from byoc_mlir.backends.dnnl.implicit_gemm import LANES, PANEL, Variant
-
-_PAIR_SLOTS = 2
+from byoc_mlir.backends.dnnl.implicit_gemm import Variant
+from byoc_mlir.backends.dnnl.own_layouts import LANES, PANEL
 
 _WEIGHTS, _SOURCE, _RESULT, _BIAS, _RESIDUAL, _TABLE, _DATA_SLOTS = range(7)
 """Slots of what the threads are given: addresses of memory, and of the words."""
@@ -36,16 +36,13 @@ def add_implicit_gemm(module: ModuleBuilder, variant: Variant, *, bias: bool) ->
         return name
     units = _add_units(module, variant)
     function = module.function(name, (POINTER,) * 2, internal=True)
-    pairs, address = function.parameters
+    arguments, address = function.parameters
     data, table = function.stack_slots(_DATA_SLOTS), Table(function, address)
     function.store(function.null(), function.slot(data, _RESIDUAL))
     optional = {_BIAS: bias, _RESIDUAL: variant.residual}
     absent = [slot for slot, is_given in optional.items() if not is_given]
     given = (slot for slot in range(_TABLE) if slot not in absent)
-    for number, slot in enumerate(given):
-        memory = function.pointer(pairs, _PAIR_SLOTS * number + 1)
-        handle = function.slot(data, slot)
-        function.check(function.call("dnnl_memory_get_data_handle", memory, handle))
+    read_addresses(function, arguments, data, given)
     function.store(address, function.slot(data, _TABLE))
     if not bias:
         zeros = _zeros(function, table, function.pointer(data, _WEIGHTS))

@@ -55,9 +55,8 @@ class ModuleBuilder:
 
     def define_chunks(self) -> None:
         """Defines the functions of `byoc_mlir.lowering.to_llvm.chunks`, unless they are known."""
-        for function in chunk_functions():
-            if function.sym_name.data not in self._names:
-                self.adopt(function)
+        for function in chunk_functions(self._names):
+            self.adopt(function)
 
     def declare(self, name: str, parameters: Sequence[Attribute], result: Attribute) -> None:
         """Declares an external function, unless it is known."""

@@ -46,7 +46,6 @@ class OwnCode:
     is_serial: bool
     scratchpad_bytes: int = 0
     weights: Weight | None = None
-    weights_shape: tuple[int, ...] = ()
 
 
 def own_code(op: Operation, *, threads: int, is_serial: bool) -> OwnCode | None:
@@ -89,7 +88,6 @@ def _winograd(found: Winograd, threads: int, is_serial: bool) -> OwnCode:
         is_serial,
         blocks.byte_size,
         found.weights(),
-        found.weights_shape,
     )
 
 
@@ -103,7 +101,6 @@ def _implicit_gemm(found: ImplicitGemm, is_serial: bool) -> OwnCode:
         _operands(op, residual),
         is_serial,
         weights=found.weights(),
-        weights_shape=found.weights_shape,
     )
 
 

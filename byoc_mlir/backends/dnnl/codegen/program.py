@@ -219,7 +219,7 @@ class _Maker:
         if found.scratchpad_bytes:
             arguments.append((Arg.SCRATCHPAD, self._scratchpad(found)))
         if found.weights is not None:
-            stored = MemoryDescriptor.plain(found.weights_shape)
+            stored = MemoryDescriptor.plain(found.weights.data.shape)
             arguments.append((Arg.WEIGHTS, self._constant(found.weights, stored)))
         arguments += [(one.argument, self._memory(one)) for one in found.operands]
         self.program.executions.append(Execution(found.code, tuple(arguments), found.is_serial))

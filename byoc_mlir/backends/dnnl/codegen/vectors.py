@@ -1,9 +1,8 @@
-"""Arithmetic on 8 channels at once, and Winograd's transforms of one line with it."""
+"""Arithmetic on 8 channels at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, VectorType, f32, i32
@@ -11,7 +10,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.llvm_builder import FunctionBuilder
-from byoc_mlir.backends.dnnl.winograd import LANES, Algorithm
+from byoc_mlir.backends.dnnl.own_layouts import LANES, PANEL
 from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp
 
 VECTOR = VectorType(f32, [LANES])
@@ -53,48 +52,6 @@ def splat(function: FunctionBuilder, value: float) -> SSAValue:
     """One number for all channels."""
     data = DenseIntOrFPElementsAttr.from_list(VECTOR, [value] * LANES)
     return function.insert(llvm.ConstantOp(data, VECTOR))
-
-
-def source_axis(
-    function: FunctionBuilder, algorithm: Algorithm, d: Sequence[SSAValue]
-) -> list[SSAValue]:
-    """The points of a line of pixels."""
-    weighted = partial(weighted_sum, function)
-    points: list[SSAValue] = []
-    for point in algorithm.points:
-        factors = algorithm.polynomial(without=point)
-        even, odd = (weighted(*_terms(factors, d[first:])) for first in (2, 1))
-        points += [weighted((1, even), (sign * point, odd)) for sign in (1, -1)]
-    factors = algorithm.polynomial()
-    zero, infinity = (weighted(*_terms(factors, d[first:])) for first in (0, 1))
-    return [zero, *points, infinity]
-
-
-def _terms(factors: Sequence[float], values: Sequence[SSAValue]) -> list[tuple[float, SSAValue]]:
-    """Factors for every other value, the last one, which is 1, first."""
-    return list(zip(factors, values[: 2 * len(factors) : 2], strict=True))[::-1]
-
-
-def result_axis(
-    function: FunctionBuilder, algorithm: Algorithm, m: Sequence[SSAValue]
-) -> list[SSAValue]:
-    """The results of a line of points."""
-    weighted = partial(weighted_sum, function)
-    pairs = list(zip(m[1:-1:2], m[2:-1:2], strict=True))
-    sums, differences = (
-        [weighted((1, one), (sign, other)) for one, other in pairs] for sign in (1, -1)
-    )
-    results: list[SSAValue] = []
-    for power in range(algorithm.step):
-        terms = [
-            (point**power, value)
-            for point, value in zip(
-                algorithm.points, differences if power % 2 else sums, strict=True
-            )
-        ]
-        ends = {0: [(1.0, m[0])], algorithm.step - 1: [(1.0, m[-1])]}.get(power, [])
-        results.append(weighted(*ends, *terms))
-    return results
 
 
 def weighted_sum(function: FunctionBuilder, *terms: tuple[float, SSAValue]) -> SSAValue:
@@ -170,3 +127,25 @@ def share(
     bounds = [function.binary(llvm.MulOp, count, one) for one in (member, after)]
     begin, end = (function.binary(llvm.SDivOp, bound, members) for bound in bounds)
     return begin, end
+
+
+def add_products(
+    function: FunctionBuilder,
+    numbers: Sequence[SSAValue],
+    row: SSAValue,
+    sums: Sequence[SSAValue],
+) -> Sequence[SSAValue]:
+    """Adds to the sums the product of each number with a row of a panel.
+
+    Args:
+        numbers: their addresses.
+        row: the address of `PANEL` weights.
+        sums: for each number the vectors of its sums.
+    """
+    weights = [load(function, further(function, row, lane)) for lane in range(0, PANEL, LANES)]
+    totals: list[SSAValue] = []
+    for place, address in enumerate(numbers):
+        value = broadcast(function, function.load(address, f32))
+        for at, weight in enumerate(weights, place * len(weights)):
+            totals.append(fused(function, value, weight, sums[at]))
+    return totals

@@ -15,6 +15,7 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     FunctionBuilder,
     ModuleBuilder,
 )
+from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.backends.dnnl.codegen.vectors import element, scaled, share
 from byoc_mlir.backends.dnnl.codegen.winograd_product import add_product
 from byoc_mlir.backends.dnnl.codegen.winograd_table import Table, Word
@@ -25,7 +26,6 @@ from byoc_mlir.backends.dnnl.codegen.winograd_tiles import (
 from byoc_mlir.backends.dnnl.winograd import Algorithm
 
 _PREFIX = "byoc_dnnl_winograd"
-_PAIR_SLOTS = 2
 
 _MATRICES, _WEIGHTS, _SOURCE, _RESULT, _BIAS, _RESIDUAL, _TABLE, _DATA_SLOTS = range(8)
 """Slots of what the threads are given: addresses of memory, and of the words."""
@@ -51,8 +51,8 @@ def add_winograd(module: ModuleBuilder, algorithm: Algorithm, *, bias: bool, res
         for step, run in zip(steps, (_transform_source, _multiply, _transform_result), strict=True)
     )
     function = module.function(name, (POINTER,) * 2, internal=True)
-    pairs, address = function.parameters
-    data = _data(function, pairs, {_BIAS: bias, _RESIDUAL: residual})
+    arguments, address = function.parameters
+    data = _data(function, arguments, {_BIAS: bias, _RESIDUAL: residual})
     function.store(address, function.slot(data, _TABLE))
     table = Table(function, address)
     threads, tiles = table.word(Word.THREADS, i32), table.word(Word.TILES)
@@ -73,16 +73,13 @@ def add_winograd(module: ModuleBuilder, algorithm: Algorithm, *, bias: bool, res
     return name
 
 
-def _data(function: FunctionBuilder, pairs: SSAValue, optional: dict[int, bool]) -> SSAValue:
+def _data(function: FunctionBuilder, arguments: SSAValue, optional: dict[int, bool]) -> SSAValue:
     """What the threads are given; null stands for memory that there is not."""
     data = function.stack_slots(_DATA_SLOTS)
     for slot in optional:
         function.store(function.null(), function.slot(data, slot))
     given = (slot for slot, is_given in optional.items() if is_given)
-    for number, slot in enumerate((_MATRICES, _WEIGHTS, _SOURCE, _RESULT, *given)):
-        memory = function.pointer(pairs, _PAIR_SLOTS * number + 1)
-        handle = function.slot(data, slot)
-        function.check(function.call("dnnl_memory_get_data_handle", memory, handle))
+    read_addresses(function, arguments, data, (_MATRICES, _WEIGHTS, _SOURCE, _RESULT, *given))
     return data
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
@@ -19,20 +19,18 @@ from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
     ModuleBuilder,
 )
 from byoc_mlir.backends.dnnl.codegen.vectors import (
-    broadcast,
+    add_products,
     divided,
     element,
     fetch,
     further,
-    fused,
-    load,
     scaled,
     share,
     splat,
     store,
 )
 from byoc_mlir.backends.dnnl.codegen.winograd_table import ImageWord, Table, Word
-from byoc_mlir.backends.dnnl.winograd import LANES, PANEL
+from byoc_mlir.backends.dnnl.own_layouts import LANES, PANEL
 
 _PREFIX = "byoc_dnnl_winograd"
 
@@ -106,16 +104,9 @@ def _add_kernel(module: ModuleBuilder, rows: int) -> str:
 
     def add_input(index: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
         start = element(function, panel, scaled(function, index, PANEL))
-        held = [load(function, further(function, start, column)) for column in columns]
         fetch(function, further(function, start, _AHEAD))
-        totals: list[SSAValue] = []
-        for number, values in enumerate(sources):
-            one = function.load(element(function, values, index), f32)
-            value = broadcast(function, one)
-            for at, weights in enumerate(held):
-                total = sums[number * len(held) + at]
-                totals.append(fused(function, value, weights, total))
-        return totals
+        numbers = [element(function, values, index) for values in sources]
+        return add_products(function, numbers, start, sums)
 
     zero = splat(function, 0.0)
     totals = function.fold(inputs, [zero] * (rows * len(columns)), add_input)

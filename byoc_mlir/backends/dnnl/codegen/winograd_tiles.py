@@ -23,15 +23,15 @@ from byoc_mlir.backends.dnnl.codegen.vectors import (
     element,
     limited,
     load,
-    result_axis,
     scaled,
-    source_axis,
     splat,
     store,
     weighted_sum,
 )
+from byoc_mlir.backends.dnnl.codegen.winograd_axes import result_axis, source_axis
 from byoc_mlir.backends.dnnl.codegen.winograd_table import ImageWord, Table, Word
-from byoc_mlir.backends.dnnl.winograd import LANES, Algorithm
+from byoc_mlir.backends.dnnl.own_layouts import LANES
+from byoc_mlir.backends.dnnl.winograd import Algorithm
 
 _PREFIX = "byoc_dnnl_winograd"
 _SLOT_BYTES = 8
