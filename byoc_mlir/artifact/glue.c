@@ -16,7 +16,6 @@
 #include "tables.h"
 
 #define EXPORTED __attribute__((visibility("default")))
-#define ARENA_ALIGNMENT 64
 #define AT_LEAST_ONE(count) ((count) > 0 ? (count) : 1)
 
 /* Of the object code; docs/architecture.md, "Native code". */
@@ -70,10 +69,10 @@ static int fail(int code, const char *format, ...) {
 EXPORTED const char *C_NAME(error)(void) { return message; }
 
 static int region_failure(int code, const char *what, int32_t status) {
-  int region = status >> 16;
+  int region = status >> REGION_SHIFT;
   return fail(code, "%s: %s failed with status %d", what,
               region > 0 && region <= REGION_COUNT ? region_names[region - 1] : "the host function",
-              (int)(status & 0xFFFF));
+              (int)(status & ((1 << REGION_SHIFT) - 1)));
 }
 
 static int has_word(const char *line, const char *word) {

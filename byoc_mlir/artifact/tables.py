@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from byoc_mlir.abi import ARENA_ALIGNMENT, REGION_SHIFT, SLOT_BYTES
 from byoc_mlir.artifact.header import ERROR_CODES, c_type, parameters
 from byoc_mlir.runtime.libraries import open_system_libraries
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary
@@ -14,7 +15,6 @@ from byoc_mlir.runtime.shared_object import TABLE_SYMBOL
 from byoc_mlir.runtime.threads import OPENMP_SPINS
 
 WEIGHTS_FILE = "weights.bin"
-_WEIGHT_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ def tables_header(
         "STATE_SLOTS": program.state_slots,
         "CONTEXT_SLOTS": program.context_slots,
         "ARENA_BYTES": program.arena_bytes,
+        "ARENA_ALIGNMENT": ARENA_ALIGNMENT,
+        "REGION_SHIFT": REGION_SHIFT,
         "THREADS": program.threads,
         "OPENMP_SPINS": quoted(str(OPENMP_SPINS)),
         "REGION_COUNT": len(program.regions),
@@ -132,7 +134,7 @@ def data_assembly(
     offset = 0
     for symbol, array in weights.items():
         lines += [
-            f".balign {_WEIGHT_ALIGNMENT}",
+            f".balign {ARENA_ALIGNMENT}",
             *_symbol(symbol, "object"),
             f'.incbin "{WEIGHTS_FILE}", {offset}, {array.nbytes}' if array.nbytes else ".byte 0",
         ]
@@ -146,7 +148,7 @@ def data_assembly(
         ]
     lines.append(".text")
     for slot, item in enumerate(imported):
-        lines += [*_symbol(item.symbol, "function"), f"jmp *byoc_imports+{8 * slot}(%rip)"]
+        lines += [*_symbol(item.symbol, "function"), f"jmp *byoc_imports+{SLOT_BYTES * slot}(%rip)"]
     return "\n".join([*lines, ""])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from byoc_mlir.abi import weight_symbol
     from byoc_mlir.backends.base import (
         API_VERSION,
         Backend,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         NativeCode,
         OpDetail,
         Rule,
-        weight_symbol,
     )
     from byoc_mlir.backends.options import Option, Setting, Target, split_targets
     from byoc_mlir.backends.registry import (
@@ -64,6 +64,7 @@ _HOMES = {
         ),
         "byoc_mlir.backends.registry",
     ),
+    "weight_symbol": "byoc_mlir.abi",
 }
 
 

@@ -273,8 +273,3 @@ def attempt(
         return codegen(region, context)
     except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
         return error
-
-
-def weight_symbol(digest: str) -> str:
-    """The external symbol whose address is the first byte of a stored constant."""
-    return f"byoc_weight_{digest}"

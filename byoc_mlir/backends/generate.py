@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from byoc_mlir.abi import HOOKS, weight_symbol
 from byoc_mlir.backends.base import (
     Backend,
     Blob,
@@ -19,7 +20,6 @@ from byoc_mlir.backends.base import (
     CSource,
     NativeCode,
     OpDetail,
-    weight_symbol,
 )
 from byoc_mlir.backends.c_compiler import compile_c
 from byoc_mlir.dialects.relay import ConstantOp, Weight
@@ -47,8 +47,7 @@ class RegionCode:
     def hooks(self) -> tuple[str, ...]:
         """Of `load`, `open`, `close` and `unload`: those the code defines."""
         defined = {op.sym_name.data for op in self.native.module.ops if isinstance(op, llvm.FuncOp)}
-        hooks = ("load", "open", "close", "unload")
-        return tuple(hook for hook in hooks if f"{self.symbol}_{hook}" in defined)
+        return tuple(hook.name for hook in HOOKS if hook.hook(self.symbol) in defined)
 
     @property
     def bound_symbols(self) -> frozenset[str]:

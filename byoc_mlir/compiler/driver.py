@@ -11,7 +11,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends import Backend, get_backends, weight_symbol
+from byoc_mlir.abi import ARENA_BYTES, CONTEXT_SLOTS, STATE_SLOTS, THREADS_SYMBOL, weight_symbol
+from byoc_mlir.backends import Backend, get_backends
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.backend_passes import run_module_passes
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
@@ -36,11 +37,10 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.frontend.model import ImportedModel
-from byoc_mlir.lowering.add_entry_points import CONTEXT_SLOTS, STATE_SLOTS
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
-from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
+from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.shared_functions import separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.runtime import Executable, Program
@@ -48,7 +48,6 @@ from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.executable import Specialiser
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import (
-    THREADS_SYMBOL,
     Array,
     ObjectCode,
     SharedLibrary,

@@ -9,11 +9,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
+from byoc_mlir.abi import COMPILER
 from byoc_mlir.backends import Backend, CodegenContext
 from byoc_mlir.backends.generate import RegionCode, generate_all
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
-from byoc_mlir.lowering.region_calls import COMPILER, RegionCall, region_functions
+from byoc_mlir.lowering.region_calls import RegionCall, region_functions
 from byoc_mlir.transforms.inline_partitions import inline_partition
 
 

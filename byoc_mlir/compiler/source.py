@@ -13,6 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from byoc_mlir.abi import NAME
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import InvalidModelError
@@ -108,7 +109,7 @@ def _names(attributes: Attribute | None, prefix: str, count: int) -> list[str]:
     names = [f"{prefix}{index}" for index in range(count)]
     if isinstance(attributes, ArrayAttr):
         for index, dictionary in enumerate(attributes):
-            name = dictionary.data.get("byoc.name") if isinstance(dictionary, DictionaryAttr) else 0
+            name = dictionary.data.get(NAME) if isinstance(dictionary, DictionaryAttr) else 0
             if isinstance(name, StringAttr):
                 names[index] = name.data
     return names

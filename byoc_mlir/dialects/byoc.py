@@ -27,8 +27,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-COMPILER = "byoc.compiler"
-"""On a function: the backend that runs it. Its body is that backend's alone."""
+from byoc_mlir.abi import COMPILER
 
 REASON = "byoc.reason"
 """On an op: why it is on the host."""

@@ -11,6 +11,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Region
 
+from byoc_mlir.abi import NAME
 from byoc_mlir.errors import InputValuesNeededError, NodeProblem, UnsupportedModelError
 from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
@@ -112,7 +113,7 @@ def _main_module(block: Block, inputs: Sequence[str], outputs: Sequence[Value]) 
 
 
 def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
-    return ArrayAttr([DictionaryAttr({"byoc.name": StringAttr(name)}) for name in names])
+    return ArrayAttr([DictionaryAttr({NAME: StringAttr(name)}) for name in names])
 
 
 _NOTES: dict[NodeStatus, str] = {

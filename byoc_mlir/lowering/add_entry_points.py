@@ -24,23 +24,34 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.lowering.region_calls import (
+from byoc_mlir.abi import (
     ARENA_BYTES,
+    CLOSE,
+    CONTEXT_SLOTS,
+    HOOKS,
+    LOAD,
+    OPEN,
+    RUN,
+    SLOT_BYTES,
+    STATE_SLOTS,
+    THREADS_SYMBOL,
+    UNLOAD,
     WORKSPACE_OFFSET,
+    EntryPoint,
+    status_origin,
+)
+from byoc_mlir.lowering.region_calls import (
     RegionCall,
     int_attribute,
     region_functions,
 )
 from byoc_mlir.lowering.to_llvm.ops import load, offset
 
-STATE_SLOTS = "byoc.state_slots"
-CONTEXT_SLOTS = "byoc.context_slots"
 SET_THREADS = "omp_set_num_threads"
 GET_THREADS = "omp_get_max_threads"
-THREADS_SYMBOL = "byoc_threads"
 
 _POINTER = LLVMPointerType()
-_SLOT_BYTES = 8
+_LOAD_REGIONS = "byoc_load_regions"
 
 
 @dataclass(frozen=True)
@@ -98,12 +109,12 @@ class AddEntryPoints(ModulePass):
         op.attributes[CONTEXT_SLOTS] = _total(region.call.context_slots for region in regions)
         op.attributes[ARENA_BYTES] = IntegerAttr(int_attribute(main, ARENA_BYTES), i64)
         entries = [
-            _hook_entry("byoc_load_regions", "load", ("state",), regions),
+            _hook_entry(LOAD, regions, _LOAD_REGIONS),
             _load_entry(self.threads),
-            _hook_entry("byoc_open", "open", ("state", "context", "workspace"), regions),
+            _hook_entry(OPEN, regions, OPEN.symbol),
             _run_entry(self.threads, main, self.outputs),
-            _hook_entry("byoc_close", "close", ("state", "context"), regions),
-            _hook_entry("byoc_unload", "unload", ("state",), regions),
+            _hook_entry(CLOSE, regions, CLOSE.symbol),
+            _hook_entry(UNLOAD, regions, UNLOAD.symbol),
         ]
         op.body.block.add_ops([*_declarations(self.threads, regions), *entries])
 
@@ -195,14 +206,14 @@ def _branch_on_failure(
     builder: Builder, status: SSAValue, number: int, following: Block, failure: Block
 ) -> None:
     zero = builder.insert(arith.ConstantOp.from_int_and_width(0, i32))
-    origin = builder.insert(arith.ConstantOp.from_int_and_width(number << 16, i32))
+    origin = builder.insert(arith.ConstantOp.from_int_and_width(status_origin(number), i32))
     code = builder.insert(arith.OrIOp(status, origin))
     failed = builder.insert(arith.CmpiOp(status, zero, "ne"))
     builder.insert(cf.ConditionalBranchOp(failed, failure, [code.result], following, []))
 
 
 def _slot(builder: Builder, base: SSAValue, index: int) -> SSAValue:
-    return _offset(builder, base, index * _SLOT_BYTES)
+    return _offset(builder, base, index * SLOT_BYTES)
 
 
 def _offset(builder: Builder, base: SSAValue, count: int) -> SSAValue:
@@ -211,37 +222,37 @@ def _offset(builder: Builder, base: SSAValue, count: int) -> SSAValue:
     return builder.insert(offset(base, count, i8)).result
 
 
-def _hook_entry(
-    name: str, hook: str, parameters: Sequence[str], regions: Sequence[_Region]
-) -> func.FuncOp:
+def _hook_entry(hook: EntryPoint, regions: Sequence[_Region], name: str) -> func.FuncOp:
     """`name` calls the hook of every region that has it; a failure ends `load` and `open`."""
-    returns_status = hook in ("load", "open")
-    block, failure = Block(arg_types=[_POINTER] * len(parameters)), Block(arg_types=[i32])
+    block, failure = Block(arg_types=[_POINTER] * len(hook.parameters)), Block(arg_types=[i32])
     blocks = [block]
     for region in regions:
-        if hook not in region.call.hooks:
+        if hook.name not in region.call.hooks:
             continue
         builder = Builder(InsertPoint.at_end(blocks[-1]))
         arguments = [
             _argument(builder, parameter, value, region)
-            for parameter, value in zip(parameters, block.args, strict=True)
+            for parameter, value in zip(hook.parameters, block.args, strict=True)
         ]
-        results = [i32] if returns_status else []
-        call = builder.insert(func.CallOp(f"{region.call.symbol}_{hook}", arguments, results))
-        if returns_status:
+        symbol = hook.hook(region.call.symbol)
+        call = builder.insert(func.CallOp(symbol, arguments, _results(hook)))
+        if hook.returns_status:
             following = Block()
             _branch_on_failure(builder, call.results[0], region.number, following, failure)
             blocks.append(following)
-    return _finished(name, blocks, failure, returns_status=returns_status)
+    return _finished(name, blocks, failure, _results(hook))
+
+
+def _results(hook: EntryPoint) -> list[Attribute]:
+    return [i32] if hook.returns_status else []
 
 
 def _finished(
-    name: str, blocks: list[Block], failure: Block, *, returns_status: bool
+    name: str, blocks: list[Block], failure: Block, results: Sequence[Attribute]
 ) -> func.FuncOp:
-    results: list[Attribute] = [i32] if returns_status else []
     end = Builder(InsertPoint.at_end(blocks[-1]))
     values: list[Operation] = []
-    if returns_status:
+    if results:
         values.append(end.insert(arith.ConstantOp.from_int_and_width(0, i32)))
     end.insert(func.ReturnOp(*values))
     if len(blocks) > 1:
@@ -253,8 +264,8 @@ def _finished(
 
 def _argument(builder: Builder, parameter: str, value: SSAValue, region: _Region) -> SSAValue:
     offsets = {
-        "state": region.state * _SLOT_BYTES,
-        "context": region.context * _SLOT_BYTES,
+        "state": region.state * SLOT_BYTES,
+        "context": region.context * SLOT_BYTES,
         "workspace": region.workspace,
     }
     return _offset(builder, value, offsets[parameter])
@@ -264,9 +275,9 @@ def _load_entry(threads: int) -> func.FuncOp:
     """`byoc_load(state)`: regions make their primitives for the threads that will run them."""
     block = Block(arg_types=[_POINTER])
     builder = Builder(InsertPoint.at_end(block))
-    call = func.CallOp("byoc_load_regions", [block.args[0]], [i32])
+    call = func.CallOp(_LOAD_REGIONS, [block.args[0]], [i32])
     builder.insert(func.ReturnOp(_with_threads(builder, threads, call)))
-    return func.FuncOp("byoc_load", FunctionType.from_lists([_POINTER], [i32]), Region(block))
+    return func.FuncOp(LOAD.symbol, FunctionType.from_lists([_POINTER], [i32]), Region(block))
 
 
 def _with_threads(builder: Builder, threads: int, call: func.CallOp) -> SSAValue:
@@ -287,7 +298,7 @@ def _with_threads(builder: Builder, threads: int, call: func.CallOp) -> SSAValue
 
 def _run_entry(threads: int, main: func.FuncOp, outputs: int) -> func.FuncOp:
     """`byoc_run(state, context, arena, inputs, outputs)`: unpacks the pointers and calls @main."""
-    block = Block(arg_types=[_POINTER] * 5)
+    block = Block(arg_types=[_POINTER] * len(RUN.parameters))
     builder = Builder(InsertPoint.at_end(block))
     state, context, arena, input_pointers, output_pointers = block.args
     _, _, arena_type, *types = main.function_type.inputs
@@ -301,12 +312,12 @@ def _run_entry(threads: int, main: func.FuncOp, outputs: int) -> func.FuncOp:
     arguments = [state, context, _memref(builder, arena, arena_type), *data]
     status = _with_threads(builder, threads, func.CallOp("main", arguments, [i32]))
     builder.insert(func.ReturnOp(status))
-    type_ = FunctionType.from_lists([_POINTER] * 5, [i32])
-    return func.FuncOp("byoc_run", type_, Region(block))
+    type_ = FunctionType.from_lists(block.arg_types, [i32])
+    return func.FuncOp(RUN.symbol, type_, Region(block))
 
 
 def _loaded(builder: Builder, array: SSAValue, index: int) -> SSAValue:
-    slot = _offset(builder, array, index * _SLOT_BYTES)
+    slot = _offset(builder, array, index * SLOT_BYTES)
     return builder.insert(load(slot, _POINTER)).dereferenced_value
 
 
@@ -320,13 +331,12 @@ def _declarations(threads: int, regions: Sequence[_Region]) -> list[Operation]:
         declared.append(llvm.GlobalOp(i32, THREADS_SYMBOL, "external"))
         declared.append(func.FuncOp.external(SET_THREADS, [i32], []))
         declared.append(func.FuncOp.external(GET_THREADS, [], [i32]))
-    parameters = {"load": 1, "open": 3, "close": 2, "unload": 1}
-    for region in regions:
-        for hook in region.call.hooks:
-            results: list[Attribute] = [i32] if hook in ("load", "open") else []
-            declared.append(
-                func.FuncOp.external(
-                    f"{region.call.symbol}_{hook}", [_POINTER] * parameters[hook], results
-                )
-            )
+    declared += [
+        func.FuncOp.external(
+            hook.hook(region.call.symbol), [_POINTER] * len(hook.parameters), _results(hook)
+        )
+        for region in regions
+        for hook in HOOKS
+        if hook.name in region.call.hooks
+    ]
     return declared

@@ -30,16 +30,14 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.backends.base import weight_symbol
+from byoc_mlir.abi import COMPILER, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import Tensor, tensor_type
 from byoc_mlir.lowering.buffers import Placement, plan_storage
-from byoc_mlir.lowering.region_calls import COMPILER
 from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, static_ints
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
-WEIGHT = "byoc.weight"
 """On a `memref.global` without content: the handle of the content."""
 
 _ALLOC_PROPERTIES = {

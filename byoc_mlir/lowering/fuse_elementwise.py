@@ -15,10 +15,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 
+from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
-from byoc_mlir.lowering.region_calls import COMPILER
 
 _MOST_INPUTS = 12
 """More pointers than this do not fit the registers of a loop."""

@@ -11,9 +11,10 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from byoc_mlir.abi import COMPILER, WEIGHT
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.lowering.add_entry_points import AddEntryPoints
-from byoc_mlir.lowering.bufferize import WEIGHT, Bufferize
+from byoc_mlir.lowering.bufferize import Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
 from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
@@ -23,7 +24,6 @@ from byoc_mlir.lowering.outline_kernels import OutlineKernels
 from byoc_mlir.lowering.pack_weights import PackWeights
 from byoc_mlir.lowering.parametrise_kernels import ParametriseKernels
 from byoc_mlir.lowering.plan_buffers import PlanBuffers
-from byoc_mlir.lowering.region_calls import COMPILER
 from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
 from byoc_mlir.lowering.shared_kernels import SeparatedKernels, SharedKernels
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM

@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, index, logic, transform
 from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
 from byoc_mlir.lowering.small_types import (
@@ -60,7 +61,7 @@ class LowerSmallTypes(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
-            if isinstance(function, func.FuncOp) and "byoc.compiler" not in function.attributes:
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
                 for block in function.body.blocks:
                     _lower_function(function, block)
 

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-HOT_ROOT = "byoc_run"
+from byoc_mlir.abi import RUN
 
 _SAID = frozenset({"always_inline", "inline_hint", "optimize_size", "minsize", "passthrough"})
 """Attributes by which a backend says how a function is optimised."""
@@ -54,9 +54,9 @@ class MarkColdFunctions(ModulePass):
 
 def _reached(module: ModuleOp, functions: Mapping[str, llvm.FuncOp]) -> set[str]:
     """The functions that are mentioned by the root, by a global, or by one of themselves."""
-    found = {HOT_ROOT}
+    found = {RUN.symbol}
     waiting = [op for op in module.ops if isinstance(op, llvm.GlobalOp)]
-    waiting = [*waiting, *([functions[HOT_ROOT]] if HOT_ROOT in functions else [])]
+    waiting = [*waiting, *([functions[RUN.symbol]] if RUN.symbol in functions else [])]
     while waiting:
         for name in mentioned_symbols(waiting.pop()):
             if name in functions and name not in found:

@@ -12,12 +12,11 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from byoc_mlir.abi import COMPILER, KERNEL
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
-from byoc_mlir.lowering.region_calls import COMPILER
 
-KERNEL = "byoc.kernel"
 """On a function: it is a kernel, called from host code."""
 
 _LONGEST_NAME = 48

@@ -15,6 +15,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
+from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.constant import Array, derived_array
@@ -25,7 +26,6 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import (
 )
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import tile_columns
 from byoc_mlir.lowering.linalg_to_loops.nest import panel_exprs
-from byoc_mlir.lowering.region_calls import COMPILER
 
 
 @dataclass(frozen=True)

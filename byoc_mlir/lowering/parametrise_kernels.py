@@ -10,7 +10,7 @@ from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.lowering.outline_kernels import KERNEL
+from byoc_mlir.abi import KERNEL
 
 _INDEX = IndexType()
 

@@ -20,16 +20,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from byoc_mlir.abi import ARENA_ALIGNMENT, ARENA_BYTES, COMPILER, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.lowering.region_calls import (
-    ARENA_BYTES,
-    COMPILER,
-    WORKSPACE,
-    WORKSPACE_OFFSET,
     int_attribute,
 )
 from byoc_mlir.lowering.to_llvm.types import byte_width
-
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ def plan_offsets(requests: Sequence[Request]) -> tuple[list[int], int]:
     order = sorted(range(len(requests)), key=lambda n: (-requests[n].size, requests[n].first, n))
     for number in order:
         request = requests[number]
-        size = -(-request.size // ALIGNMENT) * ALIGNMENT
+        size = -(-request.size // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
         offset = _best_gap(request, size, placed)
         offsets[number] = offset
         placed.append((offset, offset + size, request))

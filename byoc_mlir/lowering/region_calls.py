@@ -9,16 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-COMPILER = "byoc.compiler"
-WORKSPACE = "byoc.workspace"
-"""On a declaration: bytes of arena that a call needs beside its arguments."""
-WORKSPACE_OFFSET = "byoc.workspace_offset"
-"""On a declaration, after `plan-buffers`: where in the arena they are."""
-ARENA_BYTES = "byoc.arena_bytes"
-"""On the host function, after `plan-buffers`, and then on the module: the size of the arena."""
-_STATE_SLOTS = "byoc.state_slots"
-_CONTEXT_SLOTS = "byoc.context_slots"
-_HOOKS = "byoc.hooks"
+from byoc_mlir.abi import COMPILER, CONTEXT_SLOTS, HOOKS_DEFINED, STATE_SLOTS, WORKSPACE
 
 
 @dataclass(frozen=True)
@@ -35,19 +26,19 @@ class RegionCall:
     def attach(self, declaration: FuncOp) -> None:
         """Writes all this down on the region's declaration."""
         declaration.attributes[WORKSPACE] = IntegerAttr(self.workspace_bytes, i64)
-        declaration.attributes[_STATE_SLOTS] = IntegerAttr(self.state_slots, i64)
-        declaration.attributes[_CONTEXT_SLOTS] = IntegerAttr(self.context_slots, i64)
-        declaration.attributes[_HOOKS] = ArrayAttr([StringAttr(hook) for hook in self.hooks])
+        declaration.attributes[STATE_SLOTS] = IntegerAttr(self.state_slots, i64)
+        declaration.attributes[CONTEXT_SLOTS] = IntegerAttr(self.context_slots, i64)
+        declaration.attributes[HOOKS_DEFINED] = ArrayAttr([StringAttr(hook) for hook in self.hooks])
 
     @staticmethod
     def of(declaration: FuncOp) -> RegionCall:
         """What `attach` wrote."""
         return RegionCall(
             declaration.sym_name.data,
-            int_attribute(declaration, _STATE_SLOTS),
-            int_attribute(declaration, _CONTEXT_SLOTS),
+            int_attribute(declaration, STATE_SLOTS),
+            int_attribute(declaration, CONTEXT_SLOTS),
             int_attribute(declaration, WORKSPACE),
-            tuple(_strings(declaration, _HOOKS)),
+            tuple(_strings(declaration, HOOKS_DEFINED)),
         )
 
 

@@ -18,9 +18,9 @@ from xdsl.dialects.llvm import FuncOp as LLVMFuncOp
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from byoc_mlir.abi import KERNEL
 from byoc_mlir.lowering.kernel_structure import kernel_structure
 from byoc_mlir.lowering.mark_cold_functions import mentioned_symbols
-from byoc_mlir.lowering.outline_kernels import KERNEL
 
 MOST_OBJECTS = 16
 """How many object files are kept: those used last."""

@@ -11,20 +11,18 @@ from typing import Any, cast
 
 import numpy as np
 
+from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, split_status
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.libraries import load_library, load_own_library, resolve_symbol
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import (
-    ENTRY_POINTS,
     Array,
     LoadedCode,
     Program,
     PythonRegion,
     TensorSpec,
 )
-
-_ARENA_ALIGNMENT = 64
 
 _empty = np.empty  # found faster than an attribute
 
@@ -39,10 +37,10 @@ class Context:
 
     def __init__(self, program: Program, state_address: int):
         self.slots = np.zeros(max(program.context_slots, 1), np.int64)
-        self._arena = np.empty(program.arena_bytes + _ARENA_ALIGNMENT, np.uint8)
+        self._arena = np.empty(program.arena_bytes + ARENA_ALIGNMENT, np.uint8)
         start = self._arena.ctypes.data
         self.slots_address = int(self.slots.ctypes.data)
-        self.arena_address = start + -start % _ARENA_ALIGNMENT
+        self.arena_address = start + -start % ARENA_ALIGNMENT
         self.pointers = (ctypes.c_void_p * (len(program.inputs) + len(program.outputs) or 1))()
         inputs = ctypes.addressof(self.pointers)
         outputs = inputs + len(program.inputs) * ctypes.sizeof(ctypes.c_void_p)
@@ -123,21 +121,15 @@ class Instance:
 
     def _functions(self) -> tuple[Callable[..., int], ...]:
         pointer = ctypes.c_void_p
-        shapes = {
-            "byoc_load": (ctypes.c_int32, 1),
-            "byoc_open": (ctypes.c_int32, 3),
-            "byoc_run": (ctypes.c_int32, 5),
-            "byoc_close": (None, 2),
-            "byoc_unload": (None, 1),
-        }
         return tuple(
             cast(
                 Callable[..., int],
-                ctypes.CFUNCTYPE(shapes[name][0], *[pointer] * shapes[name][1])(
-                    self._native.address(name)
-                ),
+                ctypes.CFUNCTYPE(
+                    ctypes.c_int32 if entry.returns_status else None,
+                    *[pointer] * len(entry.parameters),
+                )(self._native.address(entry.symbol)),
             )
-            for name in ENTRY_POINTS
+            for entry in ENTRY_POINTS
         )
 
     def _symbols(self) -> dict[str, int]:
@@ -171,10 +163,11 @@ class Instance:
     def _check(self, status: int, what: str) -> None:
         if status == 0:
             return
-        region = self.program.regions[(status >> 16) - 1] if status >> 16 else "the host function"
+        number, reason = split_status(status)
+        region = self.program.regions[number - 1] if number else "the host function"
         cause: Exception | None = getattr(self._errors, "last", None)
         self._errors.last = None
-        detail = f": {cause}" if cause is not None else f" with status {status & 0xFFFF}"
+        detail = f": {cause}" if cause is not None else f" with status {reason}"
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
 
 

@@ -8,8 +8,9 @@ from functools import cache
 import llvmlite.binding as llvm
 import numpy as np
 
+from byoc_mlir.abi import ENTRY_POINTS, THREADS_SYMBOL
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.program import ENTRY_POINTS, THREADS_SYMBOL, Array, ObjectCode
+from byoc_mlir.runtime.program import Array, ObjectCode
 
 _LIBRARY = "native"
 
@@ -23,7 +24,8 @@ def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeMo
     variable = np.array([threads], np.int32)
     data = {**code.weights, THREADS_SYMBOL: variable}
     addresses = {name: int(array.ctypes.data) for name, array in data.items()}
-    module = NativeModule(code.data, ENTRY_POINTS, {**symbols, **addresses}, code.kernels)
+    entry_points = [entry.symbol for entry in ENTRY_POINTS]
+    module = NativeModule(code.data, entry_points, {**symbols, **addresses}, code.kernels)
     module.keep(data)
     return module
 

@@ -12,10 +12,6 @@ import numpy as np
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.report import Report
 
-ENTRY_POINTS = ("byoc_load", "byoc_open", "byoc_run", "byoc_close", "byoc_unload")
-THREADS_SYMBOL = "byoc_threads"
-"""The `i32` that says how many OpenMP threads a run uses."""
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 

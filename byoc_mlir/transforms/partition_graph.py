@@ -12,7 +12,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from byoc_mlir.dialects.byoc import COMPILER
+from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 from byoc_mlir.transforms.regions import find_regions, strip_marks

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, WeightAttr
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -18,7 +19,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 def host_blocks(module: ModuleOp) -> Iterator[Block]:
     """The body of every function of the module that no backend owns."""
     for op in module.body.block.ops:
-        if isinstance(op, FuncOp) and op.body.blocks and "byoc.compiler" not in op.attributes:
+        if isinstance(op, FuncOp) and op.body.blocks and COMPILER not in op.attributes:
             yield from op.body.blocks
 
 

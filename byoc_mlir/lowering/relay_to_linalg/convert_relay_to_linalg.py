@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.lowering.relay_to_linalg import (
     bits,
@@ -74,7 +75,7 @@ class ConvertRelayToLinalg(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
-            if isinstance(function, func.FuncOp) and "byoc.compiler" not in function.attributes:
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
                 for block in function.body.blocks:
                     for inner in tuple(block.ops):
                         if isinstance(inner, RelayOp) and not isinstance(inner, ConstantOp):

@@ -10,7 +10,7 @@ from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from byoc_mlir.lowering.to_llvm.func import MAY_ALIAS
+from byoc_mlir.abi import MAY_ALIAS
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 _SAME_MEMORY = (

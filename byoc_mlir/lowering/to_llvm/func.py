@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, MemRe
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.abi import MAY_ALIAS
 from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
 from byoc_mlir.lowering.to_llvm.types import convert_type
 
-MAY_ALIAS = "byoc.may_alias"
 """Argument attribute: another argument may reach the same memory, so `noalias` would be a lie."""
 
 _MEMREF_ATTRIBUTES = {

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.dialects import host, llvm_ext
 from byoc_mlir.lowering.to_llvm import ops
 from byoc_mlir.lowering.to_llvm.address import (
@@ -43,8 +44,6 @@ from byoc_mlir.lowering.to_llvm.types import (
 
 _TO_READ, _NEAR, _DATA = 0, 3, 1
 """What `llvm.prefetch` is told."""
-BUFFER_ALIGNMENT = 64
-"""Bytes; the widest vector register and the cache line."""
 
 
 def _load(op: memref.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -130,7 +129,7 @@ def _alloca(op: memref.AllocaOp, emitter: Emitter) -> Sequence[SSAValue]:
     size = emitter.hoist(integer_constant(prod(type_.get_shape())))
     alignment = op.alignment.value.data if op.alignment else 0
     element = storage_type(type_.element_type)
-    return [emitter.hoist(llvm.AllocaOp(size, element, alignment=max(alignment, BUFFER_ALIGNMENT)))]
+    return [emitter.hoist(llvm.AllocaOp(size, element, alignment=max(alignment, ARENA_ALIGNMENT)))]
 
 
 def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -165,7 +164,7 @@ def lower_global(op: memref.GlobalOp) -> llvm.GlobalOp:
         "internal" if is_private else "external",
         constant=op.constant is not None,
         value=value if isinstance(value, DenseIntOrFPElementsAttr) else None,
-        alignment=op.alignment.value.data if op.alignment else BUFFER_ALIGNMENT,
+        alignment=op.alignment.value.data if op.alignment else ARENA_ALIGNMENT,
         body=None,
     )
     defined_elsewhere = op.constant is not None and not is_private

@@ -21,8 +21,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.abi import MAY_ALIAS
 from byoc_mlir.lowering.to_llvm.aliasing import aliased
-from byoc_mlir.lowering.to_llvm.func import MAY_ALIAS
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath, bound
 from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel, define_runtime
 

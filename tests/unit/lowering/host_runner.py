@@ -13,7 +13,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.base import weight_symbol
+from byoc_mlir.abi import ARENA_BYTES, weight_symbol
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.evaluate import evaluate
@@ -24,7 +24,7 @@ from byoc_mlir.lowering.host_pipeline import (
     run_verified,
 )
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.lowering.region_calls import ARENA_BYTES, int_attribute
+from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
 

@@ -7,10 +7,11 @@ from host_runner import Array, Network, assert_close, check_on_host, run_on_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.dialects.relay import elementwise, nn, window
 from byoc_mlir.dialects.relay import reduce as folds
 from byoc_mlir.dialects.relay.evaluate import evaluate
-from byoc_mlir.lowering.plan_buffers import ALIGNMENT, Request, plan_offsets
+from byoc_mlir.lowering.plan_buffers import Request, plan_offsets
 
 _SIZES = st.integers(1, 40)
 _SHAPES = st.lists(st.integers(1, 5), max_size=4)
@@ -59,7 +60,7 @@ def test_products_of_any_size(sizes: list[tuple[int, int, int]]) -> None:
 def test_plans_keep_what_is_alive_apart(drawn: list[tuple[int, int, int]]) -> None:
     requests = [Request(size, first, first + length) for size, first, length in drawn]
     offsets, total = plan_offsets(requests)
-    assert all(offset % ALIGNMENT == 0 for offset in offsets)
+    assert all(offset % ARENA_ALIGNMENT == 0 for offset in offsets)
     for n, (one, start) in enumerate(zip(requests, offsets, strict=True)):
         assert start + one.size <= total
         for other, other_start in zip(requests[:n], offsets[:n], strict=True):

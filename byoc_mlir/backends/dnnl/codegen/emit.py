@@ -8,7 +8,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.base import NativeCode, weight_symbol
+from byoc_mlir.abi import weight_symbol
+from byoc_mlir.backends.base import NativeCode
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.calls import (
     Attributes,

@@ -1,0 +1,91 @@
+"""What native code, its callers and the passes agree on: each name and each number once.
+
+docs/architecture.md, "Native code", says what the functions do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SLOT_BYTES = 8
+"""The size of a slot of `state` and of `context`, and of a pointer."""
+
+ARENA_ALIGNMENT = 64
+"""Bytes; of the arena, of each value and workspace in it, and of weights."""
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """A function of a compiled model, or a hook of a region. All parameters are pointers."""
+
+    name: str
+    parameters: tuple[str, ...]
+    returns_status: bool = True
+
+    @property
+    def symbol(self) -> str:
+        """The model's function: `byoc_load`."""
+        return f"byoc_{self.name}"
+
+    def hook(self, region: str) -> str:
+        """The function of a region, where it has one: `dnnl_main_0_load`."""
+        return f"{region}_{self.name}"
+
+
+LOAD = EntryPoint("load", ("state",))
+OPEN = EntryPoint("open", ("state", "context", "workspace"))
+RUN = EntryPoint("run", ("state", "context", "arena", "inputs", "outputs"))
+CLOSE = EntryPoint("close", ("state", "context"), returns_status=False)
+UNLOAD = EntryPoint("unload", ("state",), returns_status=False)
+
+HOOKS = (LOAD, OPEN, CLOSE, UNLOAD)
+"""Those that a region may define; the model's own function calls them all."""
+
+ENTRY_POINTS = (LOAD, OPEN, RUN, CLOSE, UNLOAD)
+
+REGION_SHIFT = 16
+"""A status carries the number of a region above these bits, and its reason in them."""
+
+_REASON_MASK = (1 << REGION_SHIFT) - 1
+
+
+def status_origin(region: int) -> int:
+    """What is added to the status of a region, which counts from 1; 0 is the host function."""
+    return region << REGION_SHIFT
+
+
+def split_status(status: int) -> tuple[int, int]:
+    """The region that failed, from 1 (0: the host function), and what it returned."""
+    return status >> REGION_SHIFT, status & _REASON_MASK
+
+
+THREADS_SYMBOL = "byoc_threads"
+"""The `i32` that says how many OpenMP threads a run uses."""
+
+
+def weight_symbol(digest: str) -> str:
+    """The external symbol whose address is the first byte of a stored constant."""
+    return f"byoc_weight_{digest}"
+
+
+NAME = "byoc.name"
+"""On an argument or a result of @main: its name in the model."""
+COMPILER = "byoc.compiler"
+"""On a function: the backend that runs it. Its body is that backend's alone."""
+WORKSPACE = "byoc.workspace"
+"""On the declaration of a region: bytes of arena that a call needs beside its arguments."""
+WORKSPACE_OFFSET = "byoc.workspace_offset"
+"""On the declaration of a region, after `plan-buffers`: where in the arena they are."""
+ARENA_BYTES = "byoc.arena_bytes"
+"""On the host function, after `plan-buffers`, and then on the module: the size of the arena."""
+STATE_SLOTS = "byoc.state_slots"
+CONTEXT_SLOTS = "byoc.context_slots"
+"""Both on the declaration of a region, and, as totals, on the module."""
+HOOKS_DEFINED = "byoc.hooks"
+"""On the declaration of a region: the names of the hooks that it defines."""
+KERNEL = "byoc.kernel"
+"""On a function: it is an outlined loop nest of the host."""
+WEIGHT = "byoc.weight"
+"""On a global: the handle of the constant that it stands for."""
+MAY_ALIAS = "byoc.may_alias"
+"""On a function: its pointers may point at the same memory."""
