@@ -19,6 +19,7 @@ from byoc_mlir.backends.base import (
     Rule,
     attempt,
 )
+from byoc_mlir.backends.dnnl.choices import OPTIONS, Choices
 from byoc_mlir.backends.onednn import ENVIRONMENT_VARIABLE, load_library, unavailable_reason
 from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
@@ -42,13 +43,7 @@ class DnnlBackend(Backend):
         "ONEDNN_CPU_ISA_HINTS",
         "DNNL_CPU_ISA_HINTS",
     )
-    options: ClassVar[Mapping[str, Option]] = {
-        "winograd": Option(
-            "measured",
-            "convolutions by Winograd's algorithm where that is faster, or never",
-            ("measured", "off"),
-        )
-    }
+    options: ClassVar[Mapping[str, Option]] = OPTIONS
 
     def __init__(self) -> None:
         from byoc_mlir.backends.dnnl.costs import Budget
@@ -107,12 +102,11 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import convert_region
         from byoc_mlir.backends.dnnl.plan_layouts import plan_region
 
-        winograd = self.settings["winograd"] == "measured"
         func = region.clone()
         module = ModuleOp([func])
         convert_region(func)
         module.verify()
-        plan = plan_region(func, context.threads, self._budget, winograd=winograd)
+        plan = plan_region(func, context.threads, self._budget, Choices.of(self.settings))
         with openmp_threads(context.threads):
             program = make_program(func, plan, context.threads)
             code = emit(

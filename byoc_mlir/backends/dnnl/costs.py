@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import Api, PrimitiveDescriptor
 from byoc_mlir.backends.dnnl.calls import MemoryDescriptor, PrimitiveCall
+from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.implicit_gemm import NAME as IMPLICIT_GEMM
 from byoc_mlir.backends.dnnl.implicit_gemm import candidate as implicit_gemm
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
-from byoc_mlir.backends.dnnl.weighted import by_winograd
-from byoc_mlir.backends.dnnl.winograd import ALGORITHMS, Winograd, candidates
+from byoc_mlir.backends.dnnl.weighted import by_algorithm
+from byoc_mlir.backends.dnnl.winograd import Winograd, candidates
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.lowering.host_pipeline import vector_bits
 from byoc_mlir.lowering.llvm_ir.codegen import Target
@@ -32,6 +34,9 @@ IMPOSSIBLE = math.inf
 
 _REFERENCE_PENALTY = 1e3
 """Milliseconds added to a reference implementation: taken when there is nothing else."""
+
+_UNWANTED_PENALTY = 1e6
+"""Milliseconds added to a convolution by another algorithm than the one that was asked for."""
 
 _OVERHEAD = 0.004
 """Milliseconds that any execution takes."""
@@ -99,48 +104,79 @@ class Budget:
     seconds: float = 2.0
 
 
+@dataclass(frozen=True, order=True)
+class Cost:
+    """What an op takes."""
+
+    milliseconds: float
+    algorithm: str = ""
+    """The convolution's; other ops have one only."""
+    is_measured: bool = False
+
+
 class Costs:
     """Milliseconds of ops and of reorders; measurements are kept for the life of the process.
 
     Args:
         api: the library; times are those of the threads that are set when they are asked for.
         budget: what is left of the time for measuring.
-        winograd: whether Winograd's algorithm may be used, where oneDNN has it.
+        choices: what was asked for instead of the cheapest.
     """
 
-    def __init__(self, api: Api, budget: Budget, *, winograd: bool):
+    def __init__(self, api: Api, budget: Budget, choices: Choices):
         self._api = api
-        self._winograd = winograd
+        self.choices = choices
         self._has_own_kernels = vector_bits(Target.host()) == _OWN_VECTOR_BITS
         self._budget = budget
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """The time of an op with its operands and results in the given layouts."""
-        return self.algorithm(op, layout)[0]
+        return self.best(op, layout).milliseconds
 
-    def algorithm(self, op: Operation, layout: LayoutOf) -> tuple[float, str]:
-        """The time of an op by its fastest algorithm, and which one that is: '' for the only."""
+    def best(self, op: Operation, layout: LayoutOf) -> Cost:
+        """The cost of an op by its fastest algorithm, or by the one that was chosen already."""
         described = primitive(op, layout)
         assert described is not None
         if not isinstance(op, ConvolutionOp):
-            return self._described(described), ""
-        times = {op.algorithm.data: self._described(described)}
-        if op.algorithm.data == "direct" and self._may_use_winograd(op):
-            times["winograd"] = self._described(by_winograd(described))
-        if self._winograd and op.algorithm.data in ("direct", *ALGORITHMS):
-            direct = times[op.algorithm.data]
-            for winograd in candidates(op, layout):
-                products = self._by_products(winograd, direct)
-                if products < direct - _WORTH_COMPILING and not winograd.is_heavy:
-                    times[winograd.algorithm.name] = products
-        if op.algorithm.data == "direct" and self._has_own_kernels:
-            gemm = implicit_gemm(op, layout)
-            if gemm is not None and gemm.is_faster:
-                times[IMPLICIT_GEMM] = times.pop("direct")  # not less, which would change layouts
-        return min((time, algorithm) for algorithm, time in times.items())
+            return self._described(described)
+        offers = self._convolution(op, layout, by_algorithm(described, "direct"))
+        chosen = [one for one in offers if one.algorithm == op.algorithm.data != "direct"]
+        return min(chosen or offers)
 
-    def _may_use_winograd(self, op: ConvolutionOp) -> bool:
-        return self._api.has_avx512 and self._winograd and shape_of(op.weights)[2:] == (3, 3)
+    def _convolution(
+        self, op: ConvolutionOp, layout: LayoutOf, described: Primitive
+    ) -> Sequence[Cost]:
+        """The cost of a convolution by each algorithm that may be taken for it."""
+        direct = self._described(described, "direct")
+        if self.choices.convolution != MEASURED:
+            return [self._asked_for(op, layout, direct)]
+        gemm = implicit_gemm(op, layout) if self._has_own_kernels else None
+        if gemm is not None and gemm.is_faster:  # not cheaper, which would change layouts
+            direct = Cost(direct.milliseconds, IMPLICIT_GEMM)
+        if self.choices.winograd != MEASURED:
+            return [direct]
+        return [direct, *self._by_winograd(op, layout, described, direct.milliseconds)]
+
+    def _asked_for(self, op: ConvolutionOp, layout: LayoutOf, direct: Cost) -> Cost:
+        """The algorithm that was asked for, where it is written for the convolution."""
+        wanted = self.choices.convolution
+        written = {"direct", *(one.algorithm.name for one in candidates(op, layout))}
+        if implicit_gemm(op, layout) is not None:
+            written.add(IMPLICIT_GEMM)
+        if wanted not in written:
+            return replace(direct, milliseconds=direct.milliseconds + _UNWANTED_PENALTY)
+        return direct if wanted == "direct" else Cost(direct.milliseconds, wanted)
+
+    def _by_winograd(
+        self, op: ConvolutionOp, layout: LayoutOf, described: Primitive, direct: float
+    ) -> Iterator[Cost]:
+        """The costs by Winograd's algorithms, the library's and our own, where they pay."""
+        if self._api.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
+            yield self._described(by_algorithm(described, "winograd"), "winograd")
+        for winograd in candidates(op, layout):
+            products = self._by_products(winograd, direct)
+            if products < direct - _WORTH_COMPILING and not winograd.is_heavy:
+                yield Cost(products, winograd.algorithm.name)
 
     def _by_products(self, winograd: Winograd, direct: float) -> float:
         """About the time of Winograd's algorithm as products."""
@@ -148,27 +184,20 @@ class Costs:
             direct *= 2
         return winograd.milliseconds(direct, self._api.threads)
 
-    def _described(self, described: Primitive) -> float:
+    def _described(self, described: Primitive, algorithm: str = "") -> Cost:
         descriptor = self._api.find(described.call)
         if descriptor is None:
-            return IMPOSSIBLE
+            return Cost(IMPOSSIBLE, algorithm)
+        milliseconds = self._milliseconds(described, descriptor)
+        return Cost(milliseconds, algorithm, (described.call, self._api.threads) in _known.times)
+
+    def _milliseconds(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
         implementation = descriptor.implementation
         if implementation.startswith("ref"):
             return _REFERENCE_PENALTY + self._time(described, descriptor, implementation, 0)
         if _unfolds_windows(described, implementation):
             return self._time(described, descriptor, f"{implementation}, unfolding", 0)
         return self._time(described, descriptor, implementation, math.inf)
-
-    def is_measured(self, op: Operation, layout: LayoutOf) -> bool:
-        """Whether the time of an op comes from a measurement."""
-        described = primitive(op, layout)
-        assert described is not None
-        algorithm = self.algorithm(op, layout)[1]
-        if algorithm == "winograd":
-            described = by_winograd(described)
-        if algorithm in (*ALGORITHMS, IMPLICIT_GEMM):
-            return False
-        return (described.call, self._api.threads) in _known.times
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:
         """The time of bringing a value from one layout to another; 0 where nothing moves."""

@@ -83,9 +83,9 @@ USE_SCALE = 2
 USE_SHIFT = 4
 FUSE_RELU = 8
 
-_OWN = ("f2x3", "f4x3", "f6x3", "implicit_gemm")
+OWN_CONVOLUTIONS = ("f2x3", "f4x3", "f6x3", "implicit_gemm")
 """See `winograd.py` and `implicit_gemm.py`; described to the library as the direct algorithm."""
-CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2, **dict.fromkeys(_OWN, 1)}
+CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2, **dict.fromkeys(OWN_CONVOLUTIONS, 1)}
 DECONVOLUTION_DIRECT = 0xA
 
 ELTWISE: Mapping[str, int] = {

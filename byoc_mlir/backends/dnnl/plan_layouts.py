@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -15,6 +14,7 @@ from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import api, openmp_threads
+from byoc_mlir.backends.dnnl.choices import LAYOUTS, MEASURED, Choices
 from byoc_mlir.backends.dnnl.choose_products import choose_products
 from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Budget, Costs
 from byoc_mlir.backends.dnnl.dialect import (
@@ -85,7 +85,7 @@ class PlanDnnlLayouts(ModulePass):
 
     Options:
         threads: the OpenMP threads that will run the region.
-        winograd: whether 3x3 convolutions may use Winograd's algorithm, where it measures faster.
+        winograd, convolution, layout, activation: as the backend's options of these names.
 
     ```mlir
     %1 = dnnl.convolution %x, %w … : (tensor<1x64x8x8xf32>, …) -> tensor<1x64x8x8xf32>
@@ -102,18 +102,22 @@ class PlanDnnlLayouts(ModulePass):
 
     name = "plan-dnnl-layouts"
     threads: int = 1
-    winograd: bool = True
+    winograd: str = MEASURED
+    convolution: str = MEASURED
+    layout: str = MEASURED
+    activation: str = MEASURED
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        choices = Choices(self.winograd, self.convolution, self.layout, self.activation)
         for func in op.ops:
             if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
-                plan_region(func, self.threads, Budget(), winograd=self.winograd)
+                plan_region(func, self.threads, Budget(), choices)
 
 
-def plan_region(func: FuncOp, threads: int, budget: Budget, *, winograd: bool = True) -> Plan:
+def plan_region(func: FuncOp, threads: int, budget: Budget, choices: Choices) -> Plan:
     """Plans one region in place, measuring for as long as the budget lasts."""
     fuse_sums(func)
-    costs = Costs(api(), budget, winograd=winograd)
+    costs = Costs(api(), budget, choices)
     with openmp_threads(threads):
         choose_products(func, costs)
     with openmp_threads(1):
@@ -126,10 +130,6 @@ def plan_region(func: FuncOp, threads: int, budget: Budget, *, winograd: bool = 
     return share_threads(func, costs, times, threads)
 
 
-Kind = Literal["plain", "channels_last", "blocked_8", "blocked_16"]
-"""A family of layouts."""
-
-
 class _Planner:
     def __init__(self, func: FuncOp, costs: Costs):
         self._func = func
@@ -139,6 +139,7 @@ class _Planner:
         self._free = [
             op.results[0] for op in self._ops if isinstance(op, _ANY_LAYOUT) and _is_spatial(op)
         ]
+        self._kinds = _kinds(costs.choices) if self._free else ()
         self._before: dict[SSAValue, str] = {
             value: layout_of(value) for op in block.ops for value in op.results
         }
@@ -147,10 +148,10 @@ class _Planner:
 
     def best(self) -> Choice:
         """The cheapest of what a local search finds from each uniform choice."""
-        choices = [self._improved(kind) for kind in _kinds(self._free)]
+        choices = [self._improved(kind) for kind in self._kinds]
         return min(choices, key=self._total, default={})
 
-    def _improved(self, kind: Kind) -> Choice:
+    def _improved(self, kind: str) -> Choice:
         choice: Choice = {value: _layout(kind, value) for value in self._free}
         for value in self._free:
             if self._at(choice, value.owner)[0] >= IMPOSSIBLE:
@@ -167,7 +168,7 @@ class _Planner:
             touched = _touched(value)
             kept = choice[value]
             best = sum(self._at(choice, op)[0] for op in touched)
-            for layout in _candidates(value):
+            for layout in dict.fromkeys(_layout(kind, value) for kind in self._kinds):
                 choice[value] = layout
                 cost = sum(self._at(choice, op)[0] for op in touched)
                 if cost < best * _WORTH_A_CHANGE:
@@ -238,11 +239,11 @@ class _Planner:
         for op in self._ops:
             free = isinstance(op, _ANY_LAYOUT) and _is_spatial(op)
             wanted = choice[op.results[0]] if free else ""
-            if free and self._costs.is_measured(op, _layouts_of(op, reads[op], wanted)):
-                times[op] = self._op_time(op, reads[op], wanted)
-            if isinstance(op, ConvolutionOp):
-                _, algorithm = self._costs.algorithm(op, _layouts_of(op, reads[op], wanted))
-                op.algorithm = StringAttr(algorithm or "direct")
+            if free:
+                cost = self._costs.best(op, _layouts_of(op, reads[op], wanted))
+                times |= {op: cost.milliseconds} if cost.is_measured else {}
+                if isinstance(op, ConvolutionOp):
+                    op.algorithm = StringAttr(cost.algorithm)
             laid_out = set(_laid_out(op))
             wishes = [
                 (
@@ -345,7 +346,7 @@ def _touched(value: SSAValue) -> list[Operation]:
     return [*([owner] if isinstance(owner, Operation) else []), *users]
 
 
-def _layout(kind: Kind, value: SSAValue) -> str:
+def _layout(kind: str, value: SSAValue) -> str:
     rank, channels = len(shape_of(value)), shape_of(value)[1]
     if kind == "plain" or (kind != "channels_last" and channels < _LEAST_BLOCKED_CHANNELS):
         return layouts.plain(rank)
@@ -354,16 +355,11 @@ def _layout(kind: Kind, value: SSAValue) -> str:
     return layouts.blocked_channels(rank, 16 if kind == "blocked_16" else 8)
 
 
-def _kinds(values: Sequence[SSAValue]) -> Iterator[Kind]:
-    if not values:
-        return
-    yield from ("plain", "channels_last", "blocked_8")
-    if api().has_avx512:
-        yield "blocked_16"
-
-
-def _candidates(value: SSAValue) -> list[str]:
-    return list(dict.fromkeys(_layout(kind, value) for kind in _kinds([value])))
+def _kinds(choices: Choices) -> Sequence[str]:
+    """The families of layouts that are tried."""
+    if choices.layout != MEASURED:
+        return (choices.layout,)
+    return LAYOUTS if api().has_avx512 else LAYOUTS[:-1]
 
 
 def _sources(op: Operation, wanted: str) -> list[str]:

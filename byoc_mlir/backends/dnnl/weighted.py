@@ -97,13 +97,11 @@ def convolution(op: ConvolutionOp, types: Types) -> Primitive:
     )
 
 
-def by_winograd(described: Primitive) -> Primitive:
-    """A direct convolution by Winograd's algorithm instead, which oneDNN may not have."""
-    direct, winograd = enums.CONVOLUTION["direct"], enums.CONVOLUTION["winograd"]
-    head, (algorithm, *rest) = described.call.arguments[:2], described.call.arguments[2:]
-    assert algorithm == direct
-    call = replace(described.call, arguments=(*head, winograd, *rest))
-    return replace(described, call=call)
+def by_algorithm(described: Primitive, algorithm: str) -> Primitive:
+    """A convolution by another of the library's algorithms, which it may not have."""
+    (engine, kind, _), rest = described.call.arguments[:3], described.call.arguments[3:]
+    arguments = (engine, kind, enums.CONVOLUTION[algorithm], *rest)
+    return replace(described, call=replace(described.call, arguments=arguments))
 
 
 def deconvolution(op: DeconvolutionOp, types: Types) -> Primitive:

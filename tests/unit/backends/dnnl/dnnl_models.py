@@ -82,10 +82,12 @@ def convolution(
     return model(used, {"x": tuple(source)}, kept)
 
 
-def check(built: ModelProto, tolerance: float = 1e-5, **options: Any) -> Report:
+def check(
+    built: ModelProto, tolerance: float = 1e-5, target: str = "dnnl", **options: Any
+) -> Report:
     """Compiles for oneDNN, compares with ONNX Runtime, returns the report."""
     inputs = random_inputs(built, seed=5)
-    executable = compile_model(built, targets=("dnnl",), fallback="allow", **options)
+    executable = compile_model(built, targets=(target,), fallback="allow", **options)
     with executable:
         outputs = executable.run(inputs)
         report = executable.report()

@@ -8,8 +8,6 @@ import pytest
 from dnnl_models import check, model, node
 from onnx import ModelProto, NodeProto
 
-from byoc_mlir.backends.dnnl import split_activations
-
 Activation = Callable[[str, str], list[NodeProto]]
 
 
@@ -28,29 +26,24 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-@pytest.fixture(params=["fast", "slow"])
-def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether loops are taken to be so fast that all activations are split off, or none is."""
-    is_fast = request.param == "fast"
-    rates = dict.fromkeys(split_activations.ACTIVATION_RATES, 1e15 if is_fast else 1.0)
-    monkeypatch.setattr(split_activations, "ACTIVATION_RATES", rates)
-    monkeypatch.setattr(split_activations, "_WORTH_A_PASS", 1e3 if is_fast else 1.0)
-    return is_fast
+_CHOICES = pytest.mark.parametrize("choice", ["loop", "post_op"])
 
 
-def _expect(built: ModelProto, name: str, loops: bool, threads: int) -> None:
-    report = check(built, threads=threads)
+def _expect(built: ModelProto, name: str, choice: str, threads: int) -> None:
+    """oneDNN's own may be replaced where it is not accurate."""
+    report = check(built, threads=threads, target=f"dnnl{{activation={choice}}}")
     found = {row.implementation for row in report.placed("dnnl")}
-    assert any(f"loop:{name}" in one for one in found) == loops
+    assert choice == "post_op" or any(f"loop:{name}" in one for one in found)
 
 
+@_CHOICES
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize(
     ("channels", "size", "groups", "kernel"), [(16, 13, 1, 1), (12, 9, 1, 3), (24, 8, 24, 3)]
 )
 @pytest.mark.parametrize("threads", [1, 2])
 def test_convolutions(
-    name: str, channels: int, size: int, groups: int, kernel: int, threads: int, loops: bool
+    name: str, channels: int, size: int, groups: int, kernel: int, threads: int, choice: str
 ) -> None:
     pads = [kernel // 2] * 4
     nodes = [
@@ -64,17 +57,19 @@ def test_convolutions(
         "v": (8, channels, 1, 1),
     }
     built = model(nodes, {"x": (2, channels, size, size)}, weights)
-    _expect(built, name, loops, threads)
+    _expect(built, name, choice, threads)
 
 
+@_CHOICES
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_products(name: str, loops: bool) -> None:
+def test_products(name: str, choice: str) -> None:
     nodes = [node("MatMul", "x w", "m"), node("Add", "m b", "c"), *ACTIVATIONS[name]("c", "y")]
     built = model(nodes, {"x": (33, 20)}, {"w": (20, 37), "b": (37,)})
-    _expect(built, name, loops, 1)
+    _expect(built, name, choice, 1)
 
 
-def test_results_that_are_read_twice_and_added_to(loops: bool) -> None:
+@_CHOICES
+def test_results_that_are_read_twice_and_added_to(choice: str) -> None:
     nodes = [
         node("Conv", "x w", "c", pads=[1] * 4),
         *_swish("c", "a"),
@@ -83,14 +78,22 @@ def test_results_that_are_read_twice_and_added_to(loops: bool) -> None:
         *_swish("e", "y"),
     ]
     built = model(nodes, {"x": (1, 16, 12, 12)}, dict.fromkeys("wv", (16, 16, 3, 3)))
-    _expect(built, "swish", loops, 2)
+    _expect(built, "swish", choice, 2)
 
 
 def test_3x3_convolutions_may_use_winograd() -> None:
     nodes = [node("Conv", "x w b", "c", pads=[1] * 4), *_swish("c", "y")]
     weights = {"w": (64, 64, 3, 3), "b": (64,)}
-    built = model(nodes, {"x": (1, 64, 64, 64)}, weights)
+    built = model(nodes, {"x": (1, 64, 40, 40)}, weights)
+    target = "dnnl{activation=loop convolution=f4x3 layout=channels_last}"
+    report = check(built, threads=1, tolerance=1e-4, target=target)
+    found = {row.implementation for row in report.placed("dnnl")}
+    assert any("winograd:f4x3 + loop:swish" in one for one in found)
+
+
+def test_measured_choices() -> None:
+    """With AVX-512 the library's own Winograd is among them, and takes the activation along."""
+    nodes = [node("Conv", "x w b", "c", pads=[1] * 4), *_swish("c", "y")]
+    built = model(nodes, {"x": (1, 64, 40, 40)}, {"w": (64, 64, 3, 3), "b": (64,)})
     report = check(built, threads=1, tolerance=1e-4)
-    [found] = {row.implementation for row in report.placed("dnnl")}
-    assert "winograd:f" in found
-    assert found.endswith("loop:swish")
+    assert {row.placement for row in report} == {"dnnl"}

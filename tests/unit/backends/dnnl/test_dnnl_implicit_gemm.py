@@ -1,8 +1,8 @@
-"""Convolutions as implicit products, taken here wherever they are written."""
+"""Convolutions as implicit products, asked for here wherever they are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 from dnnl_models import check, convolution, node
 from onnx import ModelProto, NodeProto
-from xdsl.ir import SSAValue
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl import costs, plan_layouts
-from byoc_mlir.backends.dnnl.implicit_gemm import ImplicitGemm
 from byoc_mlir.lowering.host_pipeline import vector_bits
 from byoc_mlir.lowering.llvm_ir.codegen import Target
 from byoc_mlir.testing.reference import random_inputs
@@ -24,37 +21,19 @@ _FEW = (1, 256, 7, 7)
 """A source that makes it faster, with 32 outputs and a window of 1x1."""
 
 
-@pytest.fixture(autouse=True)
-def layout(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """All values have one layout; the algorithm is there, whatever the processor is."""
-    name: str = getattr(request, "param", "channels_last")
-
-    def kinds(_: Sequence[SSAValue]) -> Iterator[str]:
-        yield name
-
-    monkeypatch.setattr(plan_layouts, "_kinds", kinds)
-    monkeypatch.setattr(costs, "_OWN_VECTOR_BITS", vector_bits(Target.host()))
+_EACH_LAYOUT = pytest.mark.parametrize("layout", ["channels_last", "blocked_8"])
 
 
-@pytest.fixture
-def preferred(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is taken wherever it is written."""
-
-    def is_faster(_: ImplicitGemm) -> bool:
-        return True
-
-    monkeypatch.setattr(ImplicitGemm, "is_faster", property(is_faster))
+def _target(layout: str = "channels_last", algorithm: str = "implicit_gemm") -> str:
+    """A target in which all is decided, so that no measurement counts."""
+    return f"dnnl{{winograd=off convolution={algorithm} layout={layout}}}"
 
 
-_EACH_LAYOUT = pytest.mark.parametrize("layout", ["channels_last", "blocked_8"], indirect=True)
-
-
-def _algorithm(built: ModelProto, **options: Any) -> str:
-    report = check(built, backend_options={"dnnl": {"winograd": "off"}}, **options)
+def _algorithm(built: ModelProto, target: str, **options: Any) -> str:
+    report = check(built, target=target, **options)
     return next(row.implementation for row in report if row.node in ("Conv_y", "Conv_c"))
 
 
-@pytest.mark.usefixtures("preferred")
 @_EACH_LAYOUT
 @pytest.mark.parametrize(
     ("source", "outputs", "strides", "threads"),
@@ -69,13 +48,12 @@ def _algorithm(built: ModelProto, **options: Any) -> str:
     ],
 )
 def test_products_of_pixels(
-    source: Sequence[int], outputs: int, strides: list[int], threads: int
+    source: Sequence[int], outputs: int, strides: list[int], threads: int, layout: str
 ) -> None:
     built = convolution(source, outputs, (1, 1), strides=strides)
-    assert _algorithm(built, threads=threads) == "implicit_gemm"
+    assert _algorithm(built, _target(layout), threads=threads) == "implicit_gemm"
 
 
-@pytest.mark.usefixtures("preferred")
 @pytest.mark.parametrize(
     ("source", "window", "attributes"),
     [
@@ -91,10 +69,9 @@ def test_products_of_pixels(
 )
 def test_windows(source: Sequence[int], window: Sequence[int], attributes: dict[str, Any]) -> None:
     built = convolution(source, 24, window, **attributes)
-    assert _algorithm(built, threads=2) == "implicit_gemm"
+    assert _algorithm(built, _target(), threads=2) == "implicit_gemm"
 
 
-@pytest.mark.usefixtures("preferred")
 @pytest.mark.parametrize(
     ("inputs", "after"),
     [
@@ -110,18 +87,15 @@ def test_windows(source: Sequence[int], window: Sequence[int], attributes: dict[
 )
 def test_post_ops(inputs: str, after: list[NodeProto]) -> None:
     built = convolution((2, 16, 9, 14), 24, (1, 1), after, inputs)
-    assert _algorithm(built) == "implicit_gemm"
+    assert _algorithm(built, _target()) == "implicit_gemm"
 
 
-@pytest.mark.usefixtures("preferred")
-@pytest.mark.parametrize("layout", ["blocked_8"], indirect=True)
 def test_a_sum_in_blocks_of_channels() -> None:
     after = [node("Add", "c r", "s"), node("Relu", "s")]
     built = convolution((1, 16, 9, 14), 24, (1, 1), after)
-    assert _algorithm(built) == "implicit_gemm"
+    assert _algorithm(built, _target("blocked_8")) == "implicit_gemm"
 
 
-@pytest.mark.usefixtures("preferred")
 @pytest.mark.parametrize(
     "built",
     [
@@ -133,14 +107,12 @@ def test_a_sum_in_blocks_of_channels() -> None:
     ids=["group", "inputs", "outputs", "sigmoid"],
 )
 def test_what_it_is_not_written_for(built: ModelProto) -> None:
-    assert _algorithm(built) != "implicit_gemm"
+    assert _algorithm(built, _target()) != "implicit_gemm"
 
 
-@pytest.mark.usefixtures("preferred")
-@pytest.mark.parametrize("layout", ["blocked_8"], indirect=True)
 def test_padding_needs_channels_last() -> None:
     built = convolution((1, 16, 14, 14), 16, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
-    assert _algorithm(built) != "implicit_gemm"
+    assert _algorithm(built, _target("blocked_8")) != "implicit_gemm"
 
 
 @pytest.mark.parametrize(
@@ -156,25 +128,20 @@ def test_padding_needs_channels_last() -> None:
     ids=["small", "14x14", "large", "shallow", "half-a-panel", "strided"],
 )
 def test_where_it_is_taken(built: ModelProto, expected: bool) -> None:
-    assert (_algorithm(built) == "implicit_gemm") == expected
+    """Longer vectors are left to the library."""
+    has_kernels = vector_bits(Target.host()) == 256
+    found = _algorithm(built, _target(algorithm="measured"))
+    assert (found == "implicit_gemm") == (expected and has_kernels)
 
 
-def test_longer_vectors_are_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(costs, "_OWN_VECTOR_BITS", vector_bits(Target.host()) // 2)
-    assert _algorithm(convolution(_FEW, 32, (1, 1))) != "implicit_gemm"
-
-
-@pytest.mark.usefixtures("preferred")
 def test_eight_threads_get_the_same_bits() -> None:
     built = convolution((2, 64, 30, 30), 64, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
-    assert _algorithm(built) == "implicit_gemm"
+    assert _algorithm(built, _target()) == "implicit_gemm"
     inputs = [random_inputs(built, seed=seed) for seed in range(8)]
     answers: list[list[np.ndarray]] = []
     for threads in (1, 2):
         with (
-            byoc_mlir.compile(
-                built, targets=("dnnl{winograd=off}",), threads=threads
-            ) as executable,
+            byoc_mlir.compile(built, targets=(_target(),), threads=threads) as executable,
             ThreadPoolExecutor(8) as pool,
         ):
             run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] = executable.run
@@ -183,13 +150,12 @@ def test_eight_threads_get_the_same_bits() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.usefixtures("preferred")
 def test_nan_goes_through_limits() -> None:
     for after in ([node("Relu", "c")], [node("Clip", "c low high")]):
         built = convolution((1, 16, 12, 12), 16, (1, 1), after)
         inputs = random_inputs(built)
         inputs["x"][0, :, 0, 0] = np.nan
-        with byoc_mlir.compile(built, targets=("dnnl",)) as executable:
+        with byoc_mlir.compile(built, targets=(_target(),)) as executable:
             rows = {row.node: row.implementation for row in executable.report()}
             assert rows["Conv_c"] == "implicit_gemm"
             result = executable.run(inputs)["y"]
@@ -197,11 +163,10 @@ def test_nan_goes_through_limits() -> None:
         assert not np.isnan(result[0, :, 1:, 1:]).any()
 
 
-@pytest.mark.usefixtures("preferred")
 def test_an_exported_library_has_it(tmp_path: Path) -> None:
     built = convolution((1, 64, 14, 14), 64, (1, 1))
     inputs = random_inputs(built)
-    with byoc_mlir.compile(built, targets=("dnnl",)) as executable:
+    with byoc_mlir.compile(built, targets=(_target(),)) as executable:
         expected = executable.run(inputs)["y"]
         executable.export_library(tmp_path / "model.so")
     with byoc_mlir.load(tmp_path / "model.so") as loaded:
