@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,5 +101,11 @@ def _compiler(region: FuncOp) -> str:
 
 
 def _words(error: Exception) -> str:
-    """What an error says; with its type, where it is not one of ours: `KeyError: 'sigmoid'`."""
-    return str(error) if isinstance(error, ByocError) else f"{type(error).__name__}: {error}"
+    """What an error says; with its type, where it is not one of ours: `KeyError: 'sigmoid'`. One
+    that says nothing is told by where it was raised.
+    """
+    name, text = type(error).__name__, str(error)
+    if not text:
+        raised = traceback.extract_tb(error.__traceback__)[-1:]
+        return f"{name}{''.join(f' in {one.filename}, line {one.lineno}' for one in raised)}"
+    return text if isinstance(error, ByocError) else f"{name}: {text}"

@@ -6,6 +6,7 @@ Code of the three kinds, and what happens when a backend fails, are in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -200,6 +201,24 @@ def test_only_the_regions_that_fail_go_back() -> None:
         reasons = {row.op_type: row.reason for row in executable.report().placed("host")}
     assert placed == ["Relu", "Relu"]
     assert "could not compile @contract_fewer_main_1: RuntimeError: out of" in reasons["Neg"]
+
+
+@register_backend
+class Speechless(_Relus):
+    """Fails without a word."""
+
+    name = "contract_speechless"
+
+    def codegen_regions(
+        self, regions: Sequence[FuncOp], context: CodegenContext
+    ) -> Sequence[CSource]:
+        raise AssertionError
+
+
+def test_a_failure_without_a_word_is_told_by_its_place() -> None:
+    with compile_and_check(_abs("Relu"), "contract_speechless") as executable:
+        (relu,) = [row for row in executable.report() if row.op_type == "Relu"]
+    assert re.search(r"AssertionError in \S*test_contract.py, line \d+", relu.reason)
 
 
 def test_regions_with_one_source_share_one_library() -> None:
