@@ -14,6 +14,7 @@ from pathlib import Path
 
 from byoc_mlir.backends.base import CSource
 from byoc_mlir.errors import BackendError
+from byoc_mlir.runtime.cpu import Cpu
 
 _FLAGS = ("-shared", "-fPIC", "-Werror=return-type", "-Werror=implicit-function-declaration")
 """A forgotten `return 0` or prototype would be undefined behaviour."""
@@ -33,7 +34,7 @@ def compile_c(code: CSource, symbol: str) -> Path:
         BackendError: there is no C compiler, or it refuses the source.
     """
     compiler = find_c_compiler()
-    options = [*_FLAGS, *_ALL_DEFINED, *code.flags]
+    options = [*_FLAGS, *_ALL_DEFINED, *code.flags, *_isa_flags()]
     libraries = [text for path in code.libraries for text in _linked(path)]
     key = hashlib.sha256(repr((code.source, options, libraries, compiler)).encode()).hexdigest()
     library = _build_directory() / f"{key[:32]}.so"
@@ -48,6 +49,12 @@ def compile_c(code: CSource, symbol: str) -> Path:
         raise BackendError(f"the C compiler refused region @{symbol}:\n{result.stderr.strip()}")
     unfinished.rename(library)
     return library
+
+
+def _isa_flags() -> list[str]:
+    """What keeps `-march=native` to the instructions of `BYOC_MAX_ISA`."""
+    forbidden = set(Cpu.machine().features) - set(Cpu.host().features)
+    return [f"-mno-{feature}" for feature in ("avx", "avx512f") if feature in forbidden]
 
 
 def _linked(library: Path) -> tuple[str, str]:

@@ -10,7 +10,8 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from byoc_mlir.errors import BackendError
-from byoc_mlir.runtime.program import SharedLibrary
+from byoc_mlir.runtime.libraries import limit_isa
+from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.threads import prepare_openmp_environment
 
 ENVIRONMENT_VARIABLE = "BYOC_DNNL_LIBRARY"
@@ -21,6 +22,23 @@ SONAME = "libdnnl.so.3"
 OPENMP_RUNTIME = 2
 _RUNTIMES = {1: "sequential", 2: "OpenMP", 4: "TBB", 8: "threadpool", 256: "OpenCL", 512: "SYCL"}
 _INSTALL = f"install it with `pip install {WHEEL}==2023.1.0`"
+
+
+ISA_VARIABLES = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+"""By which users keep it to fewer instructions, as oneDNN documents them."""
+
+_ISA_SWITCH = IsaSwitch(
+    "dnnl_set_max_cpu_isa",
+    (  # `dnnl_cpu_isa_t`
+        ("sse41", 0x1),
+        ("avx2", 0x7),
+        ("avx512", 0x27),
+        ("avx512_vnni", 0x67),
+        ("avx512_bf16", 0xE7),
+        ("amx", 0xFEF),
+    ),
+    ISA_VARIABLES,
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +52,9 @@ class Library:
     @property
     def requirement(self) -> SharedLibrary:
         """What compiled code needs where it is loaded."""
-        return SharedLibrary(self.path, ENVIRONMENT_VARIABLE, "dnnl_version", self.version)
+        return SharedLibrary(
+            self.path, ENVIRONMENT_VARIABLE, "dnnl_version", self.version, _ISA_SWITCH
+        )
 
 
 class _Version(ctypes.Structure):
@@ -63,7 +83,9 @@ def load_library() -> Library:
         handle = ctypes.CDLL(str(path))
     except OSError as error:
         raise BackendError(f"oneDNN cannot be loaded ({error}); {_INSTALL}") from error
-    return Library(path, handle, _checked_version(path, handle))
+    version = _checked_version(path, handle)
+    limit_isa(handle, _ISA_SWITCH)
+    return Library(path, handle, version)
 
 
 def unavailable_reason() -> str | None:

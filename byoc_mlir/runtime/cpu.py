@@ -8,21 +8,15 @@ from functools import cache
 from pathlib import Path
 
 from byoc_mlir.errors import IncompatibleArtifactError
+from byoc_mlir.runtime import isa
 
 CPU_INFO = Path("/proc/cpuinfo")
 
-_X86_64 = """
-    pni ssse3 sse4_1 sse4_2 sse4a popcnt cx16 movbe abm bmi1 bmi2 adx f16c fma fma4 xop
-    aes pclmulqdq sha_ni vaes vpclmulqdq gfni rdrand rdseed fsgsbase
-    avx avx2 avx_vnni avx512f avx512cd avx512er avx512pf avx512bw avx512dq avx512vl avx512ifma
-    avx512vbmi avx512_vbmi2 avx512_vnni avx512_bitalg avx512_vpopcntdq avx512_bf16 avx512_fp16
-    amx_tile amx_int8 amx_bf16
-"""
 _AARCH64 = """
     fp asimd aes pmull sha1 sha2 sha3 crc32 atomics fphp asimdhp asimdrdm asimddp asimdfhm
     fcma jscvt lrcpc sve sve2 i8mm bf16 svei8mm svebf16
 """
-_CODE_FEATURES = frozenset(f"{_X86_64} {_AARCH64}".split())
+_CODE_FEATURES = isa.FEATURES.union(_AARCH64.split())
 """The kernel's names of features that a code generator may use when it compiles for its host."""
 
 
@@ -36,9 +30,32 @@ class Cpu:
     @staticmethod
     @cache
     def host() -> Cpu:
+        """What code of this process may use: the machine, lowered to the level of `BYOC_MAX_ISA`.
+
+        Raises:
+            ByocError: the environment variable names no level.
+        """
+        machine, level = Cpu.machine(), isa.max_level()
+        if level is None or machine.architecture != "x86_64":
+            return machine
+        allowed = isa.features_up_to(level)
+        return Cpu(machine.architecture, tuple(f for f in machine.features if f in allowed))
+
+    @staticmethod
+    @cache
+    def machine() -> Cpu:
         """The machine this process runs on."""
         flags = _flags(CPU_INFO.read_text()) if CPU_INFO.is_file() else frozenset[str]()
         return Cpu(platform.machine(), tuple(sorted(flags & _CODE_FEATURES)))
+
+    @staticmethod
+    def limit() -> str | None:
+        """The level of `isa.LEVELS` that this process keeps to; `None` where that is the machine's.
+
+        Raises:
+            ByocError: the environment variable names no level.
+        """
+        return isa.max_level() if Cpu.host() != Cpu.machine() else None
 
     def check(self, what: str) -> None:
         """Checks that code for this machine runs on the host.

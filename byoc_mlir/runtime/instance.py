@@ -14,7 +14,7 @@ import numpy as np
 from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, split_status
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.addresses import address_of
-from byoc_mlir.runtime.libraries import load_library, load_own_library, resolve_symbol
+from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import (
     Array,
@@ -134,7 +134,7 @@ class Instance:
 
     def _symbols(self) -> dict[str, int]:
         program = self.program
-        libraries = [load_library(library.path) for library in program.libraries]
+        libraries = [load_shared_library(library) for library in program.libraries]
         symbols = {name: resolve_symbol(name, libraries) for name in program.externals}
         for item in program.library_symbols:
             symbols[item.symbol] = resolve_symbol(item.name, [load_own_library(item.library)])

@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
-from byoc_mlir.runtime.program import SharedLibrary
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.threads import prepare_openmp_environment
 
 
@@ -26,6 +27,29 @@ def load_library(path: Path) -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise ExecutionError(f"cannot load {path}: {error}; is it installed?") from error
+
+
+def load_shared_library(library: SharedLibrary) -> ctypes.CDLL:
+    """A library for compiled code, kept to the instructions of `BYOC_MAX_ISA`; it stays loaded.
+
+    Raises:
+        ExecutionError: it cannot be loaded.
+    """
+    handle = load_library(library.path)
+    if library.isa_switch is not None:
+        limit_isa(handle, library.isa_switch)
+    return handle
+
+
+def limit_isa(handle: ctypes.CDLL, switch: IsaSwitch) -> None:
+    """Keeps a library to the instructions of `BYOC_MAX_ISA`, unless the user told it others.
+
+    A library that is in use already goes on as it did.
+    """
+    level = Cpu.limit()
+    if level is None or any(name in os.environ for name in switch.environment):
+        return
+    handle[switch.function](ctypes.c_int(dict(switch.values)[level]))
 
 
 def find_openmp() -> Path | None:

@@ -28,6 +28,18 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
+class IsaSwitch:
+    """How a shared object that generates code itself is told which instructions it may use."""
+
+    function: str
+    """Takes the highest instruction set as an int, before anything else is called."""
+    values: tuple[tuple[str, int], ...]
+    """What it takes for each level of `isa.LEVELS`."""
+    environment: tuple[str, ...]
+    """Environment variables by which users tell it themselves; they win."""
+
+
+@dataclass(frozen=True)
 class SharedLibrary:
     """A shared object of the machine, which defines functions that the object code calls."""
 
@@ -39,6 +51,7 @@ class SharedLibrary:
     """A function without parameters that gives a pointer to three ints: major, minor, patch."""
     version: tuple[int, int, int] = (0, 0, 0)
     """What it gave when the model was compiled: an older one, or another major one, will not do."""
+    isa_switch: IsaSwitch | None = None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,12 @@ from byoc_mlir.backends.base import (
     attempt,
 )
 from byoc_mlir.backends.dnnl.choices import OPTIONS, Choices
-from byoc_mlir.backends.onednn import ENVIRONMENT_VARIABLE, load_library, unavailable_reason
+from byoc_mlir.backends.onednn import (
+    ENVIRONMENT_VARIABLE,
+    ISA_VARIABLES,
+    load_library,
+    unavailable_reason,
+)
 from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
 
@@ -38,8 +43,7 @@ class DnnlBackend(Backend):
     used_by_default: ClassVar[bool] = True
     environment: ClassVar[tuple[str, ...]] = (
         ENVIRONMENT_VARIABLE,
-        "ONEDNN_MAX_CPU_ISA",
-        "DNNL_MAX_CPU_ISA",
+        *ISA_VARIABLES,
         "ONEDNN_CPU_ISA_HINTS",
         "DNNL_CPU_ISA_HINTS",
     )

@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir.translate import translate_module
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.isa import compiler_features_up_to
 
 Timing = Callable[[str, float], None]
 """Called after each pass with its name and the seconds it took, verification included."""
@@ -29,9 +31,15 @@ class Target:
     @staticmethod
     @cache
     def host() -> Target:
-        """The machine this process runs on."""
-        features = llvm.get_host_cpu_features().flatten()
-        return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+        """The machine this process runs on, lowered to the level of `BYOC_MAX_ISA`.
+
+        The CPU's name stays: with every feature spelt out it says only how code is scheduled.
+        """
+        features, level = llvm.get_host_cpu_features(), Cpu.limit()
+        if level is not None:
+            allowed = compiler_features_up_to(level)
+            features.update({name: False for name in features if name not in allowed})
+        return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
 
 
 def emit_object(

@@ -1,0 +1,111 @@
+"""The instruction sets of x86-64 as levels, and the environment variable that lowers them.
+
+Features have the kernel's names (`sse4_1`, as in /proc/cpuinfo); compilers know most of them by
+other names (`sse4.1`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from byoc_mlir.errors import ByocError
+
+MAX_ISA = "BYOC_MAX_ISA"
+"""Names the highest level that this process uses, of those in `LEVELS`; it is read once."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """An instruction set that contains those of the levels before it."""
+
+    name: str
+    needs: frozenset[str]
+    """What a processor of this level has, and one of the level before lacks."""
+    others: frozenset[str]
+    """What code may use from this level on where the processor has it."""
+
+
+def _level(name: str, needs: str, others: str = "") -> Level:
+    return Level(name, frozenset(needs.split()), frozenset(others.split()))
+
+
+_TABLE = (
+    _level("sse41", "sse4_1", "pni ssse3 cx16"),
+    _level(
+        "avx2",
+        "avx avx2 fma f16c",
+        "sse4_2 sse4a popcnt movbe abm bmi1 bmi2 adx fma4 xop aes pclmulqdq sha_ni rdrand rdseed"
+        " fsgsbase",
+    ),
+    _level("avx512", "avx512f avx512cd avx512bw avx512dq avx512vl", "avx512er avx512pf"),
+    _level(
+        "avx512_vnni",
+        "avx512_vnni",
+        "avx_vnni avx512ifma avx512vbmi avx512_vbmi2 avx512_bitalg avx512_vpopcntdq vaes vpclmulqdq"
+        " gfni",
+    ),
+    _level("avx512_bf16", "avx512_bf16"),
+    _level("amx", "amx_tile amx_int8 amx_bf16", "avx512_fp16"),
+)
+
+LEVELS = tuple(level.name for level in _TABLE)
+"""The levels' names, each level with all that the ones before it have."""
+
+FEATURES = frozenset[str]().union(*(level.needs | level.others for level in _TABLE))
+"""Every feature of any level."""
+
+_ALWAYS = frozenset(("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sahf"))
+"""What all processors of x86-64 have, by the names of compilers."""
+
+_COMPILER_NAMES = {
+    "pni": "sse3",
+    "sse4_1": "sse4.1",
+    "sse4_2": "sse4.2",
+    "abm": "lzcnt",
+    "bmi1": "bmi",
+    "pclmulqdq": "pclmul",
+    "sha_ni": "sha",
+    "rdrand": "rdrnd",
+}
+
+
+@cache
+def max_level() -> str | None:
+    """The level that the environment names; `None` when it names none.
+
+    Raises:
+        ByocError: there is no such level.
+    """
+    chosen = os.environ.get(MAX_ISA)
+    if not chosen:
+        return None
+    if chosen not in LEVELS:
+        raise ByocError(f"{MAX_ISA} is {chosen!r}, accepted are {', '.join(LEVELS)}; or unset it")
+    return chosen
+
+
+def features_up_to(level: str) -> frozenset[str]:
+    """The features that code may use at a level, by the kernel's names."""
+    found = _TABLE[: LEVELS.index(level) + 1]
+    return frozenset[str]().union(*(one.needs | one.others for one in found))
+
+
+def compiler_features_up_to(level: str) -> frozenset[str]:
+    """The features that code may use at a level, by the names of LLVM and of C compilers."""
+    return _ALWAYS.union(_compiler_name(name) for name in features_up_to(level))
+
+
+def missing_by_level(features: Iterable[str]) -> dict[str, list[str]]:
+    """For each level, what a processor with these features lacks for it, sorted."""
+    return {level.name: sorted(level.needs.difference(features)) for level in _TABLE}
+
+
+def _compiler_name(feature: str) -> str:
+    if feature.startswith("amx"):
+        return feature.replace("_", "-")
+    if feature.startswith("avx"):
+        return feature.replace("_", "")
+    return _COMPILER_NAMES.get(feature, feature)

@@ -1,0 +1,58 @@
+"""Tests at every instruction set, on one machine."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from byoc_mlir.runtime.isa import LEVELS, MAX_ISA, max_level
+
+_CALL = """
+import importlib, sys
+_, folder, module, function, *arguments = sys.argv
+sys.path.insert(0, folder)
+getattr(importlib.import_module(module), function)(*arguments)
+"""
+
+
+def call_at(
+    level: str, function: Callable[..., object], *arguments: str, seconds: float = 300
+) -> str:
+    """Calls a function in a new process that keeps to a level of `isa.LEVELS`.
+
+    A level above the machine's, or above the one of this process, is the same as that one.
+
+    Args:
+        function: one at the top of a module whose file can be imported by its name.
+        arguments: what it is called with.
+        seconds: how long it may take.
+
+    Returns:
+        What it printed.
+
+    Raises:
+        AssertionError: it raised an error, which is in the message, or the process died.
+    """
+    path = Path(inspect.getfile(function))
+    return run_at(
+        level, _CALL, str(path.parent), path.stem, function.__name__, *arguments, seconds=seconds
+    )
+
+
+def run_at(level: str, code: str, *arguments: str, seconds: float = 300) -> str:
+    """Runs a script in a new process that keeps to a level; otherwise as `call_at`."""
+    lowest = min(level, max_level() or level, key=LEVELS.index)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, MAX_ISA: lowest},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
+    assert done.returncode == 0, f"at {lowest}, status {done.returncode}:\n{done.stderr}"
+    return done.stdout

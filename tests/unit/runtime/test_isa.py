@@ -1,0 +1,57 @@
+"""`BYOC_MAX_ISA` lowers what LLVM and oneDNN may use, and results stay right."""
+
+from __future__ import annotations
+
+import pytest
+from isa_checks import check_level
+
+from byoc_mlir.errors import ByocError
+from byoc_mlir.runtime import isa
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.testing.isa import call_at, run_at
+
+
+@pytest.mark.parametrize("level", isa.LEVELS)
+def test_a_level(level: str) -> None:
+    call_at(level, check_level)
+
+
+def test_a_level_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    isa.max_level.cache_clear()
+    monkeypatch.setenv(isa.MAX_ISA, "AVX2")
+    with pytest.raises(ByocError, match="BYOC_MAX_ISA is 'AVX2', accepted are sse41, avx2, avx512"):
+        isa.max_level()
+    isa.max_level.cache_clear()
+
+
+def test_the_highest_level_is_the_machine() -> None:
+    script = "from byoc_mlir.runtime.cpu import Cpu; print(Cpu.host() == Cpu.machine())"
+    if isa.max_level() is None:
+        assert run_at("amx", script) == "True\n"
+    assert set(Cpu.host().features) <= set(Cpu.machine().features)
+
+
+EFFECTIVE = """
+from byoc_mlir.backends.onednn import load_library
+print(load_library().handle.dnnl_get_effective_cpu_isa())
+"""
+
+
+def test_the_users_own_variable_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "AVX")
+    assert run_at("sse41", EFFECTIVE) == "3\n"
+    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "SSE41")
+    assert run_at("avx2", EFFECTIVE) == "1\n"
+
+
+def test_levels_contain_each_other() -> None:
+    for lower, higher in zip(isa.LEVELS, isa.LEVELS[1:], strict=False):
+        assert isa.features_up_to(lower) < isa.features_up_to(higher)
+        assert isa.compiler_features_up_to(lower) < isa.compiler_features_up_to(higher)
+
+
+def test_what_a_processor_lacks() -> None:
+    features = {"sse4_1", "avx", "avx2", "fma"}
+    missing = isa.missing_by_level(features)
+    assert missing["sse41"] == []
+    assert missing["avx2"] == ["f16c"]
