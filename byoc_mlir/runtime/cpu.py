@@ -45,8 +45,8 @@ class Cpu:
     @cache
     def machine() -> Cpu:
         """The machine this process runs on."""
-        flags = _flags(CPU_INFO.read_text()) if CPU_INFO.is_file() else frozenset[str]()
-        return Cpu(platform.machine(), tuple(sorted(flags & _CODE_FEATURES)))
+        flags = _cpu_info("flags", "Features").split()
+        return Cpu(platform.machine(), tuple(sorted(_CODE_FEATURES.intersection(flags))))
 
     @staticmethod
     def limit() -> str | None:
@@ -77,9 +77,17 @@ class Cpu:
             )
 
 
-def _flags(cpu_info: str) -> frozenset[str]:
-    for line in cpu_info.splitlines():
+def model_name() -> str:
+    """What the processor is called; the architecture where the kernel does not say."""
+    return _cpu_info("model name") or platform.machine()
+
+
+def _cpu_info(*keys: str) -> str:
+    """What the kernel says of the first processor under one of the keys; else nothing."""
+    if not CPU_INFO.is_file():
+        return ""
+    for line in CPU_INFO.read_text().splitlines():
         key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return frozenset(value.split())
-    return frozenset()
+        if key.strip() in keys:
+            return value.strip()
+    return ""

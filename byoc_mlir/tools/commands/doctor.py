@@ -15,6 +15,8 @@ from byoc_mlir import __version__
 from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.backends.options import describe_options
 from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.runtime.cpu import Cpu, model_name
+from byoc_mlir.runtime.isa import MAX_ISA, missing_by_level
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.threads import available_threads
 
@@ -32,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
     for package in ("xdsl", "llvmlite", "onnx", "numpy"):
         table.add_row(package, version(package))
     table.add_row("Python", platform.python_version())
-    table.add_row("processor", Target.host().cpu)
+    table.add_row("processor", f"{model_name()} (LLVM takes it for {Target.host().cpu})")
+    table.add_row("instructions", _instructions())
     table.add_row("threads", str(available_threads()))
     openmp = find_openmp()
     table.add_row("OpenMP", str(openmp or "none: host loops run on one thread; install libgomp"))
@@ -43,3 +46,18 @@ def run(args: argparse.Namespace) -> int:
             table.add_row("", escape(option))
     Console().print(table)
     return 0
+
+
+def _instructions() -> str:
+    """The levels of `BYOC_MAX_ISA` that the processor reaches, and what it lacks for the next."""
+    if Cpu.machine().architecture != "x86_64":
+        return " ".join(Cpu.host().features)
+    missing = missing_by_level(Cpu.machine().features)
+    reached = " ".join(level for level, lacking in missing.items() if not lacking)
+    lines = [
+        reached or "none",
+        *(f"{level} lacks {' '.join(lacking)}" for level, lacking in missing.items() if lacking),
+    ]
+    if Cpu.limit() is not None:
+        lines.append(f"{MAX_ISA} lowers them to {Cpu.limit()}")
+    return "\n".join(lines)

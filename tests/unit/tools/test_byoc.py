@@ -145,7 +145,7 @@ def test_bench(byoc, path: str):
 def test_doctor(byoc):
     code, out, _ = byoc("doctor")
     assert code == 0
-    for line in ("byoc_mlir", "processor", "backend dnnl"):
+    for line in ("byoc_mlir", "processor", "instructions", "LLVM takes it for", "backend dnnl"):
         assert line in out
 
 
