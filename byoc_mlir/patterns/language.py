@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -41,9 +40,18 @@ class Pattern(ABC):
         """The Relay names that the root op of a match can have; `None`: any; empty: no op."""
         return frozenset()
 
-    @cached_property
+    @property
     def needs(self) -> frozenset[str]:
         """Relay names of ops that every match has; without them there is nothing to search."""
+        # `functools.cached_property` of Python 3.11 holds one lock for all objects of a class while
+        # it computes. Patterns ask each other in any order, so threads would wait for each other.
+        if self._known_needs is None:
+            self._known_needs = self._find_needs()
+        return self._known_needs
+
+    _known_needs: frozenset[str] | None = None
+
+    def _find_needs(self) -> frozenset[str]:
         return frozenset[str]().union(*(child.needs for child in self.children))
 
     @abstractmethod
@@ -212,8 +220,7 @@ class AltPattern(Pattern):
     def children(self) -> tuple[Pattern, ...]:
         return (self.first, self.second)
 
-    @cached_property
-    def needs(self) -> frozenset[str]:
+    def _find_needs(self) -> frozenset[str]:
         return self.first.needs & self.second.needs
 
     @property
@@ -243,10 +250,9 @@ class CallPattern(Pattern):
     def heads(self) -> frozenset[str] | None:
         return None if self.names is None else frozenset(self.names)
 
-    @cached_property
-    def needs(self) -> frozenset[str]:
+    def _find_needs(self) -> frozenset[str]:
         own = frozenset(self.names if self.names and len(self.names) == 1 else ())
-        return own | super().needs
+        return own | super()._find_needs()
 
     def accepts(self, op: Operation) -> bool:
         """Whether the op's name fits."""
@@ -288,8 +294,7 @@ class DominatorPattern(Pattern):
     def children(self) -> tuple[Pattern, ...]:
         return (self.child, self.path, self.parent)
 
-    @cached_property
-    def needs(self) -> frozenset[str]:
+    def _find_needs(self) -> frozenset[str]:
         return self.child.needs | self.parent.needs
 
     @property
