@@ -22,6 +22,7 @@ from byoc_mlir.compiler.fingerprint import (
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError, InputValuesNeededError
 from byoc_mlir.runtime.executable import Shape, Specialiser
+from byoc_mlir.runtime.forks import ForkSafeLock
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
 from byoc_mlir.runtime.serialise import Blob, Json, decode, encode, encode_fields
 from byoc_mlir.runtime.stored import decode_program, encode_program
@@ -234,9 +235,13 @@ def _libraries(program: Program) -> dict[str, str]:
     return {str(path): stamp(path) for path in paths if path.is_absolute()}
 
 
+_recording = ForkSafeLock()
+"""`catch_warnings` sets what the whole process does with warnings, and puts back what it found."""
+
+
 def _recorded(compile_program: Callable[[], Program]) -> tuple[Program, tuple[str, ...]]:
     """A program, and the warnings that were given while it was compiled."""
-    with warnings.catch_warnings(record=True) as caught:
+    with _recording, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         program = compile_program()
     for warning in caught:

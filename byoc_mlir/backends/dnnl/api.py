@@ -37,6 +37,7 @@ from byoc_mlir.backends.dnnl.enums import (
 )
 from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.runtime.forks import ForkSafeLock
 
 _ALIGNMENT = 64
 _ENOUGH_SECONDS, _MOST_RUNS = 0.004, 5
@@ -124,6 +125,7 @@ class Api:
         self._attributes: dict[Attributes, ctypes.c_void_p] = {}
         self._found: dict[tuple[PrimitiveCall, int], PrimitiveDescriptor | None] = {}
         self._buffer = _no_noise()
+        self._measuring = ForkSafeLock()
 
     @property
     def _engine_out(self) -> Any:
@@ -149,14 +151,16 @@ class Api:
     def find(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
         """What oneDNN offers for a call with the threads that are set now; `None`: nothing."""
         key = (call, self.threads)
-        if key not in self._found:
-            self._found[key] = self._create(call)
-        return self._found[key]
+        if key in (found := self._found):  # another thread may put a new one in its place
+            return found[key]
+        found[key] = created = self._create(call)
+        return created
 
     def release(self) -> None:
         """Lets go of the memory used for measuring, and of what `find` remembers."""
-        self._buffer = _no_noise()
-        self._found.clear()
+        with self._measuring:
+            self._buffer = _no_noise()
+        self._found = {}
 
     def _create(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
         handle = ctypes.c_void_p()
@@ -240,6 +244,10 @@ class Api:
         Raises:
             CompilationError: the library cannot create or run the primitive.
         """
+        with self._measuring:  # one buffer is there for all, and a neighbour would be measured
+            return self._measured(descriptor, arguments)
+
+    def _measured(self, descriptor: PrimitiveDescriptor, arguments: tuple[int, ...]) -> float:
         primitive = ctypes.c_void_p()
         handle = ctypes.c_void_p(descriptor.handle)
         _check(

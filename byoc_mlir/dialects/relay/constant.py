@@ -82,7 +82,8 @@ class Weight:
 
 def held_bytes() -> int:
     """The size of all arrays behind handles, which some IR or program still mentions."""
-    return sum(array.nbytes for array in list(_ARRAYS.values()))
+    arrays = [reference() for reference in _ARRAYS.valuerefs()]  # other threads add some meanwhile
+    return sum(array.nbytes for array in arrays if array is not None)
 
 
 def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Array]) -> Array:
