@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -17,13 +18,29 @@ def collection_paused() -> Generator[None]:
     A compilation makes many objects that live until its end: looking through them again and again
     for garbage took an eighth of its time.
     """
+    global _is_paused
     was_enabled = gc.isenabled()
+    _is_paused = _is_paused or was_enabled
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
-            gc.enable()
+            _resume()
+
+
+_is_paused = False
+
+
+def _resume() -> None:
+    """Also in a forked child, where the thread that compiles is missing."""
+    global _is_paused
+    if _is_paused:
+        gc.enable()
+        _is_paused = False
+
+
+os.register_at_fork(after_in_child=_resume)
 
 
 def collect_weights(held_bytes: int) -> None:

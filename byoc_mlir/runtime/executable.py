@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from byoc_mlir.errors import (
     InputValuesNeededError,
     InvalidInputError,
 )
+from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
@@ -72,7 +72,7 @@ class Executable:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self._specialiser = specialiser
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._instances: OrderedDict[_Key, Instance] = OrderedDict()
         self._closed = False
         self._static: Instance | None = None
@@ -264,7 +264,7 @@ class Executable:
             if key in self._instances:
                 self._instances.move_to_end(key)
                 return self._instances[key]
-            instance = Instance(specialise())
+            instance = on_live_threads(lambda: Instance(specialise()))()
             if arrays is not None:
                 key = self._key(arrays)  # compiling may have found that more values matter
             self._instances[key] = instance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, split_status
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.addresses import address_of
+from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import (
@@ -57,10 +59,12 @@ class Instance:
         ExecutionError: a library or a symbol is missing, or a region cannot be loaded.
     """
 
+    _instances: weakref.WeakSet[Instance] = weakref.WeakSet()
+
     def __init__(self, program: Program):
         self.program = program
         self._outputs = [(spec.shape, spec.dtype) for spec in program.outputs]
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._free: list[Context] = []
         self._all: list[Context] = []
         self._errors = threading.local()
@@ -75,6 +79,8 @@ class Instance:
             self, _release, self._native, self._close, self._unload, self._state, self._all
         )
         self._release.atexit = False  # the process is going away with all it has
+        self._use_live_threads()
+        self._instances.add(self)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Runs the model on contiguous arrays that fit `program.inputs`; outputs are new arrays.
@@ -102,6 +108,15 @@ class Instance:
         with self._lock:
             self._free.clear()
             self._release()
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """What a forked child does for all of them."""
+        for instance in cls._instances:
+            instance._use_live_threads()
+
+    def _use_live_threads(self) -> None:
+        self._open, self._run = on_live_threads(self._open), on_live_threads(self._run)
 
     def _lease(self) -> Context:
         try:
@@ -183,6 +198,9 @@ def _release(
     unload(int(state.ctypes.data))
     contexts.clear()
     native.close()
+
+
+os.register_at_fork(after_in_child=Instance.after_fork)
 
 
 def _load_module(region: PythonRegion) -> RegionModule:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
+from byoc_mlir.runtime.forks import ForkSafeLock
 
 TABLE_SYMBOL = "byoc_artifact"
 """The one symbol beside the C functions that an artifact exports; glue.c defines the structure."""
@@ -90,7 +90,7 @@ class _Image:
     """
 
     _mapped: set[tuple[int, int]] = set()
-    _lock = threading.Lock()
+    _lock = ForkSafeLock()
 
     def __init__(self, file: BinaryIO):
         status = os.fstat(file.fileno())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.executable import Executable, Inputs, Shape
+from byoc_mlir.runtime.forks import ForkSafeLock
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
@@ -47,7 +47,7 @@ class StagedExecutable(Executable):
         self._names = {info.name: index for index, info in enumerate(self.inputs)}
         self._stages = tuple(stages)
         self._executables: list[Executable | None] = [first, *[None] * (len(stages) - 1)]
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._closed = False
 
     def run(self, inputs: Inputs) -> dict[str, Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, takewhile
@@ -13,6 +12,7 @@ import numpy as np
 from byoc_mlir.errors import ExecutionError, ExportError, InvalidInputError
 from byoc_mlir.runtime import executable as plain
 from byoc_mlir.runtime.executable import Executable, Inputs, Shape
+from byoc_mlir.runtime.forks import ForkSafeLock
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import Kind, Structure, StructureInfo, TensorInfo, item_name
@@ -53,7 +53,7 @@ class StructuredExecutable(Executable):
         self._structured = [info for info in self.inputs if isinstance(info, StructureInfo)]
         self._compile = compile
         self._executables: OrderedDict[tuple[Structure, ...], Executable] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._closed = False
         if not self._structured:
             self._executable({})

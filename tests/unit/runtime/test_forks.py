@@ -1,0 +1,101 @@
+"""Forked children run models, whatever the parent's threads did before or do meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+from process_models import run_script
+
+SETUP = """
+import os, signal, sys, threading, time
+import numpy as np
+import byoc_mlir
+from process_models import convolution, elementwise, inputs
+
+def in_child(work):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            os._exit(0 if work() else 3)
+        except BaseException as error:
+            print(type(error).__name__, error, flush=True)
+            os._exit(4)
+    assert os.waitpid(child, 0)[1] == 0
+
+model = convolution()
+feeds = inputs(model)
+executable = byoc_mlir.compile(model, threads=2, fallback="allow", prune="off", targets=TARGETS)
+expected = executable.run(feeds)["y"]
+
+def agrees(one=executable):
+    return all(np.array_equal(one.run(feeds)["y"], expected) for _ in range(3))
+"""
+
+AFTER_RUNS = """
+in_child(agrees)
+in_child(lambda: in_child(agrees) or True)
+assert agrees()
+"""
+
+FROM_A_WORKER = """
+def work():
+    assert agrees()
+    in_child(agrees)
+
+threads = [threading.Thread(target=work) for _ in range(2)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+in_child(agrees)
+"""
+
+WHILE_RUNNING = """
+stop = threading.Event()
+def work():
+    while not stop.is_set():
+        executable.run(feeds)
+
+threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
+[thread.start() for thread in threads]
+for _ in range(10):
+    in_child(agrees)
+stop.set()
+[thread.join() for thread in threads]
+"""
+
+WHILE_COMPILING = """
+started = threading.Event()
+def work():
+    started.set()
+    byoc_mlir.compile(model, threads=2, targets=TARGETS)
+    symbolic.warmup({"x": (7,)})
+
+symbolic = byoc_mlir.compile(elementwise("n"), targets=(), threads=2)
+thread = threading.Thread(target=work)
+thread.start()
+started.wait()
+x = np.ones(5, np.float32)
+for _ in range(4):
+    time.sleep(0.05)
+    in_child(lambda: agrees() and np.allclose(symbolic.run({"x": x})["y"], np.exp(x)))
+thread.join()
+"""
+
+WITHOUT_PAUSING = """
+from byoc_mlir.runtime import forks
+forks._end_openmp_threads = lambda: False  # as with libgomp before GCC 9
+
+def compiled_anew():
+    return agrees(byoc_mlir.compile(model, threads=2, targets=TARGETS))
+
+in_child(agrees)
+in_child(compiled_anew)
+assert agrees()
+"""
+
+TARGETS = {"host": "()", "dnnl": "('dnnl',)"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_children_run(target: str) -> None:
+    parts = (SETUP, AFTER_RUNS, FROM_A_WORKER, WHILE_RUNNING, WHILE_COMPILING, WITHOUT_PAUSING)
+    run_script("".join((f"TARGETS = {TARGETS[target]}\n", *parts)), timeout=180)
