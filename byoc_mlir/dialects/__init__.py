@@ -44,9 +44,9 @@ def _affine() -> Dialect:
 
 
 def _arith() -> Dialect:
-    from xdsl.dialects.arith import Arith
+    from byoc_mlir.dialects.arith_ext import ARITH
 
-    return Arith
+    return ARITH
 
 
 def _builtin() -> Dialect:

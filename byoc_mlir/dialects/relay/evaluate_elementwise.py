@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_mlir.dialects.relay import elementwise as relay
-from byoc_mlir.dialects.relay import logic
+from byoc_mlir.dialects.relay import integers, logic
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 
@@ -39,18 +39,15 @@ def _to_bool(function: Callable[..., Any]) -> Callable[..., Array]:
     return apply
 
 
-def _divide(lhs: Array, rhs: Array) -> Array:
-    if lhs.dtype.kind not in "iu":
-        return lhs / rhs
-    quotient = np.floor_divide(lhs, rhs)
-    inexact = quotient * rhs != lhs
-    return quotient + (inexact & ((lhs < 0) != (rhs < 0)) & (rhs != 0))
+def _by_kind(
+    integers_: Callable[..., Array], floats: Callable[..., Any]
+) -> Callable[[Array, Array], Any]:
+    """A function of two arrays of one type: integers have their own."""
 
+    def apply(lhs: Array, rhs: Array) -> Any:
+        return (integers_ if lhs.dtype.kind in "iu" else floats)(lhs, rhs)
 
-def _power(lhs: Array, rhs: Array) -> Array:
-    if lhs.dtype.kind in "iu" and (rhs < 0).any():
-        return np.power(lhs.astype(np.float64), rhs)
-    return np.power(lhs, rhs)
+    return apply
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -76,15 +73,11 @@ def _clip(op: relay.ClipOp, data: Array) -> Array:
 
 
 def _cast(op: relay.CastOp, data: Array) -> Array:
-    return data.astype(numpy_dtype(op.dtype))
+    return integers.convert(data, numpy_dtype(op.dtype))
 
 
 def _where(op: relay.WhereOp, condition: Array, x: Array, y: Array) -> Array:
     return np.where(condition, x, y)
-
-
-def _modulo(lhs: Array, rhs: Array) -> Array:
-    return np.mod(lhs, rhs)
 
 
 _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
@@ -103,19 +96,19 @@ _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
     relay.CeilOp: np.ceil,
     relay.CosOp: np.cos,
     relay.CoshOp: np.cosh,
-    relay.DivideOp: _divide,
+    relay.DivideOp: _by_kind(integers.divide, np.divide),
     relay.ErfOp: _erf,
     relay.ExpOp: np.exp,
-    relay.FloorModOp: _modulo,
+    relay.FloorModOp: _by_kind(integers.floor_remainder, np.mod),
     relay.FloorOp: np.floor,
     logic.LeftShiftOp: np.left_shift,
     relay.LogOp: np.log,
     relay.MaximumOp: np.maximum,
     relay.MinimumOp: np.minimum,
-    relay.ModOp: np.fmod,
+    relay.ModOp: _by_kind(integers.remainder, np.fmod),
     relay.MultiplyOp: np.multiply,
     relay.NegativeOp: _negative,
-    relay.PowerOp: _power,
+    relay.PowerOp: _by_kind(integers.power, np.power),
     logic.RightShiftOp: np.right_shift,
     relay.RoundOp: np.rint,
     relay.RsqrtOp: _rsqrt,

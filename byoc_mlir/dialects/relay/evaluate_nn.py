@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import nn, reduce
+from byoc_mlir.dialects.relay import integers, nn, reduce
 from byoc_mlir.dialects.relay.base import RelayOp, normalize_axis
 from byoc_mlir.dialects.relay.evaluate_elementwise import widened
 
@@ -131,8 +131,8 @@ def _arg(function: Callable[..., Any]) -> Callable[..., Array]:
 def _mean(data: Array, axis: tuple[int, ...]) -> Array:
     if data.dtype.kind not in "iu":
         return data.mean(axis)
-    count = int(np.prod([data.shape[i] for i in axis]))
-    return np.trunc(data.sum(axis) / count)
+    count = np.prod([data.shape[i] for i in axis])
+    return integers.divide(data.sum(axis, dtype=data.dtype), count.astype(data.dtype))
 
 
 NN: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {

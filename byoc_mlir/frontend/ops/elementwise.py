@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay import RelayOp, logic, transform
+from byoc_mlir.dialects.relay import RelayOp, integers, logic, transform
 from byoc_mlir.dialects.relay import elementwise as relay
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.frontend.builder import NodeContext
@@ -131,7 +131,7 @@ def cast(context: NodeContext, value: Value, dtype: np.dtype[Any]) -> Value:
     if value.dtype == dtype:
         return value
     if value.constant is not None:
-        return context.derived(value, value.constant.astype(dtype))
+        return context.derived(value, integers.convert(value.constant, dtype))
     return context.emit(relay.CastOp, value, dtype=relay_type(dtype))
 
 
@@ -156,10 +156,18 @@ def power(context: NodeContext, base: Value, exponent: Value) -> Value:
     if base.dtype == exponent.dtype:
         return context.emit(relay.PowerOp, base, exponent)
     # the result has the type of the base, but 4 to the power of 0.5 is computed in that of both
-    is_float = base.dtype.kind not in "iu"
-    wide = base.dtype if is_float else np.result_type(base.dtype, exponent.dtype)
+    wide = _type_of_power(base.dtype, exponent.dtype)
     operands = (cast(context, value, wide) for value in (base, exponent))
     return cast(context, context.emit(relay.PowerOp, *operands), base.dtype)
+
+
+def _type_of_power(base: np.dtype[Any], exponent: np.dtype[Any]) -> np.dtype[Any]:
+    if base.kind not in "iu":
+        return base
+    if exponent.kind not in "iu":
+        return np.result_type(base, exponent)
+    # integers modulo the width are the same with a sign and without
+    return np.dtype(f"{exponent.kind}{max(base.itemsize, exponent.itemsize)}")
 
 
 @onnx_op("Mean")

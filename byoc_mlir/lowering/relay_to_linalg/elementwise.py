@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, IntegerType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp, logic, nn
 from byoc_mlir.dialects.relay import elementwise as relay
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
-from byoc_mlir.lowering.relay_to_linalg.builder import Body, LinalgBuilder, Lowerings
+from byoc_mlir.lowering.relay_to_linalg.builder import (
+    Body,
+    LinalgBuilder,
+    Lowering,
+    Lowerings,
+)
 from byoc_mlir.lowering.relay_to_linalg.scalars import (
     Kind,
     Scalars,
     bounds,
+    constant_power,
     floor_remainder,
     power,
     remainder,
@@ -115,11 +121,8 @@ BODIES: dict[type[RelayOp], Body] = {
     relay.AddOp: _named("add"),
     relay.SubtractOp: _named("sub"),
     relay.MultiplyOp: _named("mul"),
-    relay.DivideOp: _named("div"),
     relay.MaximumOp: _named("max"),
     relay.MinimumOp: _named("min"),
-    relay.ModOp: remainder,
-    relay.FloorModOp: floor_remainder,
     logic.LogicalAndOp: _bits(arith.AndIOp),
     logic.LogicalOrOp: _bits(arith.OrIOp),
     logic.LogicalXorOp: _bits(arith.XOrIOp),
@@ -198,14 +201,36 @@ _KNOWN_POWERS: dict[float, Body] = {
     -0.5: lambda s, x: _reciprocal(s, _square_root(s, x)),
 }
 """Powers of floats by their exponents; any other is a call of the C library for each element."""
+_MOST_CONSTANT_EXPONENT = 64
+"""Known exponents of integers up to here become a chain of products."""
 
 
 def _lower_power(op: relay.PowerOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     type_ = tensor_type(op.output)
-    body = _KNOWN_POWERS.get(_number_everywhere(op.rhs))
-    if body is None or not isinstance(type_.element_type, AnyFloat):
+    body = _known_power(type_.element_type, _number_everywhere(op.rhs))
+    if body is None:
         return [b.elementwise([op.lhs, op.rhs], type_, power)]
     return [b.elementwise([op.lhs], type_, body)]
+
+
+def _known_power(element_type: Attribute, exponent: float) -> Body | None:
+    if isinstance(element_type, AnyFloat):
+        return _KNOWN_POWERS.get(exponent)
+    if exponent in range(_MOST_CONSTANT_EXPONENT + 1):
+        return lambda s, x: constant_power(s, x, int(exponent))
+    return None
+
+
+def _division(body: Callable[[Scalars, SSAValue, SSAValue], SSAValue]) -> Lowering:
+    """A known integer divisor stands in the body, where LLVM makes it a multiplication."""
+
+    def lower(op: relay.BroadcastOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+        type_, divisor = tensor_type(op.output), _number_everywhere(op.rhs)
+        if isinstance(type_.element_type, AnyFloat) or pymath.isnan(divisor):
+            return [b.elementwise([op.lhs, op.rhs], type_, body)]
+        return [b.elementwise([op.lhs], type_, lambda s, x: body(s, x, s.like(divisor, x)))]
+
+    return lower
 
 
 def _number_everywhere(value: SSAValue) -> float:
@@ -214,7 +239,7 @@ def _number_everywhere(value: SSAValue) -> float:
     if not isinstance(constant, ConstantOp) or not constant.array.size:
         return pymath.nan
     first = constant.array.flat[0]
-    return float(first) if bool((constant.array == first).all()) else pymath.nan
+    return first.item() if bool((constant.array == first).all()) else pymath.nan
 
 
 def _lower_clip(op: relay.ClipOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -283,6 +308,9 @@ def _lower_batch_norm(op: nn.BatchNormOp, b: LinalgBuilder) -> Sequence[SSAValue
 
 
 FUNCTIONS: Lowerings = {
+    relay.DivideOp: _division(lambda s, x, y: s.div(x, y)),
+    relay.ModOp: _division(remainder),
+    relay.FloorModOp: _division(floor_remainder),
     relay.PowerOp: _lower_power,
     relay.ClipOp: _lower_clip,
     relay.CastOp: _lower_cast,

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
     f32,
-    f64,
     i1,
     i32,
     i64,
@@ -27,6 +26,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from byoc_mlir.dialects.arith_ext import RemFOp
 from byoc_mlir.dialects.relay.element_types import is_unsigned
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
@@ -91,7 +91,7 @@ _BINARY: dict[str, dict[Kind, type[Operation]]] = {
         Kind.UNSIGNED: arith.MinUIOp,
     },
     "shr": {Kind.SIGNED: arith.ShRSIOp, Kind.UNSIGNED: arith.ShRUIOp},
-    "rem": {Kind.SIGNED: arith.RemSIOp, Kind.UNSIGNED: arith.RemUIOp},
+    "rem": {Kind.FLOAT: RemFOp, Kind.SIGNED: arith.RemSIOp, Kind.UNSIGNED: arith.RemUIOp},
 }
 _PREDICATES: dict[str, dict[Kind, str]] = {
     "eq": {Kind.FLOAT: "oeq", Kind.SIGNED: "eq", Kind.UNSIGNED: "eq"},
@@ -102,6 +102,15 @@ _PREDICATES: dict[str, dict[Kind, str]] = {
     "ge": {Kind.FLOAT: "oge", Kind.SIGNED: "sge", Kind.UNSIGNED: "uge"},
 }
 _REASSOCIABLE = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
+
+
+def _may_trap(kind: Kind, divisor: SSAValue) -> bool:
+    """Whether an integer division by this may be one by zero, or by -1."""
+    constant = divisor.owner
+    if not isinstance(constant, arith.ConstantOp) or not isinstance(constant.value, IntegerAttr):
+        return True
+    number = constant.value.value.data
+    return number == 0 or (kind is Kind.SIGNED and number == -1)
 
 
 class Scalars:
@@ -134,6 +143,8 @@ class Scalars:
 
     def constant(self, value: float, type_: Attribute) -> SSAValue:
         """A constant of the (signless) type; integers must be whole numbers in range."""
+        if isinstance(type_, IndexType):
+            return self.emit(arith.ConstantOp(IntegerAttr(int(value), type_), type_))
         if isinstance(type_, IntegerType):
             attribute = IntegerAttr(int(value), type_, truncate_bits=True)
             return self.emit(arith.ConstantOp(attribute, type_))
@@ -149,7 +160,27 @@ class Scalars:
         return self.emit(arith.IndexCastOp(position, i64))
 
     def binary(self, name: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`add`, `sub`, `mul`, `div`, `max`, `min`, `shr` or `rem`."""
+        """`add`, `sub`, `mul`, `div`, `max`, `min`, `shr` or `rem`; defined for all operands.
+
+        An integer divided by zero is zero, and so is the remainder.
+        """
+        if name in ("div", "rem") and self.kind is not Kind.FLOAT and _may_trap(self.kind, rhs):
+            return self._guarded(name, lhs, rhs)
+        return self._plain(name, lhs, rhs)
+
+    def _guarded(self, name: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """A division whose divisor may be one that traps: 0, and -1 after the smallest integer.
+
+        By those the quotient is the product, modulo the width, and there is no remainder.
+        """
+        traps = self.compare("eq", rhs, self.like(0, rhs))
+        if self.kind is Kind.SIGNED:
+            is_minus_one = self.compare("eq", rhs, self.like(-1, rhs))
+            traps = self.emit(arith.OrIOp(traps, is_minus_one))
+        result = self._plain(name, lhs, self.select(traps, self.like(1, rhs), rhs))
+        return result if name == "rem" else self.select(traps, self.mul(lhs, rhs), result)
+
+    def _plain(self, name: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         target = _BINARY[name][self.kind]
         op = target.create(operands=[lhs, rhs], result_types=[lhs.type])
         if target in _REASSOCIABLE:
@@ -175,7 +206,7 @@ class Scalars:
         return self.binary("mul", lhs, rhs)
 
     def div(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`lhs / rhs`; integers toward zero."""
+        """`lhs / rhs`; integers toward zero, by zero 0."""
         return self.binary("div", lhs, rhs)
 
     def max(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -246,12 +277,31 @@ def _between_floats(s: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
 
 
 def _float_to_integer(s: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
+    """The low bits of the value as a wide signed integer; the smallest one where it does not fit.
+
+    That is what C compilers make of it on x86, here for every processor.
+    """
+    s = Scalars(s.block, Kind.FLOAT)
+    if accumulator_type(value.type) != value.type:
+        value = _between_floats(s, value, f32)
     width = target.width.data
-    if is_unsigned(target) and width == 64:
-        return s.emit(arith.FPToUIOp(value, i64))
-    # as C on common machines: convert to a wider signed integer, keep the low bits
-    through = i32 if width < 32 or target == i32 else i64
-    return resize(s, s.emit(arith.FPToSIOp(value, through)), IntegerType(width), unsigned=False)
+    wide = i32 if width < 32 or target == i32 else i64
+    low = _toward_zero(s, value, wide)
+    if not (is_unsigned(target) and width == 64):
+        return resize(s, low, IntegerType(width), unsigned=False)
+    half = s.like(2.0**63, value)
+    high = _toward_zero(s, s.sub(value, half), wide)
+    flipped = s.emit(arith.XOrIOp(high, s.like(-(2**63), high)))
+    return s.select(s.compare("ge", value, half), flipped, low)
+
+
+def _toward_zero(s: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
+    """A signed integer; the smallest one for NaN and what is out of range."""
+    least, greatest = bounds(target)
+    not_below = s.compare("ge", value, s.like(least, value))
+    fits = s.emit(arith.AndIOp(not_below, s.compare("lt", value, s.like(greatest + 1, value))))
+    integer = s.emit(arith.FPToSIOp(value, target))
+    return s.select(fits, integer, s.like(least, integer))
 
 
 def resize(s: Scalars, value: SSAValue, target: IntegerType, *, unsigned: bool) -> SSAValue:
@@ -265,15 +315,8 @@ def resize(s: Scalars, value: SSAValue, target: IntegerType, *, unsigned: bool) 
 
 
 def remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    """The remainder with the sign of the dividend; floats as C `fmod`, through f64."""
-    if s.kind is not Kind.FLOAT:
-        return s.binary("rem", lhs, rhs)
-    type_ = lhs.type
-    a, b = s.cast(lhs, type_, f64), s.cast(rhs, type_, f64)
-    quotient = s.unary(math.TruncOp, s.div(a, b))
-    exact = s.emit(math.FmaOp(s.unary(arith.NegfOp, quotient), b, a))
-    smaller = s.compare("lt", s.unary(math.AbsFOp, a), s.unary(math.AbsFOp, b))
-    return s.cast(s.select(smaller, a, exact), f64, type_)
+    """The remainder with the sign of the dividend; floats as C `fmod`."""
+    return s.binary("rem", lhs, rhs)
 
 
 def floor_remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -290,15 +333,32 @@ def floor_remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 
 
 def power(s: Scalars, base: SSAValue, exponent: SSAValue) -> SSAValue:
-    """`base` to the power of `exponent`; integers by repeated squaring, modulo the width."""
+    """`base` to the power of `exponent`.
+
+    Integers by repeated squaring, modulo the width; with a negative exponent the fraction is cut
+    off, so that only 1 and -1 leave something, and zero gives 0 as in a division.
+    """
     if s.kind is Kind.FLOAT:
         return s.emit(math.PowFOp(base, exponent))
     width = cast(IntegerType, base.type).width.data
     one, zero = s.like(1, base), s.like(0, base)
     result, square = one, base
-    for bit in range(max(1, (width - 1).bit_length())):
+    for bit in range(width):
         masked = s.emit(arith.AndIOp(exponent, s.like(1 << bit, base)))
         is_set = s.compare("ne", masked, zero)
         result = s.select(is_set, s.mul(result, square), result)
         square = s.mul(square, square)
-    return result
+    if s.kind is Kind.UNSIGNED:
+        return result
+    is_unit = s.compare("eq", s.emit(math.AbsIOp(base)), one)
+    fraction = s.select(is_unit, result, zero)
+    return s.select(s.compare("lt", exponent, zero), fraction, result)
+
+
+def constant_power(s: Scalars, base: SSAValue, exponent: int) -> SSAValue:
+    """`base` to the power of a known exponent that is not negative, by repeated squaring."""
+    if exponent == 0:
+        return s.like(1, base)
+    half = constant_power(s, base, exponent // 2) if exponent > 1 else None
+    square = base if half is None else s.mul(half, half)
+    return s.mul(square, base) if exponent > 1 and exponent % 2 else square

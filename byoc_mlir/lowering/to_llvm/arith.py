@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
+from byoc_mlir.dialects.arith_ext import RemFOp
 from byoc_mlir.lowering.to_llvm import floats
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings
 from byoc_mlir.lowering.to_llvm.ops import integer_attribute
@@ -345,6 +346,7 @@ LOWERINGS: Lowerings = {
     arith.SubfOp: float_op(llvm.FSubOp),
     arith.MulfOp: float_op(llvm.FMulOp),
     arith.DivfOp: float_op(llvm.FDivOp),
+    RemFOp: float_op(llvm.FRemOp),
     arith.NegfOp: float_op(llvm.FNegOp),
     arith.MaximumfOp: _extremum(llvm_intrinsics.MaximumOp, "olt"),
     arith.MinimumfOp: _extremum(llvm_intrinsics.MinimumOp, "ogt"),

@@ -1,0 +1,74 @@
+"""Integer arithmetic in numpy, defined for every operand: `docs/semantics.md` has the rules.
+
+What numpy leaves to the processor (casts of floats out of range), refuses (negative powers) or
+warns about (division by zero) has one result here, the one that generated code gives.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def divide(lhs: Array, rhs: Array) -> Array:
+    """The quotient toward zero; 0 by zero, and the smallest integer by -1 is itself."""
+    lhs, rhs = np.broadcast_arrays(lhs, rhs)
+    quotient = np.floor_divide(lhs, rhs)
+    inexact = quotient * rhs != lhs
+    return quotient + (inexact & ((lhs < 0) != (rhs < 0)) & (rhs != 0))
+
+
+def remainder(lhs: Array, rhs: Array) -> Array:
+    """What `divide` leaves of `lhs`, with its sign; 0 by zero."""
+    return np.where(rhs == 0, lhs.dtype.type(0), lhs - divide(lhs, rhs) * rhs)
+
+
+def floor_remainder(lhs: Array, rhs: Array) -> Array:
+    """The remainder with the sign of `rhs`; 0 by zero."""
+    rest = remainder(lhs, rhs)
+    return np.where((rest != 0) & ((rest < 0) != (rhs < 0)), rest + rhs, rest)
+
+
+def power(base: Array, exponent: Array) -> Array:
+    """`base` to the power of `exponent`, modulo the width.
+
+    Negative exponents cut off the fraction: 1 and -1 leave 1 or -1, anything else 0.
+    """
+    is_below = exponent < 0
+    result = np.power(base, np.where(is_below, exponent & 1, exponent))
+    is_unit = (base == 1) | (-base == 1)
+    return np.where(is_below & ~is_unit, base.dtype.type(0), result)
+
+
+def convert(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The elements as another type.
+
+    Floats become integers toward zero: the low bits of a wide signed integer (32 bits for types of
+    fewer and `i32`, else 64), which is the smallest one for NaN and what is out of its range. Only
+    `ui64` holds what is beyond that range, up to 2^64.
+    """
+    if not _is_integer(dtype) or array.dtype.kind in "biu" or _is_integer(array.dtype):
+        return array.astype(dtype)
+    is_narrow = dtype.itemsize < 4 or dtype == np.int32
+    wide = np.dtype(np.int32 if is_narrow else np.int64)
+    low = _toward_zero(array, wide)
+    if dtype != np.uint64:
+        return low.astype(dtype)
+    half = 2.0**63
+    numbers = array.astype(np.float64)
+    high = _toward_zero(numbers - half, wide) ^ np.iinfo(wide).min
+    return np.where(numbers >= half, high, low).astype(dtype)
+
+
+def _toward_zero(array: Array, dtype: np.dtype[Any]) -> Array:
+    info = np.iinfo(dtype)
+    numbers = array.astype(np.float64)
+    fits = (numbers >= info.min) & (numbers < -float(info.min))
+    return np.where(fits, np.where(fits, numbers, 0).astype(dtype), info.min).astype(dtype)
+
+
+def _is_integer(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iu" or dtype.name in ("int2", "int4", "uint2", "uint4")
