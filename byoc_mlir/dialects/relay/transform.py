@@ -237,7 +237,7 @@ class PadOp(RelayOp):
     """`data` with `pad_width` = `[before_0, after_0, before_1, after_1, ...]` elements added.
 
     `pad_mode`: `constant` (with `pad_value`), `edge`, `reflect` (without the border element) or
-    `wrap`. Negative widths crop.
+    `wrap`. Negative widths crop, before the others add.
     """
 
     name = "relay.nn.pad"
@@ -263,6 +263,15 @@ class PadOp(RelayOp):
             size if size == DYNAMIC else size + widths[2 * axis] + widths[2 * axis + 1]
             for axis, size in enumerate(shape)
         ]
-        if any(size < 0 for size in new if size != DYNAMIC):
+        kept = [
+            size if size == DYNAMIC else size + min(0, low) + min(0, high)
+            for size, low, high in zip(shape, widths[::2], widths[1::2], strict=True)
+        ]
+        if any(size < 0 for size in kept if size != DYNAMIC):
             raise VerifyException(f"{self.name}: pad_width {list(widths)} crops more than {type_}")
+        if self.pad_mode.data != "constant" and 0 in kept and 0 not in new:
+            raise VerifyException(
+                f"{self.name}: pad_mode {self.pad_mode.data} repeats elements, but of axis"
+                f" {kept.index(0)} of {type_} pad_width {list(widths)} leaves none; use constant"
+            )
         return (_like(type_, new),)

@@ -295,8 +295,4 @@ def _padded(
     for index, axis in enumerate(axes):
         position = 2 * (axis % data.rank)
         widths[position : position + 2] = [pads[index], pads[index + len(axes)]]
-    if mode == "wrap" and min(widths, default=0) < 0:  # what wraps is what cropping leaves
-        crops = [min(0, width) for width in widths]
-        data = context.emit(relay.PadOp, data, pad_width=crops, pad_value=0.0, pad_mode="edge")
-        widths = [max(0, width) for width in widths]
     return context.emit(relay.PadOp, data, pad_width=widths, pad_value=number, pad_mode=mode)

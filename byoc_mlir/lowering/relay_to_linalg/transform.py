@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -17,6 +18,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     broadcast,
     dim,
 )
+from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel
 
 
 def _lower_reshape(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -101,11 +103,54 @@ def _lower_pad(op: relay.PadOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     before, after = widths[::2], widths[1::2]
     if op.pad_mode.data == "constant":
         return [_constant_pad(b, op.data, before, op.pad_value.value.data, type_.get_shape())]
-    result = op.data
-    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
-        sources = _padded_positions(op.pad_mode.data, shape_of(op.data)[axis], low, high)
-        result = taken(b, result, axis, sources)
+    if 0 in type_.get_shape():
+        return [b.empty(type_)]
+    kept = _cropped(b, op.data, before, after)
+    low, high = ([max(0, width) for width in side] for side in (before, after))
+    mode, sizes = op.pad_mode.data, shape_of(kept)
+    if mode != "edge" and any(
+        max(extra) > _period(mode, size) for size, *extra in zip(sizes, low, high, strict=True)
+    ):
+        return _pad_by_positions(op, b, kept, low)
+    result = kept
+    for axis, (size, first, last) in enumerate(zip(sizes, low, high, strict=True)):
+        if first or last:
+            result = _taken(b, result, axis, _padded_runs(mode, size, first, last))
     return [result]
+
+
+def _cropped(
+    b: LinalgBuilder, data: SSAValue, before: Sequence[int], after: Sequence[int]
+) -> SSAValue:
+    """What negative amounts leave of `data`."""
+    starts = [max(0, -low) for low in before]
+    sizes = [
+        size - start + min(0, high)
+        for size, start, high in zip(shape_of(data), starts, after, strict=True)
+    ]
+    return b.extract(data, starts, sizes)
+
+
+def _period(mode: str, size: int) -> int:
+    """How many elements of a dimension of `size` follow each other before they are repeated."""
+    return size - 1 if mode == "reflect" else size
+
+
+def _pad_by_positions(
+    op: relay.PadOp, b: LinalgBuilder, data: SSAValue, before: Sequence[int]
+) -> Sequence[SSAValue]:
+    """Any number of periods: the position of each element is computed."""
+    k = Kernel(op, inputs=[data])
+    source, target = k.inputs[0], k.outputs[0]
+    mirrored = op.pad_mode.data == "reflect"
+    with k.loops(target.shape, cost=8 * len(before)) as at:
+        places: list[Index] = []
+        for position, size, low in zip(at, source.shape, before, strict=True):
+            period = max(1, 2 * (size - 1)) if mirrored else size
+            place = (k.index(position) - low).floor_remainder(period)
+            places.append(place.min(period - place) if mirrored else place)
+        target[at] = source[places]
+    return k.finish(b)
 
 
 def _constant_pad(
@@ -129,41 +174,29 @@ def _constant_pad(
     return b.insert(b.extract(data, starts, sizes), background, offsets)
 
 
-def _padded_positions(mode: str, size: int, low: int, high: int) -> list[int]:
-    """Which element of a dimension of `size` stands at each position of the padded one."""
-    positions = range(-low, size + high)
-    if mode == "edge":
-        return [min(max(position, 0), size - 1) for position in positions]
-    if mode == "wrap":
-        return [position % size for position in positions]
-    period = max(1, 2 * (size - 1))
-    return [min(position % period, period - position % period) for position in positions]
+_Run: TypeAlias = tuple[int, int, int]
+"""Positions as start, step and count."""
 
 
-def taken(b: LinalgBuilder, data: SSAValue, axis: int, sources: Sequence[int]) -> SSAValue:
-    """`data` with dimension `axis` replaced by the elements at the static positions `sources`."""
-    shape = shape_of(data)
-    if list(sources) == list(range(shape[axis])):
-        return data
-    whole = [(0, 1, size) for size in shape]
-    parts = [strided(b, data, [*whole[:axis], run, *whole[axis + 1 :]]) for run in _runs(sources)]
+def _padded_runs(mode: str, size: int, low: int, high: int) -> list[_Run]:
+    """Which elements of a dimension of `size` stand before it, in it and after it; up to a period
+    each.
+    """
+    match mode:
+        case "edge":
+            first, last = (0, 0, low), (size - 1, 0, high)
+        case "wrap":
+            first, last = (size - low, 1, low), (0, 1, high)
+        case _:
+            first, last = (low, -1, low), (size - 2, -1, high)
+    return [run for run in (first, (0, 1, size), last) if run[2]]
+
+
+def _taken(b: LinalgBuilder, data: SSAValue, axis: int, runs: Sequence[_Run]) -> SSAValue:
+    """`data` with dimension `axis` replaced by its elements at the positions of `runs`."""
+    whole = [(0, 1, size) for size in shape_of(data)]
+    parts = [strided(b, data, [*whole[:axis], run, *whole[axis + 1 :]]) for run in runs]
     return joined(b, parts, axis)
-
-
-def _runs(positions: Sequence[int]) -> list[tuple[int, int, int]]:
-    """The sequence as arithmetic progressions (start, step, length), greedily."""
-    runs: list[tuple[int, int, int]] = []
-    at = 0
-    while at < len(positions):
-        start, length = positions[at], 1
-        step = positions[at + 1] - start if at + 1 < len(positions) else 0
-        while at + length < len(positions) and positions[at + length] == start + step * length:
-            length += 1
-        if length <= 2 and abs(step) > 1:
-            step, length = 0, 1
-        runs.append((start, step, length))
-        at += length
-    return runs
 
 
 FUNCTIONS: Lowerings = {
