@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.abi import ARENA_BYTES, CONTEXT_SLOTS, STATE_SLOTS, THREADS_SYMBOL, weight_symbol
 from byoc_mlir.backends import Backend, get_backends
 from byoc_mlir.backends.generate import RegionCode
+from byoc_mlir.backends.op_names import unknown_ops
 from byoc_mlir.compiler.backend_passes import run_module_passes
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
 from byoc_mlir.compiler.link import (
@@ -184,7 +185,12 @@ def _compile_module(
     targets = targets_with_net(module, options)
     backends = get_backends(targets)
     with stages.stage("partition"):
-        problems = run_module_passes(context, module, backends, options.fallback)
+        misnamed = [
+            f"backend '{backend.name}', {subject}: {problem}"
+            for backend in backends
+            for subject, problem in unknown_ops(backend)
+        ]
+        problems = [*misnamed, *run_module_passes(context, module, backends, options.fallback)]
         passes = (PartitionFor(targets=targets),)
         run_verified(context, module, passes, stages.add_pass)
 

@@ -1,6 +1,6 @@
 """The pattern language, with the names of TVM's, and its matcher. See `docs/patterns.md`."""
 
-from byoc_mlir.patterns.composite import Check, CompositePattern, Match
+from byoc_mlir.patterns.composite import Check, CompositePattern, Match, checked_reason
 from byoc_mlir.patterns.constructors import (
     dominates,
     has_attr,
@@ -27,6 +27,7 @@ __all__ = [
     "Pattern",
     "Scope",
     "all_matches",
+    "checked_reason",
     "dominates",
     "explain_match",
     "has_attr",

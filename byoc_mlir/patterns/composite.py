@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns.language import Pattern
 from byoc_mlir.patterns.subjects import Subject, as_constant
 
@@ -88,6 +89,24 @@ class Match:
 
 Check: TypeAlias = Callable[[Match], str | None]
 """`None` accepts the match; a string is the reason why the backend refuses it."""
+
+
+def checked_reason(answer: object, who: str) -> str | None:
+    """What a rule or a check answered, if it is of the right type.
+
+    Args:
+        answer: what it returned.
+        who: names it in the error, `the rule of backend 'npu' for add`.
+
+    Raises:
+        BackendError: the answer is neither `None` nor a string.
+    """
+    if answer is None or isinstance(answer, str):
+        return answer
+    raise BackendError(
+        f"{who} returned {answer!r}; it must return None to accept, or a string that says why the"
+        " backend refuses"
+    )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from byoc_mlir.backends import Rule, get_backend
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError
+from byoc_mlir.patterns import checked_reason
 from byoc_mlir.transforms.regions import Region, find_regions, insert_marks
 from byoc_mlir.transforms.scopes import (
     can_offload,
@@ -109,9 +110,9 @@ def _ask(target: str, by_name: Mapping[str, Rule], op: Operation) -> str | None:
     name = relay_name(op)
     if name not in by_name:
         return f"no rule for {name}"
+    who = f"the rule of backend '{target}' for {name}"
     try:
-        return by_name[name](op)
+        answer = by_name[name](op)
     except Exception as error:  # the rule is a backend's code: say which one, and on what
-        raise BackendError(
-            f"the rule of backend '{target}' for {name} failed: {error!r}"
-        ) from error
+        raise BackendError(f"{who} failed: {error!r}") from error
+    return checked_reason(answer, who)

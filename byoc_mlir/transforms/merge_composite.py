@@ -15,7 +15,7 @@ from byoc_mlir.dialects.byoc import REFUSED, CompositeOp, YieldOp
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError
-from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches
+from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches, checked_reason
 from byoc_mlir.transforms.region_graph import check_annotations
 from byoc_mlir.transforms.regions import find_regions
 from byoc_mlir.transforms.scopes import (
@@ -147,12 +147,12 @@ def _accepted(
 def _ask(row: CompositePattern, match: Match) -> str | None:
     if row.check is None:
         return None
+    who = f"the check of pattern '{row.name}'"
     try:
-        return row.check(match)
+        answer = row.check(match)
     except Exception as error:  # the check is a backend's code: say which one, and on what
-        raise BackendError(
-            f"the check of pattern '{row.name}' failed on {relay_name(match.root)}: {error!r}"
-        ) from error
+        raise BackendError(f"{who} failed on {relay_name(match.root)}: {error!r}") from error
+    return checked_reason(answer, who)
 
 
 def _wrap(name: str, match: Match, replaced: dict[SSAValue, SSAValue]) -> None:
