@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -13,10 +14,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import Tensor, ints, shape_of, tensor_type
-from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.lowering.relay_to_linalg import reduce as reductions
 from byoc_mlir.lowering.relay_to_linalg.builder import (
@@ -27,6 +26,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     dim,
     dims,
 )
+from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel
 from byoc_mlir.lowering.relay_to_linalg.nn import contract, window
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, accumulator_type, bounds
 
@@ -40,30 +40,15 @@ def padded(
     before: Sequence[int],
     after: Sequence[int],
     fill: float,
-    dilation: Sequence[int] | None = None,
 ) -> SSAValue:
-    """`data [N, C, spatial...]` with its spatial dimensions spread by `dilation` and extended.
-
-    Negative amounts crop. The new elements are `fill`.
-    """
-    n = len(before)
-    steps = tuple(dilation or [1] * n)
-    if not any(before) and not any(after) and set(steps) <= {1}:
+    """`data [N, C, spatial...]` with its spatial dimensions extended by elements of `fill`."""
+    if not any(before) and not any(after):
         return data
-    shape = shape_of(data)
-    offsets, starts, sizes, totals = [0, 0], [0, 0], list(shape[:2]), list(shape[:2])
-    for size, low, high, step in zip(shape[2:], before, after, steps, strict=True):
-        total = low + (size - 1) * step + 1 + high
-        first = max(0, -(low // step))
-        last = min(size - 1, (total - 1 - low) // step)
-        offsets.append(low + first * step)
-        starts.append(first)
-        sizes.append(last - first + 1)
-        totals.append(total)
-    kept = b.extract(data, starts, sizes)
-    element = tensor_type(data).element_type
-    background = b.filled(fill, TensorType(element, totals))
-    return b.insert(kept, background, offsets, [1, 1, *steps] if set(steps) != {1} else None)
+    type_ = tensor_type(data)
+    extents = zip(type_.get_shape()[2:], before, after, strict=True)
+    shape = [*type_.get_shape()[:2], *(low + size + high for size, low, high in extents)]
+    background = b.filled(fill, TensorType(type_.element_type, shape))
+    return b.insert(data, background, [0, 0, *before])
 
 
 def _split_channels(b: LinalgBuilder, value: SSAValue, axis: int, groups: int) -> SSAValue:
@@ -127,41 +112,67 @@ def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    """A convolution of the data spread by `strides` with the kernel turned around."""
-    strides, padding, dilation = op.checked_window()
-    n, output = op.SPATIAL_RANK, tensor_type(op.output)
-    kernel, groups = shape_of(op.weight), op.groups.value.data
-    reach = [(size - 1) * d for size, d in zip(kernel[2:], dilation, strict=True)]
-    before = [r - p for r, p in zip(reach, padding[:n], strict=True)]
-    extra = ints(op.output_padding)
-    after = [r - p + e for r, p, e in zip(reach, padding[n:], extra, strict=True)]
-    data = padded(b, op.data, before, after, 0, strides)
-    weight = _turned(b, op.weight, groups)
-    return [_correlate(b, data, weight, output, groups=groups, strides=[1] * n, dilation=dilation)]
+    """The products of every element and every tap, then the sum of those that meet.
 
-
-def _turned(b: LinalgBuilder, weight: SSAValue, groups: int) -> SSAValue:
-    """`[C, O / groups, kernel...]` as `[O, C / groups, kernel...]`, the kernel backwards."""
-    c, o, *kernel = shape_of(weight)
-    if isinstance(weight.owner, ConstantOp):
-        return b.constant(_turned_array(weight.owner.array, groups), "turned_kernel")
-    split = b.reshape(weight, [groups, c // groups, o, *kernel])
-    backwards = [dim(3 + axis) * -1 + (size - 1) for axis, size in enumerate(kernel)]
-    type_ = TensorType(tensor_type(weight).element_type, [groups, o, c // groups, *kernel])
-    turned = b.generic(
-        [Read(split, [dim(0), dim(2), dim(1), *backwards])],
-        type_,
-        lambda _, x: x,
-        name="turn_kernel",
+    Nothing is multiplied but elements and weights: an inserted zero times infinity would be NaN.
+    """
+    output = tensor_type(op.output)
+    products = _tap_products(b, op)
+    k = Kernel(op, inputs=[products])
+    planes, kernel, sizes = (
+        prod(output.get_shape()[:2]),
+        shape_of(op.weight)[2:],
+        shape_of(op.data)[2:],
     )
-    return b.reshape(turned, [groups * o, c // groups, *kernel])
+    terms = k.inputs[0].reshaped(planes, *kernel, *sizes)
+    target = k.outputs[0].reshaped(planes, *output.get_shape()[2:])
+    with k.loops(target.shape, cost=4 * prod(kernel)) as (plane, *place):
+        total = k.variable(k.constant(0, terms.type))
+        with _meeting_taps(k, op, place) as at:
+            total.value = total.value + terms[(plane, *at)]
+        target[(plane, *place)] = total.value.to(target.type)
+    return k.finish(b)
 
 
-def _turned_array(array: Array, groups: int) -> Array:
-    c, o, *kernel = array.shape
-    spatial = tuple(range(3, 3 + len(kernel)))
-    split = np.flip(array.reshape(groups, c // groups, o, *kernel), spatial)
-    return np.moveaxis(split, 1, 2).reshape(groups * o, c // groups, *kernel)
+def _tap_products(b: LinalgBuilder, op: relay.ConvTransposeOp) -> SSAValue:
+    """`[N, groups, O / groups * taps, elements]`, summed over the input channels."""
+    batch, channels, *sizes = shape_of(op.data)
+    groups = op.groups.value.data
+    depth, rows, columns = channels // groups, prod(shape_of(op.weight)[1:]), prod(sizes)
+    data = b.reshape(op.data, [batch, groups, depth, columns])
+    weight = b.reshape(op.weight, [groups, depth, rows])
+    element = accumulator_type(tensor_type(op.output).element_type)
+    type_ = TensorType(element, [batch, groups, rows, columns])
+    reads = [Read(weight, dims((1, 4, 2))), Read(data, dims((0, 1, 4, 3)))]
+    return contract(b, reads, type_, dims(range(4)), [4], 5)
+
+
+@contextmanager
+def _meeting_taps(
+    k: Kernel, op: relay.ConvTransposeOp, place: Sequence[Index]
+) -> Generator[list[Index]]:
+    """For each tap that takes an element to `place` of the output: the tap and the element."""
+    strides, padding, dilation = op.checked_window()
+    taps: list[Index] = []
+    elements: list[Index] = []
+    with ExitStack() as inside:
+        for axis, size in enumerate(shape_of(op.weight)[2:]):
+            shifted, stride, spread = (
+                k.index(place[axis]) + padding[axis],
+                strides[axis],
+                dilation[axis],
+            )
+            first = shifted % stride if spread == 1 else 0
+            tap = inside.enter_context(k.loop(size, first, stride if spread == 1 else 1))
+            offset = shifted - tap * spread
+            element = offset / stride
+            meets = (offset >= 0) & (element < shape_of(op.data)[axis + 2])
+            if spread != 1:
+                meets = meets & (offset % stride).equals(0)
+            inside.enter_context(k.when(meets))
+            taps.append(tap)
+            elements.append(element)
+        yield [*taps, *elements]
 
 
 def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
