@@ -71,17 +71,29 @@ class WindowOp(RelayOp, ABC):
             return DYNAMIC
         strides, padding, dilation = self.checked_window()
         before, after = padding[axis], padding[axis + self.SPATIAL_RANK]
-        span = size + before + after - ((kernel - 1) * dilation[axis] + 1)
-        if span < 0:
+        extent = (kernel - 1) * dilation[axis] + 1
+        count = window_count(size, before, after, extent, strides[axis], ceil=ceil)
+        if count < 1:
             raise VerifyException(
                 f"{self.name}: a window of {kernel} (dilation {dilation[axis]}) does not fit the"
                 f" {size} elements of spatial axis {axis} with padding {before} and {after}"
             )
-        if not ceil:
-            return span // strides[axis] + 1
-        count = -(-span // strides[axis]) + 1
-        starts_in_end_padding = (count - 1) * strides[axis] >= size + before
-        return count - 1 if starts_in_end_padding else count
+        return count
+
+
+def window_count(
+    size: int, before: int, after: int, extent: int, stride: int, *, ceil: bool = False
+) -> int:
+    """How many windows of `extent` elements lie along `size` padded ones; not positive for none.
+
+    With `ceil` the last one may reach beyond the padding, if it does not start in that at the end.
+    """
+    span = size + before + after - extent
+    if not ceil:
+        return span // stride + 1
+    count = -(-span // stride) + 1
+    starts_in_end_padding = (count - 1) * stride >= size + before
+    return count - 1 if starts_in_end_padding else count
 
 
 class ConvOp(WindowOp, ABC):

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
+from byoc_mlir.dialects.relay.window import window_count
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.window import average_pool
+from byoc_mlir.frontend.ops.window import Window, average_pool, resolve_window
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Value
 
 
 def moments(context: NodeContext, data: Value, axes: Sequence[int]) -> tuple[Value, Value]:
@@ -100,18 +101,28 @@ def lp_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    if ceil_mode:
-        raise NodeRefused("ceil_mode is not supported")
+    place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     powers = arith.power(context, context.emit(elementwise.AbsOp, data), p)
     mean = average_pool(
         context,
         powers,
         kernel_shape=kernel_shape,
-        auto_pad=auto_pad,
         count_include_pad=1,
-        dilations=dilations,
-        pads=pads,
-        strides=strides,
+        dilations=place.dilation,
+        pads=[*place.begins, *_reached_ends(place, data.shape[2:], ceil=bool(ceil_mode))],
+        strides=place.strides,
     )
     total = arith.multiply(context, mean, float(np.prod(kernel_shape)))
     return arith.power(context, total, 1.0 / p)
+
+
+def _reached_ends(place: Window, sizes: Sequence[int], *, ceil: bool) -> list[int]:
+    """The end padding that the windows reach, so that each counts all of its elements."""
+    ends: list[int] = []
+    for size, kernel, stride, dilation, before, after in zip(
+        sizes, place.kernel, place.strides, place.dilation, place.begins, place.ends, strict=True
+    ):
+        extent = (kernel - 1) * dilation + 1
+        count = window_count(size, before, after, extent, stride, ceil=ceil)
+        ends.append(max(0, (count - 1) * stride + extent - size - before) if ceil else after)
+    return ends

@@ -15,7 +15,7 @@ from byoc_mlir.errors import InvalidModelError
 def test_nothing_to_repeat(mode: str, pads: tuple[int, int]) -> None:
     feeds = {"x": np.zeros(0, np.float32)}
     model = model_of([node("Pad", "x p", mode=mode)], feeds, {"p": ints(*pads)}, [], 20)
-    with pytest.raises(InvalidModelError, match="axis 0 .* leaves none"):
+    with pytest.raises(InvalidModelError, match=r"axis 0 .* leaves none"):
         byoc_mlir.compile(model, targets=())
 
 

@@ -1,0 +1,68 @@
+"""Windows larger than the data, powers of them, and transposed ones with special numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_models import BOTH, check, floats, node, numbers, onnxruntime
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_ceil_mode_with_a_window_larger_than_the_data(op: str) -> None:
+    nodes = [
+        node(op, "x", kernel_shape=[2], strides=[2], ceil_mode=1),
+        node(op, "x", kernel_shape=[3], strides=[3], ceil_mode=1),
+        node(op, "y", kernel_shape=[5], strides=[4], ceil_mode=1, pads=[1, 1]),
+        node(op, "z", kernel_shape=[3, 2], strides=[2, 2], ceil_mode=1),
+    ]
+    feeds = {"x": numbers(1, 1, 1), "y": numbers(1, 2, 2), "z": numbers(1, 2, 2, 4)}
+    check(nodes, feeds, oracle=onnxruntime, targets=BOTH, opset=19)
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"])
+@pytest.mark.parametrize("size", [5, 6])
+def test_power_pools_in_ceil_mode(auto_pad: str, size: int) -> None:
+    nodes = [
+        node(
+            "LpPool", "x", kernel_shape=[k, 2], strides=[2, 3], ceil_mode=1, auto_pad=auto_pad, p=p
+        )
+        for k, p in ((2, 2), (3, 1))
+    ]
+    check(nodes, {"x": numbers(1, 2, size, 9)}, oracle=onnxruntime, opset=19)
+
+
+def test_power_pools_in_ceil_mode_with_pads() -> None:
+    nodes = [
+        node("LpPool", "x", kernel_shape=[k], strides=[s], ceil_mode=1, pads=list(pads))
+        for k, s in ((2, 3), (3, 2))
+        for pads in ((1, 1), (1, 0))
+    ]
+    check(nodes, {"x": numbers(1, 2, 7)}, oracle=onnxruntime, opset=19)
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_transposed_convolutions_multiply_no_inserted_zeros(group: int) -> None:
+    weight = numbers(4, 2, 3, 2)
+    weight[0, 0, 1, 1], weight[3, 1, 2, 0], weight[2, 0, 0, 0] = np.inf, -np.inf, np.nan
+    nodes = [
+        node("ConvTranspose", "x w", strides=[2, 2], group=group),
+        node("ConvTranspose", "x w", strides=[1, 3], dilations=[2, 1], group=group),
+        node("ConvTranspose", "x w", strides=[2, 3], dilations=[3, 2], group=group),
+    ]
+    nodes.append(node("ConvTranspose", "x w", strides=[1, 2], pads=[1, 0, 1, 1], group=group))
+    x = numbers(2, 4, 3, 4)
+    check(nodes, {"x": x}, {"w": weight}, oracle=onnxruntime)
+    check(nodes, {"x": x, "w": weight}, oracle=onnxruntime)
+
+
+def test_transposed_convolutions_in_one_dimension_and_in_three() -> None:
+    infinite = floats(1, np.inf, 2).reshape(1, 1, 3)
+    nodes = [
+        node("ConvTranspose", "x w", strides=[2]),
+        node("ConvTranspose", "x w", strides=[2], pads=[1, 1], output_padding=[1]),
+        node("ConvTranspose", "y v", strides=[2, 1, 2], pads=[0, 1, 1, 1, 0, 1]),
+    ]
+    cube = numbers(1, 2, 2, 3, 2)
+    cube[0, 1, 1, 1, 1] = -np.inf
+    feeds = {"x": np.ones((1, 1, 2), np.float32), "y": numbers(1, 1, 2, 3, 3)}
+    check(nodes, feeds, {"w": infinite, "v": cube}, oracle=onnxruntime)
