@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from byoc_mlir.dialects.relay import RelayOp, elementwise
+import numpy as np
+
+from byoc_mlir.dialects.relay import RelayOp, elementwise, logic
 from byoc_mlir.dialects.relay import reduce as relay
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 
@@ -25,10 +29,19 @@ def _step(op: type[RelayOp]) -> Step:
     return lambda context, data: context.emit(op, data)
 
 
+def _in_float(context: NodeContext, data: Value) -> Value:
+    """Integers as f64: roots and logarithms of them are cut to integers at the end."""
+    return cast(context, data, np.dtype(np.float64)) if data.dtype.kind in "iu" else data
+
+
+def _square_in_float(context: NodeContext, data: Value) -> Value:
+    return _square(context, _in_float(context, data))
+
+
 _REDUCTIONS: dict[str, tuple[Step, type[relay.ReduceOp], Step]] = {
     "ReduceL1": (_step(elementwise.AbsOp), relay.SumOp, _itself),
-    "ReduceL2": (_square, relay.SumOp, _step(elementwise.SqrtOp)),
-    "ReduceLogSum": (_itself, relay.SumOp, _step(elementwise.LogOp)),
+    "ReduceL2": (_square_in_float, relay.SumOp, _step(elementwise.SqrtOp)),
+    "ReduceLogSum": (_in_float, relay.SumOp, _step(elementwise.LogOp)),
     "ReduceMax": (_itself, relay.MaxOp, _itself),
     "ReduceMean": (_itself, relay.MeanOp, _itself),
     "ReduceMin": (_itself, relay.MinOp, _itself),
@@ -50,7 +63,7 @@ def _register(
     ) -> Value:
         over = range(data.rank) if axes is None else axes
         result = context.emit(op, before(context, data), axis=over, keepdims=bool(keepdims))
-        return after(context, result)
+        return cast(context, after(context, result), data.dtype)
 
     @onnx_op(op_type)
     def by_attribute(
@@ -103,15 +116,18 @@ for _op_type, _arg_op in _ARG_REDUCTIONS.items():
 
 
 def _log_sum_exp(
-    context: NodeContext, data: Value, axes: Sequence[int] | None, keepdims: int
+    context: NodeContext, given: Value, axes: Sequence[int] | None, keepdims: int
 ) -> Value:
+    data = _in_float(context, given)
     over = range(data.rank) if axes is None else axes
     peak = context.emit(relay.MaxOp, data, axis=over, keepdims=True)
+    # an infinite peak would leave infinity minus infinity
+    peak = arith.where(context, context.emit(logic.IsinfOp, peak), 0, peak)
     shifted = context.emit(elementwise.ExpOp, context.emit(elementwise.SubtractOp, data, peak))
     total = context.emit(relay.SumOp, shifted, axis=over, keepdims=bool(keepdims))
-    if not keepdims:
-        peak = context.emit(relay.MaxOp, data, axis=over, keepdims=False)
-    return context.emit(elementwise.AddOp, context.emit(elementwise.LogOp, total), peak)
+    logarithm = context.emit(elementwise.LogOp, total)
+    result = arith.add(context, logarithm, arith.reshape(context, peak, total.shape))
+    return cast(context, result, given.dtype)
 
 
 @onnx_op("ReduceLogSumExp")
