@@ -40,7 +40,8 @@ class BoundInput:
 def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
     """The inputs that are not initializers, in order; a symbolic dimension is its name.
 
-    A dimension without size or name is called `input[axis]`.
+    A dimension without size or name is called `input[axis]`, and so is one with a negative size or
+    a name that exporters give to every unknown dimension (`?`, `None`, `unk__12`).
 
     Raises:
         InvalidModelError: an input has no shape.
@@ -130,12 +131,17 @@ def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
     return TensorInfo(value.name, _dtype(value.name, tensor.elem_type), shape)
 
 
+_PLACEHOLDERS = frozenset({"", "?", "-1", "None"})
+_PLACEHOLDER_PREFIX = "unk__"
+
+
 def _dimension(dimension: onnx.TensorShapeProto.Dimension, unnamed: str) -> int | str:
-    if not dimension.HasField("dim_value"):
-        return dimension.dim_param or unnamed
-    if dimension.dim_value < 0:
-        raise InvalidModelError(f"dimension {unnamed} is {dimension.dim_value}")
-    return dimension.dim_value
+    """A size or a name; `unnamed` for what exporters write where they know neither."""
+    if dimension.HasField("dim_value"):
+        return dimension.dim_value if dimension.dim_value >= 0 else unnamed
+    name = dimension.dim_param
+    is_placeholder = name in _PLACEHOLDERS or name.startswith(_PLACEHOLDER_PREFIX)
+    return unnamed if is_placeholder else name
 
 
 def _dtype(name: str, element_type: int) -> np.dtype[Any]:

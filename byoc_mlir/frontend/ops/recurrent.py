@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import logic, nn, transform
 from byoc_mlir.frontend.builder import NodeContext
@@ -177,6 +178,12 @@ def _has_one_length(x: Value, lengths: Value | None) -> bool:
     return is_full and x.dtype.kind == "f" and x.dtype.itemsize >= 4
 
 
+def _check_ranks(x: Value, w: Value, r: Value) -> None:
+    for name, value in (("X", x), ("W", w), ("R", r)):
+        if value.rank != 3:
+            raise VerifyException(f"{name} must have rank 3, found shape {list(value.shape)}")
+
+
 @onnx_op("RNN")
 def rnn(
     context: NodeContext,
@@ -196,6 +203,7 @@ def rnn(
     layout: int = 0,
     output_sequence: int = 0,
 ) -> Sequence[Value]:
+    _check_ranks(x, w, r)
     count = _directions(direction)
     functions = activations_of(activations, ("Tanh",), activation_alpha, activation_beta, count)
 
@@ -242,6 +250,7 @@ def gru(
     linear_before_reset: int = 0,
     output_sequence: int = 0,
 ) -> Sequence[Value]:
+    _check_ranks(x, w, r)
     count = _directions(direction)
     defaults = ("Sigmoid", "Tanh")
     is_usual = clip is None and _are(activations, defaults, count) and not layout
@@ -323,6 +332,7 @@ def lstm(
     layout: int = 0,
     output_sequence: int = 0,
 ) -> Sequence[Value]:
+    _check_ranks(x, w, r)
     count = _directions(direction)
     defaults = ("Sigmoid", "Tanh", "Tanh")
     is_usual = clip is None and _are(activations, defaults, count) and not layout

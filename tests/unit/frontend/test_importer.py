@@ -17,6 +17,7 @@ from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.errors import (
     InputValuesNeededError,
     InvalidInputError,
+    InvalidModelError,
     UnsupportedModelError,
 )
 from byoc_mlir.frontend import ImportedModel, TensorInfo, import_model
@@ -163,6 +164,23 @@ def test_symbols_that_are_not_bound() -> None:
 def test_symbols_that_are_bound_twice() -> None:
     with pytest.raises(InvalidInputError, match=r"input b.*dimension 0 is 'n', bound to 5"):
         import_model(SYMBOLIC, shapes={"a": (5, 3), "b": (4, 1)})
+
+
+@pytest.mark.parametrize("size", ["?", "", "None", "-1", "unk__7", -1])
+def test_placeholders_are_no_symbols(size: str | int) -> None:
+    symbolic = model_of([node("Relu", "x", "y")], [("x", TensorProto.FLOAT, (1, size, size))])
+    model = import_model(symbolic, shapes={"x": (1, 5, 3)})
+    assert model.outputs[0].shape == (1, 5, 3)
+    with pytest.raises(InvalidInputError, match=r"x: float32\[1, x\[1\], x\[2\]\]"):
+        import_model(symbolic)
+
+
+def test_a_recurrent_layer_of_the_wrong_rank() -> None:
+    weights = [_array(name, np.ones((1, 8, 2))) for name in ("w", "r")]
+    nodes = [node("LSTM", "x w r", "y", hidden_size=2)]
+    model = model_of(nodes, [("x", TensorProto.FLOAT, (4, 1, 1, 2))], initializers=weights)
+    with pytest.raises(InvalidModelError, match=r"X must have rank 3, found shape \[4, 1, 1, 2\]"):
+        import_model(model)
 
 
 @pytest.mark.parametrize(
