@@ -38,7 +38,7 @@ all cases.
 
 Inputs and outputs may be sequences (lists of arrays) and optionals (`None` or an array); the model
 is compiled for each length. Random ops with a `seed` give the same numbers in every run, without
-one others in each.
+one others in each. What ops give for zero divisors, NaN and other edges is in `semantics.md`.
 """
 
 
