@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -134,6 +134,9 @@ class ModelSpecialiser:
         self.value_inputs: tuple[str, ...] = ()
         is_fixed = all(info.is_static for info in source.inputs)
         self._kernels = None if is_fixed else SharedKernels()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ModelSpecialiser, (self._source, self._options)
 
     def specialise(self, arrays: Mapping[str, Array]) -> Program:
         """The program for inputs of these shapes, with the values that shapes depend on."""

@@ -29,6 +29,9 @@ class TensorReader:
         self._files = None if folder is None else ExternalFiles(folder)
         self._graphs: dict[int, tuple[onnx.GraphProto, Mapping[str, Array]]] = {}
 
+    def __reduce__(self) -> tuple[type[TensorReader], tuple[Path | None]]:
+        return TensorReader, (self.folder,)
+
     def graph_tensors(self, graph: onnx.GraphProto) -> Mapping[str, Array]:
         """The initializers of a graph by name, the same arrays each time.
 

@@ -14,6 +14,7 @@ its hash is right.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import mmap
 import os
@@ -44,6 +45,8 @@ class Container:
     document: dict[str, Json]
     blobs: tuple[memoryview, ...]
     """Views of the file, which stays mapped while one of them lives."""
+    file: memoryview
+    """All of the file."""
     digest: str
     """The SHA-256 of the file's content."""
 
@@ -65,6 +68,13 @@ def write_container(
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def container_bytes(document: dict[str, Json], blobs: Sequence[Blob]) -> bytes:
+    """What `write_container` would write."""
+    buffer = io.BytesIO()
+    _write(_HashingFile(buffer), document, blobs, None)
+    return buffer.getvalue()
 
 
 def read_container(file: BinaryIO, name: str) -> Container:
@@ -100,7 +110,7 @@ def read_container(file: BinaryIO, name: str) -> Container:
     content = document.get("content")
     if not isinstance(content, dict):
         raise InvalidArtifactError(f"'{name}' has a document without content")
-    return Container(content, _blobs(document, data[:offset], name), digest.hexdigest())
+    return Container(content, _blobs(document, data[:offset], name), data, digest.hexdigest())
 
 
 _NOT_ONE = (

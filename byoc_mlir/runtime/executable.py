@@ -233,6 +233,17 @@ class Executable:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle keeps: the compiled program; or, where the first inputs decide what is
+        compiled, the model."""
+        if self._closed:
+            raise ExecutionError("the executable is closed; pickle it before, or compile again")
+        if self._static is None:
+            return Executable, (self.inputs, self.outputs, self._specialiser)
+        from byoc_mlir.runtime.pickled import reduced  # which loads executables
+
+        return reduced(self._static.program)
+
     def __repr__(self) -> str:
         return f"<Executable ({', '.join(map(str, self.inputs))}) -> ({', '.join(self.outputs)})>"
 

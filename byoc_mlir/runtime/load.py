@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.runtime.container import read_container
@@ -35,13 +36,22 @@ def load(path: str | Path, threads: int | None = None) -> Executable:
         raise InvalidInputError(f"threads must be at least 1, found {threads}")
     path = Path(path)
     with path.open("rb") as file:
-        container = read_container(file, path.name)
-        code = SharedCode(file, path.name)
-        folder = path.resolve().parent
-        program = decode_program(container.document, container.blobs, code, path.name, folder)
-        if threads is not None:
-            program = replace(program, threads=threads)
-        return ready(program)
+        return load_artifact(file, path.name, path.resolve().parent, threads)
+
+
+def load_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) -> Executable:
+    """As `load`, from an open file.
+
+    Args:
+        name: what errors call it.
+        folder: where its libraries may be, beside the usual places.
+    """
+    container = read_container(file, name)
+    code = SharedCode(file, name, container.file)
+    program = decode_program(container.document, container.blobs, code, name, folder)
+    if threads is not None:
+        program = replace(program, threads=threads)
+    return ready(program)
 
 
 def ready(program: Program) -> Executable:

@@ -39,6 +39,8 @@ class SharedCode:
 
     file: BinaryIO
     name: str
+    content: memoryview
+    """All of the file, also when it is closed."""
 
     def load(self, symbols: Mapping[str, int], threads: int) -> SharedModule:
         """Loads the code.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.executable import Executable, Inputs, Shape
@@ -69,6 +70,12 @@ class StagedExecutable(Executable):
         raise ExportError(
             f"the model runs in {len(self._stages)} stages, since shapes in it depend on computed"
             " values; it cannot be exported"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise ExportError(
+            f"the model runs in {len(self._stages)} stages, since shapes in it depend on computed"
+            " values; it cannot be pickled: compile it in each process"
         )
 
     def report(self) -> Report:

@@ -97,6 +97,12 @@ class StructuredExecutable(Executable):
     def _fixed(self, shapes: Mapping[str, Shape] | None) -> Program:
         raise ExportError("a model that takes or gives sequences or optionals cannot be exported")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise ExportError(
+            "a model that takes or gives sequences or optionals cannot be pickled: compile it in"
+            " each process"
+        )
+
     def _latest(self) -> Executable:
         if not self._executables:
             raise ExecutionError("nothing is compiled yet: the model takes sequences; call run")

@@ -1,0 +1,111 @@
+"""Executables in pickles: what comes out runs as what went in, or an error says why it cannot."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+from process_models import convolution, elementwise, inputs
+
+import byoc_mlir
+from byoc_mlir.errors import (
+    ExecutionError,
+    ExportError,
+    IncompatibleArtifactError,
+    InvalidArtifactError,
+)
+from byoc_mlir.runtime.pickled import reduced
+
+
+@pytest.mark.parametrize("target", ["host", "dnnl", "examplejson"])
+def test_compiled_models(target: str) -> None:
+    targets = () if target == "host" else (target,)
+    model = convolution(8)
+    executable = byoc_mlir.compile(model, targets=targets, threads=2, fallback="allow")
+    again = pickle.loads(pickle.dumps(executable))
+    feeds = inputs(model)
+    np.testing.assert_array_equal(again.run(feeds)["y"], executable.run(feeds)["y"])
+    assert (again.inputs, again.outputs) == (executable.inputs, executable.outputs)
+    assert again.threads == 2
+    assert str(again.report()) == str(executable.report())
+    assert pickle.loads(pickle.dumps(again)).run(feeds)["y"].shape == (1, 16, 8, 8)
+
+
+def test_loaded_artifacts(tmp_path: Path) -> None:
+    model = elementwise()
+    byoc_mlir.compile(model, targets=()).export_library(tmp_path / "model.so")
+    loaded = byoc_mlir.load(tmp_path / "model.so", threads=3)
+    (tmp_path / "model.so").unlink()
+    again = pickle.loads(pickle.dumps(loaded))
+    np.testing.assert_array_equal(again.run(inputs(model))["y"], loaded.run(inputs(model))["y"])
+    assert again.threads == 3
+
+
+def test_symbolic_models_are_compiled_again() -> None:
+    executable = byoc_mlir.compile(elementwise("n"), targets=(), threads=1)
+    x = np.ones(5, np.float32)
+    before = pickle.loads(pickle.dumps(executable))
+    executable.run({"x": x})
+    for one in (before, pickle.loads(pickle.dumps(executable))):
+        np.testing.assert_allclose(one.run({"x": x})["y"], np.exp(x), rtol=1e-6)
+
+
+def test_symbolic_models_find_the_cache_again(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    model, x = elementwise("n").SerializeToString(), np.ones(5, np.float32)
+    for _ in range(2):
+        executable = byoc_mlir.compile(model, targets=(), threads=1, cache=tmp_path)
+        again = pickle.loads(pickle.dumps(executable))
+        np.testing.assert_allclose(again.run({"x": x})["y"], np.exp(x), rtol=1e-6)
+
+
+def test_what_is_altered_or_for_another_machine_is_refused() -> None:
+    executable = byoc_mlir.compile(elementwise(), targets=(), threads=1)
+    rebuild, (content,) = reduced(executable.program)
+    with pytest.raises(InvalidArtifactError, match="SHA-256"):
+        rebuild(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+    program = executable.program
+    foreign = replace(program, cpu=replace(program.cpu, features=("unheard_of",)))
+    rebuild, arguments = reduced(foreign)
+    with pytest.raises(IncompatibleArtifactError, match="unheard_of"):
+        rebuild(*arguments)
+
+
+def test_what_cannot_be_pickled_says_so() -> None:
+    sequences = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("SequenceConstruct", ["x", "x"], ["s"])],
+            "sequence",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])],
+            [helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)],
+        ),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=8,
+    )
+    for model in (sequences, _of_two_stages()):
+        executable = byoc_mlir.compile(model, targets=(), threads=1)
+        with pytest.raises(ExportError, match="cannot be pickled"):
+            pickle.dumps(executable)
+    closed = byoc_mlir.compile(elementwise(), targets=(), threads=1)
+    closed.close()
+    with pytest.raises(ExecutionError, match="closed"):
+        pickle.dumps(closed)
+
+
+def _of_two_stages() -> ModelProto:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["where"]),
+        helper.make_node("Cast", ["where"], ["y"], to=TensorProto.FLOAT),
+        helper.make_node("Exp", ["y"], ["z"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "stages",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, "n"])],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
