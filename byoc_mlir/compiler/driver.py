@@ -16,6 +16,7 @@ from byoc_mlir.backends import Backend, get_backends
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.backends.op_names import unknown_ops
 from byoc_mlir.compiler.backend_passes import run_module_passes
+from byoc_mlir.compiler.denormals import warn_of_denormals
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
 from byoc_mlir.compiler.link import (
     defined_symbols,
@@ -122,6 +123,7 @@ def _options(request: Request) -> CompileOptions:
         request.fallback,
         request.backend_options,
         request.prune,
+        request.denormals,
     )
 
 
@@ -171,6 +173,8 @@ def build_program(
     with collection_paused(), stages.shown():
         with stages.stage("import"):
             imported = source.bind(shapes, values)
+            if options.denormals == "keep":
+                warn_of_denormals(imported.module)
         context = make_context()
         with stages.stage("canonicalise"):
             run_passes(context, imported.module, CANONICALISATION, stages.add_pass)
@@ -234,6 +238,7 @@ def _build(
             outputs=len(imported.outputs),
             timing=stages.add_pass,
             shared=kernels,
+            flush_denormals=options.denormals == "flush",
         )
         natives = [code.native for code in regions.codes]
         shared = [native.shared for native in natives if native.shared is not None]

@@ -30,6 +30,7 @@ def compile(
     *,
     backend_options: Mapping[str, Mapping[str, Setting]] | None = None,
     prune: str | None = None,
+    denormals: str = "keep",
     cache: str | Path | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
@@ -48,6 +49,8 @@ def compile(
             that ran faster there when both were timed while compiling; `"auto"` times models of
             little work, and believes the backends about others; `"off"` keeps all. Left out:
             `"off"` where targets are named or `fallback="forbid"`, else `"auto"`.
+        denormals: `"keep"` computes with them, `"flush"` takes them for zero while the model runs,
+            which some processors do much faster. See docs/processes.md.
         cache: a folder that keeps compiled models for other processes; left out: the one that the
             environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/compile-time.md.
 
@@ -64,7 +67,7 @@ def compile(
         UnsafeCacheError: others may write to the folder of the cache.
     """
     options = backend_options or {}
-    request = Request(model, targets, threads, precision, fallback, options, prune)
+    request = Request(model, targets, threads, precision, fallback, options, prune, denormals)
     opened = Cache.open(cache)
     cached = None if opened is None else CachedModel.of(opened, request)
     entry = None if cached is None else cached.read_entry()

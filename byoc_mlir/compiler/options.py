@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from byoc_mlir.runtime.threads import available_threads
 Fallback: TypeAlias = Literal["allow", "warn", "forbid"]
 Precision: TypeAlias = Literal["f32"]
 Prune: TypeAlias = Literal["off", "estimated", "measured", "auto"]
+Denormals: TypeAlias = Literal["keep", "flush"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class CompileOptions:
     threads: int
     fallback: Fallback = "warn"
     prune: Prune = "off"
+    denormals: Denormals = "keep"
 
     @staticmethod
     def of(
@@ -34,6 +37,7 @@ class CompileOptions:
         fallback: str,
         backend_options: Mapping[str, Mapping[str, Setting]] | None,
         prune: str | None,
+        denormals: str = "keep",
     ) -> CompileOptions:
         """Options from what the user wrote.
 
@@ -48,10 +52,19 @@ class CompileOptions:
             raise ByocError(f"precision is {precision!r}, accepted is 'f32'")
         if prune is None:
             prune = "auto" if targets is None and fallback != "forbid" else "off"
-        for name, value, kind in (("fallback", fallback, Fallback), ("prune", prune, Prune)):
+        choices = (
+            ("fallback", fallback, Fallback),
+            ("prune", prune, Prune),
+            ("denormals", denormals, Denormals),
+        )
+        for name, value, kind in choices:
             if value not in get_args(kind):
                 accepted = ", ".join(map(repr, get_args(kind)))
                 raise ByocError(f"{name} is {value!r}, accepted are {accepted}")
+        if denormals == "flush" and platform.machine() != "x86_64":
+            raise ByocError(
+                f"denormals='flush' works on x86-64, this is {platform.machine()}; use 'keep'"
+            )
         if targets is None:
             targets, missing = default_targets()
             if fallback == "warn":
@@ -61,6 +74,7 @@ class CompileOptions:
             available_threads() if threads is None else threads,
             cast(Fallback, fallback),
             cast(Prune, prune),
+            cast(Denormals, denormals),
         )
 
 

@@ -24,6 +24,7 @@ class Request:
     fallback: str
     backend_options: Mapping[str, Mapping[str, Setting]]
     prune: str | None
+    denormals: str
 
     @property
     def choices(self) -> list[object]:
@@ -35,4 +36,5 @@ class Request:
             self.fallback,
             {name: dict(options) for name, options in self.backend_options.items()},
             self.prune,
+            self.denormals,
         ]

@@ -40,6 +40,7 @@ from byoc_mlir.abi import (
     EntryPoint,
     status_origin,
 )
+from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
 from byoc_mlir.lowering.region_calls import (
     RegionCall,
     int_attribute,
@@ -74,6 +75,7 @@ class AddEntryPoints(ModulePass):
         threads: OpenMP threads, in general, that loading and running use; the number of a process
             is in the external variable `byoc_threads`. 0 when there is no OpenMP runtime.
         outputs: how many trailing arguments of @main are results.
+        flush_denormals: whether running takes denormals for zero, on all threads.
 
     ```mlir
     func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
@@ -98,6 +100,7 @@ class AddEntryPoints(ModulePass):
     name = "add-entry-points"
     threads: int = 0
     outputs: int = 1
+    flush_denormals: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = _main(op)
@@ -112,11 +115,13 @@ class AddEntryPoints(ModulePass):
             _hook_entry(LOAD, regions, _LOAD_REGIONS),
             _load_entry(self.threads),
             _hook_entry(OPEN, regions, OPEN.symbol),
-            _run_entry(self.threads, main, self.outputs),
+            _run_entry(self.threads, main, self.outputs, flush_denormals=self.flush_denormals),
             _hook_entry(CLOSE, regions, CLOSE.symbol),
             _hook_entry(UNLOAD, regions, UNLOAD.symbol),
         ]
         op.body.block.add_ops([*_declarations(self.threads, regions), *entries])
+        if self.flush_denormals:
+            op.body.block.add_ops(denormal_functions(threads=self.threads > 0))
 
 
 def _main(module: ModuleOp) -> func.FuncOp:
@@ -276,27 +281,30 @@ def _load_entry(threads: int) -> func.FuncOp:
     block = Block(arg_types=[_POINTER])
     builder = Builder(InsertPoint.at_end(block))
     call = func.CallOp(_LOAD_REGIONS, [block.args[0]], [i32])
-    builder.insert(func.ReturnOp(_with_threads(builder, threads, call)))
+    _with_threads(builder, threads, [call])
+    builder.insert(func.ReturnOp(call))
     return func.FuncOp(LOAD.symbol, FunctionType.from_lists([_POINTER], [i32]), Region(block))
 
 
-def _with_threads(builder: Builder, threads: int, call: func.CallOp) -> SSAValue:
-    """The result of `call`, made with as many OpenMP threads as `byoc_threads` says.
+def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) -> None:
+    """Inserts calls, made with as many OpenMP threads as `byoc_threads` says.
 
     The caller's number comes back.
     """
     if not threads:
-        return builder.insert(call).results[0]
+        builder.insert(calls)
+        return
     before = builder.insert(func.CallOp(GET_THREADS, [], [i32])).results[0]
     variable = builder.insert(llvm.AddressOfOp(THREADS_SYMBOL, _POINTER))
     count = builder.insert(llvm.LoadOp(variable, i32)).dereferenced_value
     builder.insert(func.CallOp(SET_THREADS, [count], []))
-    builder.insert(call)
+    builder.insert(calls)
     builder.insert(func.CallOp(SET_THREADS, [before], []))
-    return call.results[0]
 
 
-def _run_entry(threads: int, main: func.FuncOp, outputs: int) -> func.FuncOp:
+def _run_entry(
+    threads: int, main: func.FuncOp, outputs: int, *, flush_denormals: bool
+) -> func.FuncOp:
     """`byoc_run(state, context, arena, inputs, outputs)`: unpacks the pointers and calls @main."""
     block = Block(arg_types=[_POINTER] * len(RUN.parameters))
     builder = Builder(InsertPoint.at_end(block))
@@ -310,10 +318,17 @@ def _run_entry(threads: int, main: func.FuncOp, outputs: int) -> func.FuncOp:
         for (array, index), type_ in zip(slots, types, strict=True)
     ]
     arguments = [state, context, _memref(builder, arena, arena_type), *data]
-    status = _with_threads(builder, threads, func.CallOp("main", arguments, [i32]))
-    builder.insert(func.ReturnOp(status))
+    call = func.CallOp("main", arguments, [i32])
+    _with_threads(builder, threads, _flushing(call) if flush_denormals else [call])
+    builder.insert(func.ReturnOp(call))
     type_ = FunctionType.from_lists(block.arg_types, [i32])
     return func.FuncOp(RUN.symbol, type_, Region(block))
+
+
+def _flushing(call: func.CallOp) -> Sequence[Operation]:
+    flush = llvm.CallOp(FLUSH, return_type=i32)
+    assert flush.returned is not None
+    return flush, call, llvm.CallOp(RESTORE, flush.returned)
 
 
 def _loaded(builder: Builder, array: SSAValue, index: int) -> SSAValue:

@@ -87,6 +87,7 @@ def lower_host(
     outputs: int,
     timing: Timing | None = None,
     shared: SharedKernels | None = None,
+    flush_denormals: bool = False,
     verify_each: bool = False,
 ) -> LoweredHost:
     """Lowers a module whose regions are declarations to the `llvm` dialect, in place.
@@ -97,6 +98,7 @@ def lower_host(
         timing: told how long each pass took.
         shared: kernels that are compiled already; the module then calls them, and the new ones are
             lowered to a module of their own.
+        flush_denormals: whether running takes denormals for zero.
         verify_each: verify the module after each pass, as tests do. Otherwise the legality checks
             at the end of each stage and LLVM's own verifier stand guard: verifying 13 times took
             two thirds of the compilation of SqueezeNet.
@@ -115,7 +117,7 @@ def lower_host(
         separated = shared.separate(module)
         if separated.new:
             run(context, separated.module, llvm_passes(threads=parallel), timing)
-    entry_points = AddEntryPoints(threads=threads, outputs=outputs)
+    entry_points = AddEntryPoints(threads, outputs, flush_denormals)
     run(context, module, (entry_points, *llvm_passes(threads=parallel)), timing)
     return LoweredHost(constants, separated)
 

@@ -1,0 +1,45 @@
+"""A warning about weights that are denormal numbers, with which many processors compute slowly."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from byoc_mlir.dialects.relay import ConstantOp, WeightAttr
+from byoc_mlir.dialects.relay.constant import Array
+
+_LARGE = 1 << 12
+"""Elements of a tensor that is worth a look."""
+
+_SAMPLES = np.random.default_rng(0).random(1 << 11)
+"""Where to look, as parts of the size: at random, since what is denormal may be so in columns."""
+
+_MANY = 0.01
+
+
+def warn_of_denormals(module: ModuleOp) -> None:
+    """Warns if more than a hundredth of a large weight is denormal."""
+    shares = {
+        op.value.data.name: denormal_share(op.array)
+        for op in module.walk()
+        if isinstance(op, ConstantOp) and isinstance(op.value, WeightAttr)
+    }
+    named = [f"'{name}' ({share:.0%})" for name, share in shares.items() if share > _MANY]
+    if named:
+        others = f" and {len(named) - 3} more" if len(named) > 3 else ""
+        warnings.warn(
+            f"many numbers of weight {', '.join(named[:3])}{others} are denormal, which may make"
+            " runs slow; denormals='flush' takes them for zero, docs/processes.md says more",
+            stacklevel=2,
+        )
+
+
+def denormal_share(array: Array) -> float:
+    """About which part of a large array is denormal; 0 for small ones, and for other types than
+    `float32` and `float64`."""
+    if array.size < _LARGE or array.dtype.name not in ("float32", "float64"):
+        return 0.0
+    sizes = np.abs(array.reshape(-1)[(_SAMPLES * array.size).astype(np.int64)])
+    return float(np.mean((sizes > 0) & (sizes < np.finfo(array.dtype).tiny)))

@@ -1,0 +1,96 @@
+"""Native code that treats denormals as zero on all threads of a run: x86-64 only.
+
+Two bits of the register MXCSR say so, on every thread for itself. OpenMP's threads live on between
+runs, and serve other models of the same Python thread: so the bits are set on all of them when a
+run begins, and are as the caller has them on all of them when it ends. A thread that OpenMP starts
+in between takes them from the one that starts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from xdsl.context import Context
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import Builtin
+from xdsl.parser import Parser
+
+from byoc_mlir.dialects.llvm_ext import LLVM
+
+FLUSH = "byoc_flush_denormals"
+"""`i32 ()`: sets the bits on all threads; gives what they were on this one."""
+
+RESTORE = "byoc_restore_denormals"
+"""`void (bits)`: sets them on all threads to what `FLUSH` gave."""
+
+_SET = "byoc_set_denormals"
+"""`void (pointer to bits)`: sets them on one thread."""
+
+_BITS = 0x8040
+"""Results that are denormal become zero (0x8000), and so do operands (0x0040)."""
+
+_FUNCTIONS = f"""
+llvm.func internal @{FLUSH}() -> i32 attributes {{no_inline}} {{
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %bits = llvm.mlir.constant({_BITS} : i32) : i32
+  %register = llvm.alloca %one x i32 {{alignment = 4 : i64}} : (i64) -> !llvm.ptr
+  llvm.call_intrinsic "llvm.x86.sse.stmxcsr"(%register) : (!llvm.ptr) -> ()
+  %before = llvm.load %register : !llvm.ptr -> i32
+  %kept = llvm.and %before, %bits : i32
+  llvm.call @{RESTORE}(%bits) : (i32) -> ()
+  llvm.return %kept : i32
+}}
+
+llvm.func internal @{_SET}(%to_bits: !llvm.ptr) attributes {{no_inline}} {{
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %others = llvm.mlir.constant({~_BITS & 0xFFFF} : i32) : i32
+  %register = llvm.alloca %one x i32 {{alignment = 4 : i64}} : (i64) -> !llvm.ptr
+  llvm.call_intrinsic "llvm.x86.sse.stmxcsr"(%register) : (!llvm.ptr) -> ()
+  %before = llvm.load %register : !llvm.ptr -> i32
+  %rest = llvm.and %before, %others : i32
+  %bits = llvm.load %to_bits : !llvm.ptr -> i32
+  %after = llvm.or %rest, %bits : i32
+  llvm.store %after, %register : i32, !llvm.ptr
+  llvm.call_intrinsic "llvm.x86.sse.ldmxcsr"(%register) : (!llvm.ptr) -> ()
+  llvm.return
+}}
+
+llvm.func internal @{RESTORE}(%bits: i32) attributes {{no_inline}} {{
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %to_bits = llvm.alloca %one x i32 {{alignment = 4 : i64}} : (i64) -> !llvm.ptr
+  llvm.store %bits, %to_bits : i32, !llvm.ptr
+  CALL
+  llvm.return
+}}
+"""
+
+_ON_THIS_THREAD = f"llvm.call @{_SET}(%to_bits) : (!llvm.ptr) -> ()"
+
+_ON_ALL_THREADS = f"""
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %set = llvm.mlir.addressof @{_SET} : !llvm.ptr
+  llvm.call @GOMP_parallel(%set, %to_bits, %zero, %zero) : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
+"""
+
+_OPENMP = "llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)\n"
+
+
+def denormal_functions(*, threads: bool) -> Sequence[llvm.FuncOp]:
+    """The functions above.
+
+    Args:
+        threads: whether there is an OpenMP runtime.
+    """
+    return [function.clone() for function in _parsed(threads)]
+
+
+@cache
+def _parsed(threads: bool) -> Sequence[llvm.FuncOp]:
+    call = _ON_ALL_THREADS if threads else _ON_THIS_THREAD
+    text = (_OPENMP if threads else "") + _FUNCTIONS.replace("CALL", call)
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(LLVM)
+    module = Parser(context, text, "denormals.py").parse_module()
+    return [op for op in module.ops if isinstance(op, llvm.FuncOp)]
