@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import platform
 from importlib.metadata import version
 from typing import Any
@@ -19,16 +20,31 @@ from byoc_mlir.runtime.cpu import Cpu, model_name
 from byoc_mlir.runtime.isa import MAX_ISA, missing_by_level
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.threads import available_threads
+from byoc_mlir.tools.openmp_runtimes import (
+    describe_runtimes,
+    loaded_runtimes,
+    packaged_runtimes,
+)
 
 
 def register(commands: Any) -> None:
     """Adds the subcommand."""
     parser: argparse.ArgumentParser = commands.add_parser("doctor", help=__doc__)
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this first, to see which OpenMP runtime it brings; may be repeated",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    for module in args.modules:
+        importlib.import_module(module)
     table = Table(show_header=False)
     table.add_row("byoc_mlir", __version__)
     for package in ("xdsl", "llvmlite", "onnx", "numpy"):
@@ -39,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
     table.add_row("threads", str(available_threads()))
     openmp = find_openmp()
     table.add_row("OpenMP", str(openmp or "none: host loops run on one thread; install libgomp"))
+    for kind, text in describe_runtimes(loaded_runtimes(), packaged_runtimes()):
+        table.add_row(kind, escape(text))
     for name in backend_names():
         backend = get_backend(name)
         table.add_row(f"backend {name}", backend.unavailable() or backend.describe())
