@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
 from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.errors import CompilationError
@@ -127,9 +128,22 @@ def _optimised(
         module.verify()
     except RuntimeError as error:
         raise CompilationError(f"llvm-ir: LLVM rejects the module: {error}") from error
+    # A builder of its own for each run: it refers to the run afterwards.
     builder = llvm.create_pass_builder(machine, _tuning_options(opt_level))
-    builder.getModulePassManager().run(module, builder)
+    with _pipeline(builder) as passes:
+        passes.run(module, builder)
     return module
+
+
+@contextmanager
+def _pipeline(builder: llvm.PassBuilder) -> Generator[llvm.ModulePassManager]:
+    """The passes of a builder. llvmlite never frees them: its class inherits another `_dispose`."""
+    passes = builder.getModulePassManager()
+    try:
+        yield passes
+    finally:
+        NewPassManager._dispose(passes)  # pyright: ignore[reportPrivateUsage]
+        passes.detach()
 
 
 def _tuning_options(opt_level: int) -> llvm.PipelineTuningOptions:
