@@ -17,6 +17,7 @@ from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
+from byoc_mlir.runtime.memory import return_freed_memory
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import (
     Array,
@@ -198,6 +199,7 @@ def _release(
     unload(int(state.ctypes.data))
     contexts.clear()
     native.close()
+    return_freed_memory()
 
 
 os.register_at_fork(after_in_child=Instance.after_fork)

@@ -1,0 +1,27 @@
+"""Freed memory goes back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+
+def return_freed_memory() -> None:
+    """Gives back what is free in the C library's heap; 0.2 ms where that is little.
+
+    Packed weights are megabytes each, and glibc keeps blocks of that size once one was freed: a
+    third of a gigabyte stayed after a model of 260 MB of them was closed.
+    """
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is None:
+        return None  # not glibc
+    trim.argtypes = (ctypes.c_size_t,)
+    return trim
