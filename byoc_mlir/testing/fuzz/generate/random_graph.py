@@ -1,0 +1,126 @@
+"""A random model: a case of the fuzzer from a seed and a number."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+import onnx
+from onnx import helper
+
+from byoc_mlir.frontend import import_model
+from byoc_mlir.frontend.check import MAX_OPSET
+from byoc_mlir.frontend.functions import has_standard_function
+from byoc_mlir.frontend.registry import registered_ops
+from byoc_mlir.testing.fuzz.generate import (
+    control,
+    elementwise,
+    image,
+    index,
+    matrix,
+    quantised,
+    rearrange,
+    recurrent,
+    window,
+)
+from byoc_mlir.testing.fuzz.generate.default import from_schema
+from byoc_mlir.testing.fuzz.generate.graph import (
+    GraphBuilder,
+    RejectedError,
+    Tensor,
+    initializer_of,
+    make_model,
+)
+from byoc_mlir.testing.fuzz.generate.network import add_block
+from byoc_mlir.testing.fuzz.generate.recipes import RECIPES
+from byoc_mlir.testing.fuzz.values import Style
+
+assert import_model  # the frontend registers its ops
+FAMILIES = (control, elementwise, image, index, matrix, quantised, rearrange, recurrent, window)
+"""The modules that register recipes."""
+
+_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training")
+_OPSETS = (*range(7, 28), *range(11, 24), *range(13, 23))
+_STYLES: tuple[Style, ...] = ("plain", "plain", "plain", "integral", "extreme")
+_ATTEMPTS = 12
+
+
+@cache
+def known_ops() -> tuple[tuple[str, str], ...]:
+    """Domain and name of every op that the importer knows, by function or by standard body."""
+    ops = {(op.domain, op.op_type) for op in registered_ops() if op.domain in _DOMAINS}
+    ops |= {
+        (schema.domain, schema.name)
+        for schema in onnx.defs.get_all_schemas()
+        if schema.domain in _DOMAINS and has_standard_function(schema)
+    }
+    return tuple(sorted(ops))
+
+
+def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
+    """A valid graph, as far as ONNX's shape inference can tell, and the model of it."""
+    while True:
+        graph = _grown(rng)
+        outputs = _outputs(graph)
+        if outputs:
+            return graph, _model(graph, outputs)
+
+
+def _grown(rng: Random) -> GraphBuilder:
+    opset = rng.randint(1, MAX_OPSET) if rng.random() < 0.1 else rng.choice(_OPSETS)
+    style: Style = rng.choice(_STYLES)
+    graph = GraphBuilder(rng, min(opset, MAX_OPSET), style)
+    as_network = rng.random() < 0.35
+    single = rng.random() < 0.4
+    count = 1 if single else rng.choice([2, 3, 4, 5, 6, 8, 12])
+    for _ in range(count):
+        if as_network and rng.random() < 0.75:
+            _add_block(graph)
+        else:
+            add_node(graph)
+    return graph
+
+
+def _add_block(graph: GraphBuilder) -> None:
+    try:
+        with graph.attempt():
+            add_block(graph)
+    except RejectedError:
+        return
+
+
+def add_node(graph: GraphBuilder, op_type: str | None = None) -> None:
+    """Adds a node of some op, or of the given one; none when every attempt is rejected."""
+    domain, name = graph.rng.choice(known_ops()) if op_type is None else ("", op_type)
+    for _ in range(_ATTEMPTS):
+        try:
+            with graph.attempt():
+                if name in RECIPES and not domain:
+                    RECIPES[name](graph, name)
+                else:
+                    from_schema(graph, name, domain)
+                return
+        except RejectedError:
+            continue
+
+
+def _outputs(graph: GraphBuilder) -> list[Tensor]:
+    """What nothing reads, and now and then something that is read."""
+    made = {name for node in graph.nodes if node.op_type != "Constant" for name in node.output}
+    read = {name for node in graph.nodes for name in node.input}
+    values = [value for value in graph.values if value.name in made]
+    chosen = [v for v in values if v.name not in read or graph.rng.random() < 0.1]
+    if chosen and graph.inputs and graph.rng.random() < 0.02:
+        chosen.append(graph.inputs[0].tensor)
+    return chosen
+
+
+def _model(graph: GraphBuilder, outputs: list[Tensor]) -> onnx.ModelProto:
+    proto = helper.make_graph(
+        graph.nodes,
+        "fuzz",
+        [entry.tensor.value_info() for entry in graph.inputs],
+        [output.value_info() for output in outputs],
+        [initializer_of(value) for value in graph.initializers],
+    )
+    return make_model(proto, graph.opset)

@@ -1,0 +1,220 @@
+"""Runs one case in this process, and says how it ended."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+import byoc_mlir
+from byoc_mlir.errors import ByocError
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.testing.fuzz.case import Array, Case, Feeds, Outcome, Settings
+from byoc_mlir.testing.fuzz.oracles import ORACLES, Answer, difference, slack_of
+
+Say = Callable[[str], None]
+"""Tells what comes next, for whoever must explain a crash: `compile`, `run`, an oracle's name."""
+
+_RANDOM = frozenset(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")) | {
+    "Bernoulli",
+    "Multinomial",
+    "Dropout",
+}
+
+
+def judge(
+    case: Case, settings: Settings, say: Say, without: frozenset[str] = frozenset()
+) -> Outcome:
+    """Compiles and runs a case, and compares it with what the oracles say.
+
+    Args:
+        case: the case.
+        settings: how to compile it.
+        say: is called before each step.
+        without: oracles that are not to be asked.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return (
+            _survives(case, settings, say)
+            if case.mutated
+            else _agrees(case, settings, say, without)
+        )
+
+
+def _survives(case: Case, settings: Settings, say: Say) -> Outcome:
+    say("compile")
+    try:
+        with _source(case) as source:
+            executable = byoc_mlir.compile(
+                source, targets=settings.targets, threads=settings.threads, fallback="allow"
+            )
+            feeds = _small_inputs(executable)
+            say("run")
+            if feeds is not None:
+                executable.run(feeds)
+    except BaseException as error:  # the point of it
+        return _raised(error) if _is_defect(error) else Outcome("agrees", _first_line(error))
+    return Outcome("agrees", placements=executable.report().counts())
+
+
+def _agrees(case: Case, settings: Settings, say: Say, without: frozenset[str]) -> Outcome:
+    model = onnx.ModelProto.FromString(case.model)
+    say("compile")
+    refusal: ByocError | None = None
+    answers: list[Answer] = []
+    placements: Counter[str] = Counter()
+    try:
+        with _source(case) as source:
+            executable = byoc_mlir.compile(
+                source, targets=settings.targets, threads=settings.threads, fallback="allow"
+            )
+        for feeds in case.feeds:
+            say("run")
+            answers.append(_copied(executable.run(feeds)))
+            again = executable.run(feeds)
+            if not _is_random(model.graph) and not _same_bits(answers[-1], again):
+                return Outcome("nondeterminism", "two runs on the same inputs differ", _ops(model))
+        placements.update(executable.report().counts())
+    except ByocError as error:
+        if _is_defect(error):
+            return _raised(error)
+        refusal = error
+    except BaseException as error:
+        return _raised(error)
+    if refusal is not None:
+        return _refused(model, case.feeds, refusal, say, without)
+    verdicts = [
+        _compared(model, feeds, answer, say, without)
+        for feeds, answer in zip(case.feeds, answers, strict=True)
+    ]
+    worst = max(verdicts, key=lambda outcome: _ORDER.index(outcome.kind))
+    return Outcome(worst.kind, worst.message, worst.signature, placements)
+
+
+_ORDER = ("agrees", "undecided", "ill-conditioned", "wrong value")
+
+
+def _compared(
+    model: onnx.ModelProto, feeds: Feeds, got: Answer, say: Say, without: frozenset[str]
+) -> Outcome:
+    reasons: list[str] = []
+    excused = False
+    for name, oracle in ORACLES.items():
+        if name in without:
+            continue
+        say(name)
+        try:
+            want = oracle(model, feeds)
+        except Exception:  # an oracle raises what it likes; then it gives no answer
+            continue
+        if _is_random(model.graph):
+            got, want = _shapes(got), _shapes(want)
+        reason = difference(got, want)
+        if not reason:
+            return Outcome("agrees")
+        slack = slack_of(oracle, model, feeds, want)
+        excused |= not difference(got, want, slack)
+        reasons.append(f"{reason} by {name}")
+    if not reasons:
+        return Outcome("undecided")
+    message = "; ".join(reasons)
+    return Outcome("ill-conditioned" if excused else "wrong value", message, _ops(model))
+
+
+def _refused(
+    model: onnx.ModelProto,
+    all_feeds: tuple[Feeds, ...],
+    refusal: ByocError,
+    say: Say,
+    without: frozenset[str],
+) -> Outcome:
+    for name, oracle in ORACLES.items():
+        say(name)
+        try:
+            if name in without:
+                return Outcome("invalid", _first_line(refusal))
+            for feeds in all_feeds:
+                oracle(model, feeds)
+        except Exception:  # as above
+            return Outcome("invalid", _first_line(refusal))
+    message = " ".join(str(refusal).split())[:300]
+    return Outcome("refused", f"{type(refusal).__name__}: {message}", _normalised(message))
+
+
+def _raised(error: BaseException) -> Outcome:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f"{Path(f.filename).name}:{f.name}" for f in frames if "byoc_mlir" in f.filename]
+    place = ours[-1] if ours else "elsewhere"
+    message = f"{type(error).__name__}: {_first_line(error)} (in {place})"
+    signature = f"{type(error).__name__} in {place}: {_normalised(_first_line(error))[:80]}"
+    return Outcome("untyped error", message, signature)
+
+
+def _is_defect(error: BaseException) -> bool:
+    """Whether it is no error that a user can meet: not typed, or of the class for defects."""
+    named = {kind.__name__ for kind in type(error).__mro__}
+    return not isinstance(error, ByocError) or "InternalError" in named
+
+
+@contextmanager
+def _source(case: Case) -> Generator[bytes | Path]:
+    if case.form == "onnx":
+        yield case.model
+        return
+    with tempfile.TemporaryDirectory(prefix="byoc-fuzz-") as folder:
+        path = Path(folder) / "model.mlir"
+        path.write_bytes(case.model)
+        yield path
+
+
+def _small_inputs(executable: Executable) -> Feeds | None:
+    """Zeros and ones for the inputs; nothing when they are many or not numbers."""
+    feeds: dict[str, Array] = {}
+    for info in executable.inputs:
+        shape = [size if isinstance(size, int) else 2 for size in info.shape]
+        if info.dtype.kind == "O" or np.prod(shape, dtype=np.float64) > 1 << 20:
+            return None
+        feeds[info.name] = np.ones(shape, info.dtype)
+    return feeds
+
+
+def _copied(answer: Answer) -> Answer:
+    return {name: np.array(value) for name, value in answer.items()}
+
+
+def _same_bits(one: Answer, two: Answer) -> bool:
+    return all(value.tobytes() == np.asarray(two[name]).tobytes() for name, value in one.items())
+
+
+def _shapes(answer: Answer) -> Answer:
+    return {name: np.zeros_like(value) for name, value in answer.items()}
+
+
+def _is_random(graph: onnx.GraphProto) -> bool:
+    return any(
+        node.op_type in _RANDOM or any(_is_random(a.g) for a in node.attribute if a.HasField("g"))
+        for node in graph.node
+    )
+
+
+def _ops(model: onnx.ModelProto) -> str:
+    return " ".join(sorted({node.op_type for node in model.graph.node} - {"Constant"}))
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "")[:200]
+
+
+def _normalised(text: str) -> str:
+    """A message without the names and numbers of one model."""
+    text = re.sub(r"\b[cinqsvxe]_?(\w_)?\d+\b", "_", text)
+    return re.sub(r"-?\d+(\.\d+)?", "#", text)[:160]

@@ -1,0 +1,157 @@
+"""Who says what a model computes: ONNX Runtime, and ONNX's reference evaluator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from byoc_mlir.errors import ToolchainError
+from byoc_mlir.testing.fuzz.case import Array, Feeds
+from byoc_mlir.testing.fuzz.values import is_float
+
+Answer: TypeAlias = Mapping[str, Array]
+"""The outputs by name."""
+
+Oracle: TypeAlias = Callable[[onnx.ModelProto, Feeds], Answer]
+
+
+def require_onnxruntime() -> None:
+    """Checks that the first oracle is there.
+
+    Raises:
+        ToolchainError: it is not; the message says what to install.
+    """
+    if find_spec("onnxruntime") is None:
+        raise ToolchainError(
+            "the fuzzer compares with ONNX Runtime, which is not installed; run"
+            " pip install onnxruntime, or install byoc_mlir[test]"
+        )
+
+
+def onnxruntime_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
+    """The outputs as ONNX Runtime has them."""
+    from byoc_mlir.testing.reference import run_onnxruntime
+
+    return run_onnxruntime(model, feeds)
+
+
+def reference_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
+    """The outputs as the reference evaluator has them."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        values = cast("Sequence[Any]", ReferenceEvaluator(model).run(None, dict(feeds)))
+    names = [output.name for output in model.graph.output]
+    return dict(zip(names, map(np.asarray, values), strict=True))
+
+
+ORACLES: Mapping[str, Oracle] = {
+    "onnxruntime": onnxruntime_answer,
+    "reference": reference_answer,
+}
+
+
+def difference(got: Answer, want: Answer, slack: Answer | None = None) -> str:
+    """The first difference between two answers, empty when there is none that counts.
+
+    Integers and booleans must be equal, floats close in the measure of their type; not-a-numbers
+    and infinities stand at the same places. `slack` is how far each element may be off beyond that.
+    """
+    for name, expected in want.items():
+        more = None if slack is None else slack.get(name)
+        reason = _difference(got[name], expected, more) if name in got else "it is missing"
+        if reason:
+            return f"output {name}: {reason}"
+    return ""
+
+
+def _difference(got: Array, want: Array, slack: Array | None) -> str:
+    if got.dtype != want.dtype:
+        return f"its type is {got.dtype}, expected is {want.dtype}"
+    if got.shape != want.shape:
+        return f"its shape is {got.shape}, expected is {want.shape}"
+    if not is_float(want.dtype):
+        wrong = got != want
+        if slack is not None:
+            wrong &= slack == 0
+    else:
+        wrong = ~_close(got, want, 0.0 if slack is None else slack)
+    if not wrong.any():
+        return ""
+    at = tuple(int(index) for index in np.argwhere(wrong)[0])
+    return f"{wrong.sum()} of {wrong.size} differ, at {at} it is {got[at]}, expected is {want[at]}"
+
+
+_TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-7}
+"""Relative, by type. In double precision some functions of the oracles are short of it."""
+
+
+def _close(got: Array, want: Array, slack: Any) -> Array:
+    tolerance = _TOLERANCE[want.dtype.name]
+    one, two = got.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(two)
+    largest = np.abs(two[finite]).max(initial=0.0)
+    smallest = float(ml_dtypes.finfo(want.dtype).smallest_normal)
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(one - two) <= 5 * tolerance * np.abs(two) + tolerance * largest + smallest
+        near |= np.abs(one - two) <= slack
+    same = (one == two) | (np.isnan(one) & np.isnan(two))
+    return np.where(
+        finite & np.isfinite(one), near, same | (np.isinf(slack) if slack is not None else False)
+    )
+
+
+def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answer) -> Answer:
+    """How far the oracle's own answer moves when the model's numbers do by a rounding error.
+
+    Infinite where it is finite only for some of them. A model of one node has none: its answer is
+    to be right.
+    """
+    nodes = [node for node in model.graph.node if node.op_type != "Constant"]
+    slack = {name: np.zeros(value.shape) for name, value in answer.items()}
+    if len(nodes) < 2:
+        return slack
+    for number in range(4):
+        moved = _moved_answer(oracle, model, feeds, number)
+        for name, value in moved.items():
+            if name in slack and value.shape == slack[name].shape:
+                slack[name] = np.maximum(slack[name], _distance(value, answer[name]))
+    return {name: 10 * value for name, value in slack.items()}
+
+
+def _distance(one: Array, two: Array) -> Array:
+    a, b = one.astype(np.float64), two.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+
+
+def _moved_answer(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, number: int) -> Answer:
+    rng = np.random.default_rng(number)
+    moved = onnx.ModelProto()
+    moved.CopyFrom(model)
+    for tensor in moved.graph.initializer:
+        tensor.CopyFrom(
+            numpy_helper.from_array(_moved(rng, numpy_helper.to_array(tensor)), tensor.name)
+        )
+    try:
+        return oracle(moved, {name: _moved(rng, value) for name, value in feeds.items()})
+    except Exception:  # an oracle raises what it likes; then it says nothing
+        return {}
+
+
+def _moved(rng: np.random.Generator, array: Array) -> Array:
+    if not is_float(array.dtype):
+        return array
+    step = 4 * float(ml_dtypes.finfo(array.dtype).eps)
+    factors = 1 + step * rng.choice([-1.0, 0.0, 1.0], array.shape)
+    with np.errstate(all="ignore"):
+        return (array.astype(np.float64) * factors).astype(array.dtype)
