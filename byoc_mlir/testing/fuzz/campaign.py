@@ -12,6 +12,7 @@ import onnx
 
 from byoc_mlir.testing.fuzz.case import Case, Kind, Outcome, Settings
 from byoc_mlir.testing.fuzz.files import write_case, write_script
+from byoc_mlir.testing.fuzz.graphs import ops_in
 from byoc_mlir.testing.fuzz.minimise import minimised
 from byoc_mlir.testing.fuzz.pool import Pool, worker_pool
 
@@ -82,7 +83,8 @@ class Campaign:
 
     def _count(self, tally: Tally, case: Case, outcome: Outcome) -> None:
         tally.kinds[outcome.kind] += 1
-        tally.ops.update(ops_of(case))
+        if not case.mutated:
+            tally.ops.update(ops_in(onnx.ModelProto.FromString(case.model).graph))
         tally.placements.update(outcome.placements)
         if not outcome.failed and outcome.kind != "refused":
             return
@@ -129,18 +131,3 @@ def _until(deadline: float | None, cases: Iterable[Case]) -> Iterator[Case]:
         if deadline is not None and time.monotonic() > deadline:
             return
         yield case
-
-
-def ops_of(case: Case) -> set[str]:
-    """The ops in a case's model, those of its subgraphs too; none where it is damaged."""
-    if case.mutated:
-        return set()
-    return set(_graph_ops(onnx.ModelProto.FromString(case.model).graph))
-
-
-def _graph_ops(graph: onnx.GraphProto) -> Iterator[str]:
-    for node in graph.node:
-        yield f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _graph_ops(attribute.g)

@@ -14,6 +14,7 @@ from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds
+from byoc_mlir.testing.fuzz.graphs import names_read
 
 Fails: TypeAlias = Callable[[Case], bool]
 Reduction: TypeAlias = Callable[[Case, ModelProto], Iterator[Case]]
@@ -183,7 +184,7 @@ def _rebuilt(
         if needed.isdisjoint(node.output):
             copy.graph.node.remove(node)
         else:
-            needed.update(_read(node))
+            needed.update(names_read(node))
     for value in [value for value in copy.graph.input if value.name not in needed]:
         copy.graph.input.remove(value)
     for tensor in [tensor for tensor in copy.graph.initializer if tensor.name not in needed]:
@@ -191,15 +192,6 @@ def _rebuilt(
     runs = case.feeds if feeds is None else (feeds,)
     kept = tuple({name: run[name] for name in run if name in needed} for run in runs)
     return replace(case, model=copy.SerializeToString(deterministic=True), feeds=kept)
-
-
-def _read(node: onnx.NodeProto) -> Iterator[str]:
-    yield from node.input
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            for inner in attribute.g.node:
-                yield from _read(inner)
-            yield from (output.name for output in attribute.g.output)
 
 
 def _copy(model: ModelProto) -> ModelProto:

@@ -9,7 +9,7 @@ import onnx
 from onnx import shape_inference
 
 from byoc_mlir.testing.fuzz.case import Array, Feeds
-from byoc_mlir.testing.fuzz.generate.graph import GraphInput
+from byoc_mlir.testing.fuzz.generate.tensor import GraphInput
 from byoc_mlir.testing.fuzz.values import random_array
 
 _MOST_SETS = 3

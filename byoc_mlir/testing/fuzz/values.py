@@ -18,7 +18,9 @@ from byoc_mlir.testing.fuzz.case import Array
 
 Dtype: TypeAlias = np.dtype[Any]
 Shape: TypeAlias = tuple[int, ...]
-Style: TypeAlias = Literal["plain", "positive", "integral", "extreme"]
+Style: TypeAlias = Literal["plain", "positive", "integral", "extreme", "limits"]
+"""What numbers an array holds: small ones, small ones above zero, multiples of a half; `extreme`:
+also infinities, not-a-numbers, zeros with a sign and denormals; `limits`: also the largest ones."""
 
 MAX_ELEMENTS = 4096
 
@@ -47,15 +49,15 @@ def broadcastable(rng: Random, shape: Sequence[int]) -> Shape:
 
 
 def random_array(rng: Random, dtype: Dtype, shape: Sequence[int], style: Style) -> Array:
-    """An array of small numbers; in the style `extreme` also of what is special in its type."""
+    """An array in the given style."""
     count = math.prod(shape)
     words = np.frombuffer(rng.randbytes(2 * count), "<i2").astype(np.int64)
     if dtype == np.bool_:
         return (words % 2 == 1).reshape(shape)
     array = _float_array(words, dtype, style) if is_float(dtype) else _ints(words, dtype, style)
-    if style == "extreme" and count:
+    if style in ("extreme", "limits") and count:
         chosen = rng.sample(range(count), min(count, rng.randint(1, max(1, count // 3))))
-        special = specials(dtype)
+        special = _specials(dtype, style == "limits")
         for index in chosen:
             array[index] = rng.choice(special)
     return array.reshape(shape)
@@ -66,13 +68,17 @@ def is_float(dtype: Dtype) -> bool:
     return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
 
 
-def specials(dtype: Dtype) -> Array:
-    """The numbers of a type at which mistakes show."""
+def _specials(dtype: Dtype, largest: bool) -> Array:
+    """The numbers of a type at which mistakes show.
+
+    Sums of its largest floats are finite in one order and infinite in another.
+    """
     if is_float(dtype):
         info = ml_dtypes.finfo(dtype)
         numbers = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5]
-        numbers += [float(info.max), float(info.min), float(info.smallest_normal)]
+        numbers += [float(info.smallest_normal)]
         numbers += [float(info.smallest_subnormal), -float(info.smallest_subnormal), 88.5, -104.0]
+        numbers += [float(info.max), float(info.min), 1e30] if largest else []
         with np.errstate(over="ignore"):
             return np.array(numbers).astype(dtype)
     info = np.iinfo(dtype)

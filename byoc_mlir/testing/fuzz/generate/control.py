@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder, RejectedError, Tensor
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
+from byoc_mlir.testing.fuzz.generate.tensor import RejectedError, Tensor
 from byoc_mlir.testing.fuzz.values import Shape
 
 _SIMPLE = ("Add", "Mul", "Relu", "Neg", "Sub", "Concat", "MatMul", "Transpose", "ReduceSum", "Tanh")

@@ -9,14 +9,9 @@ import numpy as np
 from onnx import helper
 from onnx.defs import OpSchema
 
-from byoc_mlir.testing.fuzz.generate.graph import (
-    DTYPES,
-    GraphBuilder,
-    RejectedError,
-    Tensor,
-    allowed_dtypes,
-)
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import some_axes, some_axis
+from byoc_mlir.testing.fuzz.generate.tensor import DTYPES, RejectedError, Tensor, allowed_dtypes
 from byoc_mlir.testing.fuzz.values import Dtype, broadcastable
 
 _Option = OpSchema.FormalParameterOption

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from byoc_mlir.testing.fuzz.generate.graph import DTYPES, GraphBuilder, Tensor
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe, some_axes, some_axis
+from byoc_mlir.testing.fuzz.generate.tensor import DTYPES, Tensor
 from byoc_mlir.testing.fuzz.values import broadcastable, is_float
 
 

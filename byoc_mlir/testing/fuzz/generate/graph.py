@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -14,16 +14,22 @@ import onnx
 from onnx import (
     AttributeProto,
     NodeProto,
-    TensorProto,
-    ValueInfoProto,
     helper,
     numpy_helper,
-    shape_inference,
 )
 from onnx.defs import OpSchema
 
 from byoc_mlir.frontend.schema import op_schema
 from byoc_mlir.testing.fuzz.case import Array
+from byoc_mlir.testing.fuzz.generate.inference import inferred_types
+from byoc_mlir.testing.fuzz.generate.tensor import (
+    DOMAINS,
+    GraphInput,
+    RejectedError,
+    Tensor,
+    allowed_dtypes,
+    initializer_of,
+)
 from byoc_mlir.testing.fuzz.values import (
     MAX_ELEMENTS,
     Dtype,
@@ -33,52 +39,7 @@ from byoc_mlir.testing.fuzz.values import (
     random_shape,
 )
 
-IR_VERSION = 10
-_DOMAINS = {"ai.onnx.ml": 5, "ai.onnx.preview.training": 1}
-"""The opset versions of other domains than the default one."""
-
 _LARGEST = 8 * MAX_ELEMENTS
-
-
-class RejectedError(Exception):
-    """The node that was to be added is not valid; the graph is as it was."""
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A value of the graph."""
-
-    name: str
-    dtype: Dtype
-    shape: Shape | None
-    """`None` where it is known at run time only."""
-    data: Array | None = None
-    """Of a constant."""
-
-    @property
-    def rank(self) -> int:
-        return len(self.sizes)
-
-    @property
-    def sizes(self) -> Shape:
-        """The shape, which must be known."""
-        if self.shape is None:
-            raise RejectedError(f"the shape of {self.name} is not known")
-        return self.shape
-
-    def value_info(self) -> ValueInfoProto:
-        element_type = helper.np_dtype_to_tensor_dtype(self.dtype)
-        return helper.make_tensor_value_info(self.name, element_type, self.shape)
-
-
-@dataclass(frozen=True)
-class GraphInput:
-    """An input of the model and what it is fed with."""
-
-    tensor: Tensor
-    value: Array
-    style: Style | None
-    """`None` where the op that reads it needs this very value."""
 
 
 @dataclass
@@ -123,7 +84,7 @@ class GraphBuilder:
 
     def schema(self, op_type: str, domain: str = "") -> OpSchema:
         """The op in the version that the graph's opset has."""
-        schema = op_schema(domain, op_type, _DOMAINS.get(domain, self.opset))
+        schema = op_schema(domain, op_type, DOMAINS.get(domain, self.opset))
         if schema is None or schema.deprecated:
             raise RejectedError(f"opset {self.opset} has no {op_type}")
         return schema
@@ -230,7 +191,8 @@ class GraphBuilder:
         names = [self._name("v") for _ in range(outputs)]
         node = helper.make_node(op_type, operands, names, f"n{self.counter[0]}", domain=domain)
         node.attribute.extend(attributes)
-        found = types or self._infer(node, schema)
+        known = {value.name: value for value in self.values}
+        found = types or inferred_types(node, schema, known, self.opset)
         made = [
             Tensor(name, dtype, shape) for name, (dtype, shape) in zip(names, found, strict=True)
         ]
@@ -271,32 +233,6 @@ class GraphBuilder:
                 operands[position] = given.name
         return operands, attributes
 
-    def _infer(self, node: NodeProto, schema: OpSchema) -> list[tuple[Dtype, Shape | None]]:
-        known = {value.name: value for value in self.values}
-        read = {name for name in (*node.input, *_captured(node)) if name in known}
-        values = [known[name] for name in sorted(read)]
-        graph = helper.make_graph(
-            [node],
-            "one",
-            [value.value_info() for value in values],
-            [onnx.ValueInfoProto(name=name) for name in node.output],
-            [
-                numpy_helper.from_array(value.data, value.name)
-                for value in values
-                if value.data is not None
-            ],
-        )
-        model = make_model(graph, self.opset)
-        try:
-            inferred = shape_inference.infer_shapes(model, True, True, True)
-        except Exception as error:  # a RuntimeError or one of onnx's, by version
-            raise RejectedError(str(error)) from error
-        dtypes = {name: known[name].dtype for name in read}
-        return [
-            _output_type(info, index, node, schema, dtypes)
-            for index, info in enumerate(inferred.graph.output)
-        ]
-
     def subgraph(
         self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]
     ) -> onnx.GraphProto:
@@ -308,66 +244,6 @@ class GraphBuilder:
             [value.value_info() for value in outputs],
             [initializer_of(value) for value in self.initializers],
         )
-
-
-def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
-    """A model that imports every domain that the fuzzer knows."""
-    used = {node.domain for node in graph.node} | {""}
-    imports = [helper.make_opsetid(name, _DOMAINS.get(name, opset)) for name in sorted(used)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
-
-
-def initializer_of(value: Tensor) -> TensorProto:
-    assert value.data is not None
-    return numpy_helper.from_array(value.data, value.name)
-
-
-def allowed_dtypes(formal: OpSchema.FormalParameter) -> list[Dtype]:
-    """The types of a formal input or output that the fuzzer makes tensors of."""
-    return [_DTYPES[name] for name in sorted(formal.types) if name in _DTYPES]
-
-
-def _output_type(
-    info: ValueInfoProto,
-    index: int,
-    node: NodeProto,
-    schema: OpSchema,
-    dtypes: dict[str, Dtype],
-) -> tuple[Dtype, Shape | None]:
-    tensor = info.type.tensor_type
-    if not tensor.elem_type:
-        return _bound_dtype(index, node, schema, dtypes), None
-    dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    if dtype not in _DTYPES.values():
-        raise RejectedError(f"an output of type {dtype}")
-    dims = tensor.shape.dim
-    if not tensor.HasField("shape") or not all(dim.HasField("dim_value") for dim in dims):
-        return dtype, None
-    shape = tuple(dim.dim_value for dim in dims)
-    if min(shape, default=0) < 0:
-        raise RejectedError(f"an output of shape {shape}")
-    return dtype, shape
-
-
-def _bound_dtype(index: int, node: NodeProto, schema: OpSchema, dtypes: dict[str, Dtype]) -> Dtype:
-    """The type of an output for which ONNX has no inference, from the schema's variables."""
-    output = schema.outputs[min(index, len(schema.outputs) - 1)]
-    for position, name in enumerate(node.input):
-        formal = schema.inputs[min(position, len(schema.inputs) - 1)]
-        if formal.type_str == output.type_str and name in dtypes:
-            return dtypes[name]
-    if output.type_str in _DTYPES:
-        return _DTYPES[output.type_str]
-    raise RejectedError(f"the type of an output of {node.op_type} is not known")
-
-
-def _captured(node: NodeProto) -> Iterator[str]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            for inner in attribute.g.node:
-                yield from inner.input
-                yield from _captured(inner)
-            yield from (output.name for output in attribute.g.output)
 
 
 def _operand_name(value: Tensor | str | None) -> str:
@@ -386,16 +262,5 @@ def _attribute(name: str, value: Any, kind: int) -> AttributeProto:
     except (TypeError, ValueError) as error:
         raise RejectedError(f"{name}: {error}") from error
 
-
-_DTYPES: dict[str, Dtype] = {
-    f"tensor({name})": helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name.upper()))
-    for name in (
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "float", "double", "bfloat16"),
-    )
-}
-"""ONNX's names of types to numpy's."""
-
-DTYPES: tuple[Dtype, ...] = tuple(_DTYPES.values())
 
 _WEIGHTS = {"float32": 14, "float64": 3, "float16": 2, "int64": 3, "int32": 2, "bool": 2}

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder, RejectedError
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
+from byoc_mlir.testing.fuzz.generate.tensor import RejectedError
 from byoc_mlir.testing.fuzz.generate.window import image_of
 
 _F32 = np.dtype(np.float32)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_mlir.testing.fuzz.case import Array
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder, RejectedError, Tensor
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe, some_axis
+from byoc_mlir.testing.fuzz.generate.tensor import RejectedError, Tensor
 from byoc_mlir.testing.fuzz.values import Shape, random_shape
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder, Tensor
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe, some_axis
+from byoc_mlir.testing.fuzz.generate.tensor import Tensor
 from byoc_mlir.testing.fuzz.values import broadcastable
 
 

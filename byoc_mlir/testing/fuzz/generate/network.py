@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder, RejectedError, Tensor
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.matrix import (
     add_batch_normalization,
     add_gemm,
     add_matmul,
 )
+from byoc_mlir.testing.fuzz.generate.tensor import RejectedError, Tensor
 from byoc_mlir.testing.fuzz.generate.window import add_conv, image_of
 
 _F32 = np.dtype(np.float32)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import numpy_helper
 
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder, RejectedError, Tensor
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe, signed, some_axes, some_axis
+from byoc_mlir.testing.fuzz.generate.tensor import RejectedError, Tensor
 from byoc_mlir.testing.fuzz.values import broadcastable, random_array
 
 

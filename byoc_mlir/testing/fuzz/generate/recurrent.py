@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder, Tensor
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
+from byoc_mlir.testing.fuzz.generate.tensor import Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 

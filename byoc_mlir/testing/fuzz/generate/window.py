@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder, RejectedError, Tensor
+from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
+from byoc_mlir.testing.fuzz.generate.tensor import RejectedError, Tensor
 from byoc_mlir.testing.fuzz.values import Dtype
 
 
