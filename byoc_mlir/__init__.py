@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from byoc_mlir.backends import register_backend
     from byoc_mlir.compiler import compile
+    from byoc_mlir.limits import Limits
     from byoc_mlir.runtime import Executable, Report
     from byoc_mlir.runtime.load import load
 
 __version__ = "0.1.0"
 
-__all__ = ["Executable", "Report", "__version__", "compile", "load", "register_backend"]
+__all__ = [
+    "Executable",
+    "Limits",
+    "Report",
+    "__version__",
+    "compile",
+    "load",
+    "register_backend",
+]
 
 _HOMES = {
     "Executable": "byoc_mlir.runtime",
+    "Limits": "byoc_mlir.limits",
     "Report": "byoc_mlir.runtime",
     "compile": "byoc_mlir.compiler",
     "load": "byoc_mlir.runtime.load",

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 
 
 class ByocError(Exception):
-    """Base of all errors that `byoc_mlir` raises on purpose."""
+    """Base of all errors that leave `byoc_mlir`.
+
+    Attributes:
+        stage: what was being done, `import`, `lower`, `run`; `None` where no stage had begun.
+        node: the ONNX node that it was about, where one is known.
+    """
+
+    stage: str | None = None
+    node: str | None = None
+
+    def locate(self, stage: str, node: str | None) -> None:
+        """Notes where it happened; what is known already, nearer to the cause, stays."""
+        self.stage = self.stage or stage
+        self.node = self.node or node
 
 
 class InvalidModelError(ByocError):
@@ -70,6 +83,54 @@ class FallbackForbiddenError(ByocError):
 
 class CompilationError(ByocError):
     """A region or the host part could not be compiled; the message names the op and the stage."""
+
+
+class InternalError(CompilationError):
+    """A defect of `byoc_mlir`: something else than the errors of this module reached a boundary.
+
+    `__cause__` is what was raised.
+    """
+
+    def __init__(self, cause: BaseException, stage: str, node: str | None):
+        self.locate(stage, node)
+        at = f", node '{node}'" if node else ""
+        what = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+        super().__init__(
+            f"this is a defect of byoc_mlir: stage {stage}{at}: {what}; please report it with the"
+            " model, or with what is left when all is cut that it does not need"
+        )
+
+
+class LimitExceededError(ByocError):
+    """Something is larger than its limit; the message says how to raise that.
+
+    Attributes:
+        limit: the field of `byoc_mlir.Limits`.
+        found: how large it is, or would have become.
+        accepted: the limit.
+    """
+
+    def __init__(self, limit: str, what: str, found: float, accepted: float):
+        super().__init__(limit, what, found, accepted)
+        self.limit = limit
+        self.found = found
+        self.accepted = accepted
+        self._what = what
+
+    def __str__(self) -> str:
+        at = f"node '{self.node}': " if self.node else ""
+        return (
+            f"{at}{self._what}: {self.found}, the limit is {self.accepted}; to raise it, pass"
+            f" limits=byoc_mlir.Limits({self.limit}=...) to compile"
+        )
+
+
+class OutOfMemoryError(ByocError):
+    """Memory was asked for and not given; where it is known, the message says how many bytes."""
+
+
+class SystemRefusedError(ByocError):
+    """The operating system refused what is no fault of the model, as writing to a full disk."""
 
 
 class ExecutionError(ByocError):

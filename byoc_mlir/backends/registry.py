@@ -10,6 +10,7 @@ from pathlib import Path
 
 from byoc_mlir.backends.base import API_VERSION, Backend
 from byoc_mlir.backends.options import Target, settings_of
+from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import BackendError
 
 ENTRY_POINT_GROUP = "byoc_mlir.backends"
@@ -25,6 +26,9 @@ def register_backend(cls: type[Backend]) -> type[Backend]:
     Raises:
         BackendError: the name is malformed or taken, or the class follows another API version.
     """
+    check_argument("the backend", cls, type, "a class derived from Backend", BackendError)
+    if Backend not in cls.__mro__:
+        raise BackendError(f"backend {cls.__name__}: it is not derived from byoc_mlir.Backend")
     name: object = getattr(cls, "name", None)
     if not isinstance(name, str) or not name or "." in name:
         raise BackendError(

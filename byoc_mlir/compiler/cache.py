@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.errors import ArtifactError, ByocError, UnsafeCacheError
+from byoc_mlir.files import open_regular
 from byoc_mlir.runtime.container import Container, read_container, write_container
 from byoc_mlir.runtime.serialise import Blob, Json
 
@@ -68,7 +69,7 @@ class Cache:
         """An entry, or `None`; one that is damaged is deleted."""
         path = self._path(key)
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 container = read_container(file, path.name)
             os.utime(path)
         except FileNotFoundError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,9 +37,11 @@ from byoc_mlir.compiler.staged import compile_in_stages
 from byoc_mlir.compiler.strings import compile_around_strings
 from byoc_mlir.compiler.structured import compile_structured
 from byoc_mlir.dialects import make_context
+from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.frontend.model import ImportedModel
+from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
@@ -85,9 +88,13 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
         keep: what puts the model into the cache. Not kept are models that run in stages, or take
             or give sequences or optionals, or work on strings.
     """
-    options = _options(request)
-    source = read_source(request.model)
+    with ir_boundary("read"), limited(request.limits):
+        options = _options(request)
+        source = read_source(request.model)
+        return _compile_source(source, options, keep)
 
+
+def _compile_source(source: Source, options: CompileOptions, keep: Keep | None) -> Executable:
     def compile_source(source: Source) -> Executable:
         return Executable(source.inputs, source.outputs, ModelSpecialiser(source, options))
 
@@ -112,7 +119,8 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
 
 def specialiser(request: Request) -> Specialiser:
     """What compiles the model of a request for given inputs."""
-    return ModelSpecialiser(read_source(request.model), _options(request))
+    with ir_boundary("read"), limited(request.limits):
+        return ModelSpecialiser(read_source(request.model), _options(request))
 
 
 def _options(request: Request) -> CompileOptions:
@@ -124,6 +132,7 @@ def _options(request: Request) -> CompileOptions:
         request.backend_options,
         request.prune,
         request.denormals,
+        request.limits,
     )
 
 
@@ -170,11 +179,12 @@ def build_program(
         kernels: those that the model's other shapes left; the new ones join them.
     """
     stages = Stages()
-    with collection_paused(), stages.shown():
+    with limited(options.limits), collection_paused(), stages.shown():
         with stages.stage("import"):
             imported = source.bind(shapes, values)
             if options.denormals == "keep":
                 warn_of_denormals(imported.module)
+            _check_outputs(imported.outputs)
         context = make_context()
         with stages.stage("canonicalise"):
             run_passes(context, imported.module, CANONICALISATION, stages.add_pass)
@@ -298,6 +308,11 @@ def _kernel_objects(
     compiled = KernelObject(code, external_functions(kernels.module))
     shared.keep(compiled, kernels.new)
     return [*kernels.known, compiled]
+
+
+def _check_outputs(outputs: Sequence[TensorInfo]) -> None:
+    size = sum(math.prod(map(int, info.shape)) * info.dtype.itemsize for info in outputs)
+    current_limits().check("output_bytes", size, "bytes of the model's outputs")
 
 
 def _specs(tensors: Sequence[TensorInfo]) -> tuple[TensorSpec, ...]:

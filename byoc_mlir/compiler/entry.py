@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache import Cache
 from byoc_mlir.compiler.cached import CachedModel, CachedSpecialiser
 from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.request import Request
+from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime.executable import Executable
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ def compile(
     prune: str | None = None,
     denormals: str = "keep",
     cache: str | Path | None = None,
+    limits: Limits | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -53,6 +56,7 @@ def compile(
             which some processors do much faster. See docs/processes.md.
         cache: a folder that keeps compiled models for other processes; left out: the one that the
             environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/compile-time.md.
+        limits: how much the model may ask for; left out: `Limits()`. See docs/limits.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled for each set of input shapes
@@ -64,10 +68,22 @@ def compile(
         FallbackForbiddenError: `fallback="forbid"` and some nodes stayed on the host.
         BackendError: a target is unknown or cannot run here.
         CompilationError: a later stage failed.
+        LimitExceededError: the model is larger than the limits.
+        OutOfMemoryError: there is not enough memory.
         UnsafeCacheError: others may write to the folder of the cache.
+        ByocError: an argument is not as documented. Nothing else is raised: see docs/limits.md.
     """
-    options = backend_options or {}
-    request = Request(model, targets, threads, precision, fallback, options, prune, denormals)
+    with boundary("compile"):
+        options = {} if backend_options is None else backend_options
+        limits = DEFAULT_LIMITS if limits is None else limits
+        request = Request(
+            model, targets, threads, precision, fallback, options, prune, denormals, limits
+        )
+        request.check()
+        return _compile(request, cache)
+
+
+def _compile(request: Request, cache: str | Path | None) -> Executable:
     opened = Cache.open(cache)
     cached = None if opened is None else CachedModel.of(opened, request)
     entry = None if cached is None else cached.read_entry()

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from byoc_mlir.backends import Setting, Target, backend_names, get_backend
 from byoc_mlir.errors import BackendError, ByocError
+from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime.threads import available_threads
 
 Fallback: TypeAlias = Literal["allow", "warn", "forbid"]
@@ -28,6 +29,7 @@ class CompileOptions:
     fallback: Fallback = "warn"
     prune: Prune = "off"
     denormals: Denormals = "keep"
+    limits: Limits = DEFAULT_LIMITS
 
     @staticmethod
     def of(
@@ -38,16 +40,13 @@ class CompileOptions:
         backend_options: Mapping[str, Mapping[str, Setting]] | None,
         prune: str | None,
         denormals: str = "keep",
+        limits: Limits = DEFAULT_LIMITS,
     ) -> CompileOptions:
-        """Options from what the user wrote.
+        """Options from what the user wrote; types are those of `compile`.
 
         Raises:
             ByocError: a value is not accepted; the message says what is.
         """
-        if isinstance(targets, str):
-            raise ByocError(f"targets must be a sequence of names, as ({targets!r},)")
-        if threads is not None and threads < 1:
-            raise ByocError(f"threads must be at least 1, found {threads}")
         if precision not in get_args(Precision):
             raise ByocError(f"precision is {precision!r}, accepted is 'f32'")
         if prune is None:
@@ -75,6 +74,7 @@ class CompileOptions:
             cast(Fallback, fallback),
             cast(Prune, prune),
             cast(Denormals, denormals),
+            limits,
         )
 
 

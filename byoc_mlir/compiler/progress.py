@@ -9,6 +9,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from byoc_mlir.dialects.boundary import ir_boundary
+from byoc_mlir.limits import check_time
+
 if TYPE_CHECKING:
     from rich.status import Status
 
@@ -32,13 +35,15 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
-        """Times what is done inside under `name`."""
+        """Times what is done inside under `name`, and is the boundary that its errors cross."""
+        check_time()
         start, in_passes = time.perf_counter(), self._seconds_in_passes()
         self._current = name
         if self._status is not None:
             self._status.update(f"{name} …")
         try:
-            yield
+            with ir_boundary(name):
+                yield
         finally:
             seconds = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + seconds

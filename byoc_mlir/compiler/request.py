@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from byoc_mlir.runtime.threads import available_threads
+from byoc_mlir.boundary import check_argument
+from byoc_mlir.errors import ByocError, InvalidModelError
+from byoc_mlir.files import open_file
+from byoc_mlir.limits import Limits
+from byoc_mlir.runtime.threads import available_threads, check_threads
 
 if TYPE_CHECKING:
     from byoc_mlir.backends import Setting
@@ -25,10 +30,41 @@ class Request:
     backend_options: Mapping[str, Mapping[str, Setting]]
     prune: str | None
     denormals: str
+    limits: Limits
+
+    def check(self) -> None:
+        """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
+
+        Raises:
+            InvalidModelError: the model's file cannot be read.
+            LimitExceededError: there are too many threads.
+            ByocError: an argument is not of the type that `compile` documents.
+        """
+        check_argument("limits", self.limits, Limits, "a byoc_mlir.Limits, or None")
+        if isinstance(self.model, str | Path):
+            open_file(self.model, InvalidModelError).close()
+        if isinstance(self.targets, str):
+            raise ByocError(f"targets must be a sequence of names, as ({self.targets!r},)")
+        if self.targets is not None and not _is_texts(self.targets):
+            raise ByocError(
+                f"targets is {self.targets!r}, accepted is a sequence of backends' names, as"
+                " ('dnnl',)"
+            )
+        check_threads(self.threads, self.limits)
+        for name, value in (("precision", self.precision), ("fallback", self.fallback)):
+            check_argument(name, value, str, "text")
+        if not _is_options(self.backend_options):
+            raise ByocError(
+                f"backend_options is {self.backend_options!r}, accepted is a dictionary of"
+                " dictionaries, as {'dnnl': {'winograd': False}}"
+            )
 
     @property
     def choices(self) -> list[object]:
-        """All but the model, as JSON can say it."""
+        """All but the model, as JSON can say it.
+
+        The limits are no part of it: they say what is refused, not what is made.
+        """
         return [
             None if self.targets is None else list(self.targets),
             available_threads() if self.threads is None else self.threads,
@@ -38,3 +74,16 @@ class Request:
             self.prune,
             self.denormals,
         ]
+
+
+def _is_texts(values: object) -> bool:
+    return isinstance(values, Sequence) and all(
+        isinstance(value, str) for value in cast(Sequence[object], values)
+    )
+
+
+def _is_options(values: object) -> bool:
+    return isinstance(values, Mapping) and all(
+        isinstance(name, str) and isinstance(options, Mapping)
+        for name, options in cast(Mapping[object, object], values).items()
+    )

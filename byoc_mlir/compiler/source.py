@@ -14,13 +14,15 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from byoc_mlir.abi import NAME
+from byoc_mlir.boundary import check_argument
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.mlir_file import read_mlir
+from byoc_mlir.frontend.mlir_file import check_module_size, read_mlir
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
@@ -65,10 +67,16 @@ def read_source(model: ModelSource) -> Source:
         model = read_mlir(model)
     if isinstance(model, ModuleOp):
         return _from_module(model)
+    accepted = "the path of an .onnx or .mlir file, bytes, an onnx.ModelProto, or an xDSL ModuleOp"
+    kinds = str | Path | bytes | ModelProto
+    check_argument("the model", model, kinds, accepted, InvalidModelError)
     loaded = load_model(model)
     outputs = tuple(output.name for output in loaded.graph.output)
     folder = Path(model).parent if isinstance(model, str | Path) else None
-    return Source(model_inputs(loaded), outputs, loaded, TensorReader(folder))
+    inputs = model_inputs(loaded)
+    if not all(info.is_static for info in inputs):  # it is imported when the first inputs come
+        check_nodes(loaded)
+    return Source(inputs, outputs, loaded, TensorReader(folder))
 
 
 def _from_module(module: ModuleOp) -> Source:
@@ -79,6 +87,7 @@ def _from_module(module: ModuleOp) -> Source:
         raise InvalidModelError(f"the module does not verify: {error}") from error
     except PassFailedException as error:
         raise InvalidModelError(f"the regions in the module are inconsistent: {error}") from error
+    check_module_size(module)
     main = main_function(module)
     names = _names(main.arg_attrs, "arg", len(main.function_type.inputs))
     inputs = tuple(map(_tensor_info, names, main.function_type.inputs))

@@ -12,6 +12,7 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.safety_net import net_for
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.split import Stage, stage_model
 from byoc_mlir.frontend.strings import Part, string_parts
 from byoc_mlir.frontend.value import Array
@@ -36,6 +37,7 @@ def compile_around_strings(
     parts = string_parts(model) if isinstance(model, ModelProto) else ()
     if not parts or not isinstance(model, ModelProto):
         return None
+    check_nodes(model)
     nodes = [node for part in parts if part.has_strings for node in part.stage.nodes]
     net = net_for([f"{node.name} ({node.op_type})" for node in nodes], options)
 

@@ -12,10 +12,11 @@ import onnx
 from numpy.typing import DTypeLike
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
-from byoc_mlir.dialects.relay.base import PyValue
+from byoc_mlir.dialects.relay.base import PyValue, shape_of
 from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
 Argument: TypeAlias = Value | Sequence[Value]
@@ -90,6 +91,11 @@ class NodeContext:
         """
         arguments = [self._operand(operand) for operand in operands]
         created = op(*arguments, **cast(Any, properties))
+        for result in created.results:
+            if min(shape_of(result), default=0) < 0:
+                raise VerifyException(
+                    f"a result of shape {list(shape_of(result))}, sizes must be 0 and more"
+                )
         self.builder.append(created, node_location(self.name))
         return tuple(Value(self.name, result) for result in created.results)
 
@@ -112,6 +118,20 @@ class NodeContext:
             ValueNeeded: it is computed at run time.
         """
         return tuple(int(item) for item in self.known(value, what).reshape(-1))
+
+    def count(self, value: Value, what: str, least: int = 0) -> int:
+        """The number in a constant operand of one element.
+
+        Raises:
+            ValueNeeded: it is computed at run time.
+            VerifyException: it is no number, or less than `least`.
+        """
+        content = self.known(value, what).reshape(-1)
+        if content.size != 1 or not np.isfinite(content[0]) or content[0] < least:
+            raise VerifyException(
+                f"{what} is {content.tolist()}, accepted is one number, {least} or more"
+            )
+        return int(content[0])
 
     def known(self, value: Value, what: str) -> Array:
         """The content of an operand that must be a constant.

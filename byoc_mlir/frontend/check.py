@@ -11,15 +11,13 @@ from collections.abc import Iterable, Iterator, Set
 import onnx
 from onnx import AttributeProto
 
-from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.errors import InvalidModelError, LimitExceededError
 from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.frontend.tensor_check import check_sparse_tensor, check_tensor
+from byoc_mlir.limits import current_limits
 
 MAX_OPSET = onnx.defs.onnx_opset_version()
 """The newest version of the default opset that is accepted."""
-
-MAX_DEPTH = 16
-"""How deep subgraphs may be nested."""
 
 
 def check_model(model: onnx.ModelProto) -> None:
@@ -27,12 +25,13 @@ def check_model(model: onnx.ModelProto) -> None:
 
     Raises:
         InvalidModelError: naming the node, tensor or version, with what was found.
+        LimitExceededError: there are too many nodes, or names or nesting are too long.
     """
     _check_versions(model)
-    _check_text(model.graph)
-    for function in model.functions:
-        _check_text(function)
-    _check_graph(model.graph, frozenset(), 0)
+    nodes = _check_text(model.graph, 0)
+    nodes += sum(_check_text(function, 0) for function in model.functions)
+    current_limits().check("nodes", nodes, "nodes of the model")
+    _check_graph(model.graph, frozenset())
     _check_functions(model)
 
 
@@ -71,9 +70,7 @@ def _check_versions(model: onnx.ModelProto) -> None:
         )
 
 
-def _check_graph(graph: onnx.GraphProto, outer: Set[str], depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise InvalidModelError(f"graph '{graph.name}' is nested deeper than {MAX_DEPTH} levels")
+def _check_graph(graph: onnx.GraphProto, outer: Set[str]) -> None:
     for tensor in graph.initializer:
         check_tensor(tensor, f"initializer '{tensor.name}'")
     for sparse in graph.sparse_initializer:
@@ -92,7 +89,7 @@ def _check_graph(graph: onnx.GraphProto, outer: Set[str], depth: int) -> None:
     for node in graph.node:
         _check_attributes(node)
         for subgraph in subgraphs(node):
-            _check_graph(subgraph, outer | defined, depth + 1)
+            _check_graph(subgraph, outer | defined)
 
 
 def ordered_output_names(graph: onnx.GraphProto, known: Set[str], outer: Set[str]) -> list[str]:
@@ -102,8 +99,14 @@ def ordered_output_names(graph: onnx.GraphProto, known: Set[str], outer: Set[str
     ]
 
 
-def _check_text(body: onnx.GraphProto | onnx.FunctionProto) -> None:
-    """Names must be text: the protobuf parser hands on what is not UTF-8 as bytes."""
+def _check_text(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
+    """Names must be text: the protobuf parser hands on what is not UTF-8 as bytes.
+
+    Returns:
+        The number of nodes, those of subgraphs included.
+    """
+    current_limits().check("nesting", depth, "graphs in each other")
+    count = len(body.node)
     texts: list[object] = [body.name]
     if isinstance(body, onnx.GraphProto):
         texts += [value.name for value in (*body.input, *body.output)]
@@ -115,10 +118,16 @@ def _check_text(body: onnx.GraphProto | onnx.FunctionProto) -> None:
         texts += [node.op_type, node.domain, node.name, *node.input, *node.output]
         texts += [attribute.name for attribute in node.attribute]
         for subgraph in subgraphs(node):
-            _check_text(subgraph)
+            count += _check_text(subgraph, depth + 1)
+    longest = current_limits().name_length
     for text in texts:
         if not isinstance(text, str):
             raise InvalidModelError(f"the name {text!r} is not valid UTF-8")
+        if len(text) > longest:
+            raise LimitExceededError(
+                "name_length", f"characters of the name {text[:40]!r}…", len(text), longest
+            )
+    return count
 
 
 def _check_names(what: str, names: list[str]) -> None:
@@ -157,7 +166,7 @@ def _check_functions(model: onnx.ModelProto) -> None:
         for node in nodes:
             _check_attributes(node)
             for subgraph in subgraphs(node):
-                _check_graph(subgraph, defined, 1)
+                _check_graph(subgraph, defined)
     done: set[tuple[str, str]] = set()
     for key in bodies:
         _check_calls(key, bodies, done, ())
@@ -169,7 +178,8 @@ def _check_calls(
     done: set[tuple[str, str]],
     stack: tuple[tuple[str, str], ...],
 ) -> None:
-    if key in stack or len(stack) > MAX_DEPTH:
+    current_limits().check("nesting", len(stack), "functions that call each other")
+    if key in stack:
         chain = " -> ".join(name for _, name in (*stack, key))
         raise InvalidModelError(f"functions of the model call each other without end: {chain}")
     if key in done or key not in bodies:

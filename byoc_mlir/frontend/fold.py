@@ -34,7 +34,11 @@ def fold_node(
     ):
         return None
     limit = max([MAX_FOLDED_BYTES, *(array.nbytes for array in inputs if array is not None)])
-    if _grown_size(node.op_type, inputs) > limit:
+    try:
+        grown = _grown_size(node.op_type, inputs)
+    except (ValueError, OverflowError, IndexError):  # no such size: for the importer to refuse
+        return None
+    if grown > limit:
         return None
     arrays = _evaluate(node, inputs, opsets)
     if arrays is None or sum(array.nbytes for array in arrays) > limit:

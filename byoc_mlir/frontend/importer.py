@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.ir import Block, Region
 
 from byoc_mlir.abi import NAME
+from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import InputValuesNeededError, NodeProblem, UnsupportedModelError
 from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
@@ -24,6 +25,7 @@ from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.structures import kind_of
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, ValueNeeded
+from byoc_mlir.limits import check_time
 from byoc_mlir.tensors import item_name
 
 __all__ = ["import_loaded", "import_model"]
@@ -132,6 +134,7 @@ class _MainGraph:
         self.problems: list[NodeProblem] = []
         self.needed: set[str] = set()
         self.unknown: set[str] = set()
+        self.values_help = True
 
     def import_nodes(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """Imports nodes in their order.
@@ -139,20 +142,24 @@ class _MainGraph:
         Raises:
             UnsupportedModelError: some cannot be; all are listed.
         """
-        can_help = True
         for node, name in zip(nodes, names_of(nodes), strict=True):
-            try:
-                self._import_node(node, name)
-            except NodeRefused as reason:
-                self.problems.append(NodeProblem(name, node.op_type, node.domain, str(reason)))
-                self.unknown.update(node.output)
-                needed = reason.inputs if isinstance(reason, ValueNeeded) else frozenset[str]()
-                can_help = can_help and bool(needed)
-                self.needed.update(needed)
-        if self.problems and can_help:
+            check_time()
+            with boundary("import", name):
+                self._import_or_note(node, name)
+        if self.problems and self.values_help:
             raise InputValuesNeededError(self.problems, sorted(self.needed))
         if self.problems:
             raise UnsupportedModelError(self.problems)
+
+    def _import_or_note(self, node: onnx.NodeProto, name: str) -> None:
+        try:
+            self._import_node(node, name)
+        except NodeRefused as reason:
+            self.problems.append(NodeProblem(name, node.op_type, node.domain, str(reason)))
+            self.unknown.update(node.output)
+            needed = reason.inputs if isinstance(reason, ValueNeeded) else frozenset[str]()
+            self.values_help = self.values_help and bool(needed)
+            self.needed.update(needed)
 
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         if self.unknown.isdisjoint(read_names(node)):
@@ -161,4 +168,4 @@ class _MainGraph:
         elif self.scope.knows_op(node):  # what it reads is unknown, so there is no more to say
             self.unknown.update(node.output)
         else:
-            raise NodeRefused("the op is not supported")
+            raise NodeRefused(self.scope.unknown_op(node))

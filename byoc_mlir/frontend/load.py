@@ -8,6 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.files import read_file
 from byoc_mlir.frontend.check import MAX_OPSET, check_model
 
 __all__ = ["MAX_OPSET", "load_model"]
@@ -19,8 +20,8 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
     Nothing but the protobuf parser touches what is not checked yet.
 
     Raises:
-        InvalidModelError: it is not an ONNX model, or an inconsistent one.
-        OSError: the file cannot be read.
+        InvalidModelError: the file cannot be read, is not an ONNX model, or an inconsistent one.
+        LimitExceededError: it has too many nodes, or is nested too deeply.
     """
     model = source if isinstance(source, onnx.ModelProto) else _parse(source)
     check_model(model)
@@ -28,7 +29,7 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _parse(source: str | Path | bytes) -> onnx.ModelProto:
-    data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    data = source if isinstance(source, bytes) else read_file(source, InvalidModelError)
     what = "the bytes" if isinstance(source, bytes) else f"'{source}'"
     try:
         model = onnx.ModelProto.FromString(data)

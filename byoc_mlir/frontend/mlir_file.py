@@ -6,7 +6,9 @@ by the same digests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,15 +16,20 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.parser import Parser
-from xdsl.utils.exceptions import ParseError
+from xdsl.utils.exceptions import ParseError, VerifyException
 
+from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects import make_context
+from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
+from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type
 from byoc_mlir.dialects.relay.constant import Array, content_digest
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.errors import InvalidModelError, MissingWeightsError
+from byoc_mlir.errors import ByocError, InvalidModelError, LimitExceededError, MissingWeightsError
+from byoc_mlir.files import read_file
+from byoc_mlir.limits import current_limits
 
 STORE_SUFFIX = ".safetensors"
 
@@ -31,22 +38,114 @@ def read_mlir(path: str | Path, context: Context | None = None) -> ModuleOp:
     """The verified module in a `.mlir` file, weights attached where a store lies beside it.
 
     Raises:
-        InvalidModelError: the text does not parse or verify.
+        InvalidModelError: the file cannot be read, or the text does not parse or verify.
         MissingWeightsError: the store does not hold what the module names.
+        LimitExceededError: the module is nested too deeply, or too large.
     """
     path = Path(path)
+    module = parse_module(read_file(path, InvalidModelError), str(path), context or make_context())
     try:
-        text = path.read_text(encoding="utf-8")
-        module = Parser(context or make_context(), text, str(path)).parse_module()
-    except (ParseError, UnicodeDecodeError) as error:
-        raise InvalidModelError(f"{path} is not MLIR text: {error}") from error
-    except OSError as error:
-        raise InvalidModelError(f"{path} cannot be read: {error.strerror}") from error
-    module.verify()
+        module.verify()
+    except VerifyException as error:
+        raise InvalidModelError(f"{path} does not verify: {error}") from error
+    check_module_size(module)
     store = path.with_suffix(STORE_SUFFIX)
     if store.is_file():
         attach_weights(module, store)
     return module
+
+
+def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
+    """The module that a text says, not verified yet.
+
+    Args:
+        name: what errors call the text.
+
+    Raises:
+        InvalidModelError: it is no UTF-8, or does not parse.
+        LimitExceededError: its brackets are nested too deeply.
+    """
+    check_text(data, name)
+    try:
+        with refusing_text(name):
+            return Parser(context, data.decode("utf-8"), name).parse_module()
+    except ParseError as error:
+        raise InvalidModelError(f"{name} is not MLIR text: {error}") from error
+
+
+@contextmanager
+def refusing_text(name: str) -> Generator[None]:
+    """Parses inside: xDSL's parser meets malformed text with any of Python's errors.
+
+    Raises:
+        InvalidModelError: the text does not parse.
+        ParseError: the same, as xDSL says it of its own accord, with the place.
+    """
+    try:
+        yield
+    except (ByocError, ParseError):
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InvalidModelError(f"{name} is not MLIR text: the parser stops at {what}") from error
+
+
+_TOKENS = re.compile(
+    rb"""
+      //[^\n]*                                                        # a comment
+    | "(?: [^"\\\n\v\f]++ | \\ (?: ["nt\\] | [0-9A-Fa-f]{2} ) )*+"  # a string, as xDSL has it
+    | -> | [<>=]=                                                    # no brackets
+    | (?P<quote>") | (?P<open>[(<\[{]) | (?P<close>[)>\]}])
+    """,
+    re.VERBOSE,
+)
+
+
+def check_text(text: bytes, name: str) -> None:
+    """Checks what xDSL's parser does not survive: strings without an end, too deep nesting.
+
+    Its regular expression for strings takes a time that doubles with each character of a string
+    that does not end; and it descends into brackets by recursion.
+
+    Raises:
+        InvalidModelError: a string does not end in its line.
+        LimitExceededError: brackets are nested too deeply.
+    """
+    depth = 0
+    nesting = current_limits().nesting
+    for token in _TOKENS.finditer(text):
+        kind = token.lastgroup
+        if kind == "quote":
+            line = text.count(b"\n", 0, token.start()) + 1
+            raise InvalidModelError(
+                f"{name} is not MLIR text: the string that begins in line {line} does not end"
+                " there, or has an escape that there is not"
+            )
+        if kind == "open":
+            depth += 1
+            if depth > nesting:
+                raise LimitExceededError("nesting", f"brackets in {name}", depth, nesting)
+        elif kind == "close":
+            depth = max(0, depth - 1)
+
+
+def check_module_size(module: ModuleOp) -> None:
+    """Refuses a module with too many ops, or too large tensors.
+
+    Raises:
+        LimitExceededError: it has.
+    """
+    ops = 0
+    for op in module.walk():
+        ops += 1
+        arguments = (
+            argument for region in op.regions for block in region.blocks for argument in block.args
+        )
+        for value in (*op.results, *arguments):
+            if isinstance(value.type, TensorType):
+                with boundary("import", ", ".join(node_names(op)) or None):
+                    check_tensor_type(cast(Tensor, value.type), f"a value of {op.name}")
+    current_limits().check("nodes", ops, "ops of the module")
 
 
 def write_mlir(module: ModuleOp, path: str | Path) -> None:

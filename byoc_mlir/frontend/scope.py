@@ -22,15 +22,14 @@ from byoc_mlir.frontend.functions import (
     has_standard_function,
     standard_function,
 )
+from byoc_mlir.frontend.known_ops import standard_name, unknown_op
 from byoc_mlir.frontend.model import NodeStatus
 from byoc_mlir.frontend.order import ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, op_schema
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
-
-MAX_BODY_NODES = 20_000
-"""How many nodes the bodies of functions, branches and loops may come to, all together."""
+from byoc_mlir.limits import current_limits
 
 
 @dataclass
@@ -63,7 +62,7 @@ class Scope:
             NodeRefused: it cannot be imported.
             InvalidModelError: it is not valid.
         """
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = standard_name(node.domain)
         inputs = [self.values[input_] if input_ else None for input_ in node.input]
         if (domain, node.op_type) in self.session.functions:
             body = self.session.functions[domain, node.op_type]
@@ -75,7 +74,7 @@ class Scope:
         if schema is not None:
             check_node(node, name, schema)
         elif find_op(domain, node.op_type, opset) is None:
-            raise NodeRefused(f"there is no such op in opset {opset} of the domain")
+            raise NodeRefused(unknown_op(domain, opset))
         if self._fold(node, name, inputs):
             return "folded"
         last = self.session.builder.block.last_op
@@ -98,7 +97,7 @@ class Scope:
         inputs: Sequence[Value | None],
     ) -> Sequence[Value | None]:
         """The outputs by the op's function, else by the body that the standard gives it."""
-        op = find_op("" if node.domain == "ai.onnx" else node.domain, node.op_type, opset)
+        op = find_op(standard_name(node.domain), node.op_type, opset)
         if op is None:
             body = None if schema is None else standard_function(node, schema, opset, inputs)
             if body is None:
@@ -125,7 +124,7 @@ class Scope:
 
     def knows_op(self, node: onnx.NodeProto) -> bool:
         """Whether nodes of that kind can be imported, by their own function or by a body."""
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = standard_name(node.domain)
         opset = self.opsets.get(domain, 0)
         schema = op_schema(domain, node.op_type, opset)
         return (
@@ -134,8 +133,16 @@ class Scope:
             or (schema is not None and has_standard_function(schema))
         )
 
+    def unknown_op(self, node: onnx.NodeProto) -> str:
+        """Why a node of a kind that is not known is refused."""
+        domain = standard_name(node.domain)
+        opset = self.opsets.get(domain, 0)
+        if op_schema(domain, node.op_type, opset) is None:
+            return unknown_op(domain, opset)
+        return f"the op is not supported (opset {opset})"
+
     def _opset(self, node: onnx.NodeProto, name: str) -> int:
-        opset = self.opsets.get("" if node.domain == "ai.onnx" else node.domain, 0)
+        opset = self.opsets.get(standard_name(node.domain), 0)
         if not opset:
             raise InvalidModelError(
                 f"node '{name}' ({node.op_type}): the model does not say which opset of the domain"
@@ -181,10 +188,11 @@ class Scope:
 
         Raises:
             NodeRefused: one of them cannot be imported.
+            LimitExceededError: with those of other bodies they are too many.
         """
         self.session.body_nodes += len(nodes)
-        if self.session.body_nodes > MAX_BODY_NODES:
-            raise NodeRefused(f"the bodies it has come to more than {MAX_BODY_NODES} nodes")
+        what = "nodes of functions, branches and loops, expanded"
+        current_limits().check("body_nodes", self.session.body_nodes, what)
         for node in nodes:
             try:
                 self.import_node(node, name)

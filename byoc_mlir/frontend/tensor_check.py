@@ -9,10 +9,9 @@ import onnx
 from onnx import TensorProto
 
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.limits import check_constant
 
 MAX_RANK = 16
-MAX_DENSE_BYTES = 1 << 30
-"""How large a sparse tensor may become when it is made dense."""
 
 _FIELDS = (
     *("float_data", "int32_data", "string_data", "int64_data"),
@@ -152,6 +151,7 @@ def check_sparse_tensor(sparse: onnx.SparseTensorProto, what: str) -> None:
 
     Raises:
         InvalidModelError: naming `what`.
+        LimitExceededError: it is too large to be made dense.
     """
     check_tensor(sparse.values, f"{what}, values")
     check_tensor(sparse.indices, f"{what}, indices")
@@ -161,9 +161,9 @@ def check_sparse_tensor(sparse: onnx.SparseTensorProto, what: str) -> None:
         raise InvalidModelError(
             f"{what}: indices must be int64[{count}] or int64[{count}, {rank}], found {shape}"
         )
-    size = math.prod(sparse.dims) * max(1, _STORAGE[sparse.values.data_type].bits // 8)
-    if rank > MAX_RANK or any(dim < 0 for dim in sparse.dims) or size > MAX_DENSE_BYTES:
+    if rank > MAX_RANK or any(dim < 0 for dim in sparse.dims):
         raise InvalidModelError(
-            f"{what}: shape {list(sparse.dims)[:MAX_RANK]} is not accepted, at most"
-            f" {MAX_DENSE_BYTES} bytes are"
+            f"{what}: its shape is {list(sparse.dims)[: MAX_RANK + 1]}, accepted are up to"
+            f" {MAX_RANK} dimensions of 0 and more"
         )
+    check_constant(sparse.dims, max(1, _STORAGE[sparse.values.data_type].bits // 8), what)

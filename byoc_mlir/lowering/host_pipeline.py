@@ -12,7 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import COMPILER, WEIGHT
+from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
+from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.add_entry_points import AddEntryPoints
 from byoc_mlir.lowering.bufferize import Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
@@ -128,11 +130,12 @@ def run_verified(
     passes: Sequence[ModulePass],
     timing: Timing | None = None,
 ) -> None:
-    """Runs passes in order, verifying the module after each."""
+    """Runs passes in order, verifying the module after each; errors as `run_passes`."""
     for module_pass in passes:
         start = time.perf_counter()
-        module_pass.apply(context, module)
-        module.verify()
+        _run_pass(context, module, module_pass)
+        with ir_boundary(f"verifying after {module_pass.name}"):
+            module.verify()
         if timing is not None:
             timing(module_pass.name, time.perf_counter() - start)
 
@@ -143,12 +146,23 @@ def run_passes(
     passes: Sequence[ModulePass],
     timing: Timing | None = None,
 ) -> None:
-    """Runs passes in order."""
+    """Runs passes in order.
+
+    Raises:
+        CompilationError: one failed; the error names it, and the ONNX node.
+        LimitExceededError: the time that the compilation may take is over.
+    """
     for module_pass in passes:
         start = time.perf_counter()
-        module_pass.apply(context, module)
+        _run_pass(context, module, module_pass)
         if timing is not None:
             timing(module_pass.name, time.perf_counter() - start)
+
+
+def _run_pass(context: Context, module: ModuleOp, module_pass: ModulePass) -> None:
+    check_time()
+    with ir_boundary(f"pass {module_pass.name}"):
+        module_pass.apply(context, module)
 
 
 def host_constants(module: ModuleOp) -> tuple[Weight, ...]:

@@ -21,6 +21,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import ARENA_ALIGNMENT, ARENA_BYTES, COMPILER, WORKSPACE, WORKSPACE_OFFSET
+from byoc_mlir.boundary import boundary
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.limits import current_limits
 from byoc_mlir.lowering.region_calls import (
     int_attribute,
 )
@@ -108,6 +111,7 @@ def _plan(function: func.FuncOp, regions: dict[str, func.FuncOp]) -> None:
     calls, requests = _workspaces(block, regions)
     requests += _lifetimes(block, allocs)
     offsets, total = plan_offsets(requests)
+    _check_size(total, allocs)
     for region, offset in zip(calls, offsets, strict=False):
         region.attributes[WORKSPACE_OFFSET] = IntegerAttr(offset, i64)
     function.attributes[ARENA_BYTES] = IntegerAttr(total, i64)
@@ -119,6 +123,14 @@ def _plan(function: func.FuncOp, regions: dict[str, func.FuncOp]) -> None:
     )
     for alloc, offset in zip(allocs, offsets[len(calls) :], strict=True):
         _replace(alloc, arena, offset)
+
+
+def _check_size(total: int, allocs: Sequence[memref.AllocOp]) -> None:
+    """Refuses too large an arena in the name of the largest buffer's node."""
+    largest = max(allocs, key=lambda alloc: _bytes(alloc.memref.type), default=None)
+    nodes = node_names(largest) if largest is not None else ()
+    with boundary("plan-buffers", ", ".join(nodes) or None):
+        current_limits().check("arena_bytes", total, "bytes of the arena")
 
 
 def _workspaces(

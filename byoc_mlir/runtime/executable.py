@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 
+from byoc_mlir.boundary import boundary, check_argument, translated
 from byoc_mlir.errors import (
+    ByocError,
     ExecutionError,
     ExportError,
     InputValuesNeededError,
@@ -53,6 +56,23 @@ class Specialiser(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """A specialiser for the only shapes there are."""
+
+    program: Program
+
+    @property
+    def value_inputs(self) -> tuple[str, ...]:
+        return ()
+
+    def specialise(self, arrays: Mapping[str, Array]) -> Program:
+        return self.program
+
+    def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
+        return self.program
+
+
 class Executable:
     """A compiled model. `run` may be called from several threads at once.
 
@@ -79,6 +99,8 @@ class Executable:
         self._names = {info.name: index for index, info in enumerate(self.inputs)}
         if all(info.is_static for info in self.inputs):
             self._static = self._compiled_ahead()
+        if self._static is not None:
+            self._specialiser = Compiled(self._static.program)  # which lets go of the model
 
     def run(self, inputs: Inputs) -> dict[str, Array]:
         """Runs the model.
@@ -92,12 +114,18 @@ class Executable:
         Raises:
             InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape.
             ExecutionError: a native call failed, or the executable is closed.
+            OutOfMemoryError: there is no memory for the outputs, or for the arena.
         """
-        arrays = self._as_they_are(inputs) or self._checked(inputs)
-        instance = self._static
-        if instance is None:
-            instance = self._instance_for(arrays)
-        return dict(zip(self.outputs, instance.run(arrays)))  # noqa: B905, checking takes as long
+        try:  # a context manager takes a tenth of a small model's time
+            arrays = self._as_they_are(inputs) or self._checked(inputs)
+            instance = self._static
+            if instance is None:
+                instance = self._instance_for(arrays)
+            return dict(zip(self.outputs, instance.run(arrays)))  # noqa: B905, it takes as long
+        except (ByocError, Warning):
+            raise
+        except Exception as error:
+            raise translated(error, "run") from error
 
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles a model with symbolic dimensions for input shapes that are expected.
@@ -105,10 +133,16 @@ class Executable:
         Raises:
             InvalidInputError: the shapes do not fit the model's inputs.
         """
+        with boundary("warmup"):
+            self._warmup(shapes)
+
+    def _warmup(self, shapes: Mapping[str, Shape]) -> None:
+        accepted = "a dictionary of input names to shapes"
+        check_argument("shapes", shapes, Mapping, accepted, InvalidInputError)
         missing = [info.name for info in self.inputs if info.name not in shapes]
         if missing:
             raise InvalidInputError(f"no shape is given for input(s) {', '.join(missing)}")
-        ordered = {info.name: tuple(shapes[info.name]) for info in self.inputs}
+        ordered = {info.name: _as_shape(info, shapes[info.name]) for info in self.inputs}
         for info in self.inputs:
             _check_shape(info, ordered[info.name])
         key = (tuple(ordered.values()), ())
@@ -164,7 +198,8 @@ class Executable:
         """
         from byoc_mlir.artifact.export import export_library  # needs what running does not
 
-        return export_library(self._fixed(shapes), Path(path), name)
+        with boundary("export"):
+            return export_library(self._fixed(shapes), Path(path), name)
 
     def export_object(
         self,
@@ -180,7 +215,8 @@ class Executable:
         """
         from byoc_mlir.artifact.export import export_object  # needs what running does not
 
-        return export_object(self._fixed(shapes), Path(path), name)
+        with boundary("export"):
+            return export_object(self._fixed(shapes), Path(path), name)
 
     def _fixed(self, shapes: Mapping[str, Shape] | None) -> Program:
         """The program for given shapes, which only a model with symbolic dimensions needs."""
@@ -307,7 +343,7 @@ class Executable:
                 raise InvalidInputError(self._name_mismatch(inputs))
             values = [inputs[name] for name in self._names]
         else:
-            values = list(inputs)
+            values = as_list(inputs)
             if len(values) != len(self.inputs):
                 raise InvalidInputError(
                     f"the model takes {len(self.inputs)} inputs"
@@ -316,11 +352,32 @@ class Executable:
         return list(map(_checked_array, self.inputs, values))
 
     def _name_mismatch(self, inputs: Mapping[str, Any]) -> str:
-        unknown = [name for name in inputs if name not in self._names]
+        unknown = [str(name) for name in inputs if name not in self._names]
         missing = [name for name in self._names if name not in inputs]
         parts = [f"unknown input(s) {', '.join(unknown)}"] if unknown else []
         parts += [f"missing input(s) {', '.join(missing)}"] if missing else []
         return f"{'; '.join(parts)}; the model takes {', '.join(map(str, self.inputs)) or 'none'}"
+
+
+def as_list(inputs: Any) -> list[Any]:
+    """The inputs that are given in order."""
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes):
+        return list(cast(Sequence[Any], inputs))
+    raise InvalidInputError(
+        "inputs must be a dictionary of arrays by name, or a sequence of arrays, found"
+        f" {type(inputs).__name__}"
+    )
+
+
+def _as_shape(info: TensorInfo, sizes: Any) -> Shape:
+    """What a caller gives as a shape."""
+    shape = tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
+    if not all(isinstance(size, int | np.integer) and size >= 0 for size in shape):
+        raise InvalidInputError(
+            f"the shape given for input '{info.name}' is {sizes!r}, accepted are whole numbers of 0"
+            " and more"
+        )
+    return tuple(map(int, shape))
 
 
 def _checked_array(info: TensorInfo, value: Any) -> Array:
@@ -337,13 +394,16 @@ def _checked_array(info: TensorInfo, value: Any) -> Array:
 
 
 def _as_array(info: TensorInfo, value: Any) -> Array:
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
     try:
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
         return np.asarray(value, info.dtype)
-    except (TypeError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # the caller's class makes the array, and raises what it likes
         raise InvalidInputError(
-            f"input '{info.name}' must be an array of {info}, found {type(value).__name__}"
+            f"input '{info.name}' must be an array of {info}; the {type(value).__name__} that was"
+            f" found makes none: {error}"
         ) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
 import os
 import threading
 import weakref
@@ -13,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, split_status
-from byoc_mlir.errors import ExecutionError
+from byoc_mlir.errors import ExecutionError, OutOfMemoryError
 from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
@@ -40,7 +41,10 @@ class Context:
 
     def __init__(self, program: Program, state_address: int):
         self.slots = np.zeros(max(program.context_slots, 1), np.int64)
-        self._arena = np.empty(program.arena_bytes + ARENA_ALIGNMENT, np.uint8)
+        try:
+            self._arena = np.empty(program.arena_bytes + ARENA_ALIGNMENT, np.uint8)
+        except (MemoryError, ValueError) as error:
+            raise OutOfMemoryError(_no_memory("arena", program.arena_bytes)) from error
         start = self._arena.ctypes.data
         self.slots_address = int(self.slots.ctypes.data)
         self.arena_address = start + -start % ARENA_ALIGNMENT
@@ -89,7 +93,10 @@ class Instance:
         Raises:
             ExecutionError: a native call failed.
         """
-        outputs = [_empty(shape, dtype) for shape, dtype in self._outputs]
+        try:
+            outputs = [_empty(shape, dtype) for shape, dtype in self._outputs]
+        except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
+            raise OutOfMemoryError(_no_memory("outputs", self._output_bytes())) from error
         context = self._lease()
         try:
             pointers, index = context.pointers, 0
@@ -103,6 +110,9 @@ class Instance:
         finally:
             self._free.append(context)
         return outputs
+
+    def _output_bytes(self) -> int:
+        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._outputs)
 
     def close(self) -> None:
         """Frees contexts, primitives and code; nothing may be running. Also done when collected."""
@@ -185,6 +195,10 @@ class Instance:
         self._errors.last = None
         detail = f": {cause}" if cause is not None else f" with status {reason}"
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
+
+
+def _no_memory(what: str, size: int) -> str:
+    return f"run: there is no memory for the {what} of the model, {size:,} bytes"
 
 
 def _release(

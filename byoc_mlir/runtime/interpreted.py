@@ -34,7 +34,10 @@ class InterpretedExecutable(Executable):
 
     def run(self, inputs: Inputs) -> dict[str, Array]:
         assert isinstance(inputs, Mapping)
-        results = [np.asarray(result) for result in self._function(inputs)]
+        try:
+            results = [np.asarray(result) for result in self._function(inputs)]
+        except Exception as error:  # a backend is foreign code
+            raise ExecutionError(f"the nodes on strings could not be run: {error}") from error
         texts = [array.astype(object) if array.dtype.kind == "U" else array for array in results]
         return dict(zip(self.outputs, texts, strict=True))
 

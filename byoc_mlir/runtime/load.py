@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.boundary import boundary, check_argument
+from byoc_mlir.errors import InvalidArtifactError
+from byoc_mlir.files import open_file
+from byoc_mlir.limits import DEFAULT_LIMITS
 from byoc_mlir.runtime.container import read_container
-from byoc_mlir.runtime.executable import Executable, Shape
-from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.executable import Compiled, Executable
+from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.shared_object import SharedCode
 from byoc_mlir.runtime.stored import decode_program
+from byoc_mlir.runtime.threads import check_threads
 from byoc_mlir.tensors import TensorInfo
 
 
@@ -27,15 +30,21 @@ def load(path: str | Path, threads: int | None = None) -> Executable:
         threads: OpenMP threads per run; left out: as many as the model was compiled for.
 
     Raises:
-        InvalidArtifactError: the file is no compiled model, or truncated, or altered.
+        InvalidArtifactError: the file cannot be read, is no compiled model, or truncated, or
+            altered.
         IncompatibleArtifactError: this machine lacks a processor feature or a library.
         ExecutionError: a backend's package is missing, or a region cannot be set up.
-        OSError: the file cannot be read.
     """
-    if threads is not None and threads < 1:
-        raise InvalidInputError(f"threads must be at least 1, found {threads}")
+    with boundary("load"):
+        return _load(path, threads)
+
+
+def _load(path: str | Path, threads: int | None) -> Executable:
+    check_argument("the path", path, str | Path, "the path of a file", InvalidArtifactError)
+    if threads is not None:
+        check_threads(threads, DEFAULT_LIMITS)
     path = Path(path)
-    with path.open("rb") as file:
+    with open_file(path, InvalidArtifactError) as file:
         return load_artifact(file, path.name, path.resolve().parent, threads)
 
 
@@ -58,21 +67,4 @@ def ready(program: Program) -> Executable:
     """The executable of a program that is compiled already."""
     inputs = [TensorInfo(spec.name, spec.dtype, spec.shape) for spec in program.inputs]
     outputs = [spec.name for spec in program.outputs]
-    return Executable(inputs, outputs, _Compiled(program))
-
-
-@dataclass(frozen=True)
-class _Compiled:
-    """A specialiser for the only shapes there are."""
-
-    program: Program
-
-    @property
-    def value_inputs(self) -> tuple[str, ...]:
-        return ()
-
-    def specialise(self, arrays: Mapping[str, Array]) -> Program:
-        return self.program
-
-    def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
-        return self.program
+    return Executable(inputs, outputs, Compiled(program))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.executable import Executable, Inputs, Shape
 from byoc_mlir.runtime.forks import ForkSafeLock
@@ -51,6 +52,7 @@ class StagedExecutable(Executable):
         self._lock = ForkSafeLock()
         self._closed = False
 
+    @boundary("run")
     def run(self, inputs: Inputs) -> dict[str, Array]:
         arrays = self._checked(inputs)
         values = dict(zip(self._names, arrays, strict=True))
@@ -62,6 +64,7 @@ class StagedExecutable(Executable):
             for name in self.outputs
         }
 
+    @boundary("warmup")
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles the first stage; the others wait for the shapes that it gives."""
         self._first().warmup(shapes)

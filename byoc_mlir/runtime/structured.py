@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ExecutionError, ExportError, InvalidInputError
 from byoc_mlir.runtime import executable as plain
 from byoc_mlir.runtime.executable import Executable, Inputs, Shape
@@ -24,6 +25,7 @@ class FlatExecutable(Executable):
     """Gives what the program for the inputs' shapes gives: the length of a sequence depends on
     them."""
 
+    @boundary("run")
     def run(self, inputs: Inputs) -> dict[str, Array]:
         arrays = self._checked(inputs)
         instance = self._static or self._instance_for(arrays)
@@ -58,9 +60,11 @@ class StructuredExecutable(Executable):
         if not self._structured:
             self._executable({})
 
+    @boundary("run")
     def run(self, inputs: Inputs) -> dict[str, Any]:
         """As `Executable.run`; a sequence is a list of arrays, an optional may be `None`."""
-        named = inputs if isinstance(inputs, Mapping) else dict(zip(self._names, inputs))  # noqa: B905
+        given = inputs if isinstance(inputs, Mapping) else plain.as_list(inputs)
+        named = given if isinstance(given, Mapping) else dict(zip(self._names, given))  # noqa: B905
         if named.keys() != self._names.keys():
             raise InvalidInputError(self._name_mismatch(named))
         structures = {info.name: _structure(info, named[info.name]) for info in self._structured}
@@ -72,6 +76,7 @@ class StructuredExecutable(Executable):
         results = self._executable(structures).run(tensors)
         return {name: _assembled(name, kind, results) for name, kind in self._kinds.items()}
 
+    @boundary("warmup")
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles a model whose inputs are all tensors, for shapes that are expected."""
         if self._structured:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from byoc_mlir.errors import ByocError
+from byoc_mlir.limits import Limits
+
 _CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
 _CGROUP_V1 = Path("/sys/fs/cgroup/cpu")
 
@@ -15,6 +18,19 @@ def available_threads() -> int:
     quota = _cgroup_quota()
     cores = affinity or 1
     return max(1, min(cores, quota) if quota is not None else cores)
+
+
+def check_threads(threads: object, limits: Limits) -> None:
+    """Refuses what is no number of threads.
+
+    Raises:
+        ByocError: it is not a whole number of 1 and more; `LimitExceededError` when too large.
+    """
+    if threads is None:
+        return
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise ByocError(f"threads is {threads!r}, accepted are whole numbers, at least 1, or None")
+    limits.check("threads", threads, "threads of a run")
 
 
 def _cgroup_quota() -> int | None:

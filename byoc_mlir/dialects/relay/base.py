@@ -28,6 +28,9 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.limits import check_tensor, check_time
+
 Tensor: TypeAlias = TensorType[Attribute]
 Ints: TypeAlias = DenseArrayBase[Any]
 Operand: TypeAlias = SSAValue | Operation
@@ -113,6 +116,16 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
     return tensor_type(value).get_shape()
 
 
+def check_tensor_type(type_: Tensor, what: str) -> None:
+    """Refuses a tensor that is too large, if its shape is known.
+
+    Raises:
+        LimitExceededError: it is too large.
+    """
+    if type_.has_static_shape():
+        check_tensor(type_.get_shape(), numpy_dtype(type_.element_type).itemsize, what)
+
+
 def normalize_axis(axis: int, rank: int, what: str = "axis") -> int:
     """`axis` counted from the front.
 
@@ -171,8 +184,17 @@ class RelayOp(IRDLOperation, ABC):
         )
         if result_types is None:
             self.results = SSAValues(
-                OpResult(type_, self, index) for index, type_ in enumerate(self.infer_types())
+                OpResult(type_, self, index) for index, type_ in enumerate(self._checked_types())
             )
+
+    def _checked_types(self) -> Sequence[Attribute]:
+        """The inferred types, once their tensors are found to be small enough."""
+        check_time()
+        types = self.infer_types()
+        for type_ in types:
+            if isinstance(type_, TensorType):
+                check_tensor_type(cast(Tensor, type_), f"a result of {self.name}")
+        return types
 
     @abstractmethod
     def infer_types(self) -> Sequence[Attribute]:

@@ -8,8 +8,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import onnx
 
+from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
+from byoc_mlir.errors import CompilationError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,7 +49,14 @@ def reference_outputs(
 
 def _onnx_node(op: OnnxNodeOp, *operands: Array) -> Sequence[Array]:
     opsets = {op.domain.data: op.opset.value.data}
-    return [np.asarray(result) for result in reference_outputs(op.proto, operands, opsets)]
+    try:
+        results = reference_outputs(op.proto, operands, opsets)
+    except Exception as error:  # it checks no operands, and meets them with any of Python's errors
+        raise CompilationError(
+            f"node {', '.join(node_names(op))} ({op.op_type.data}): onnx's reference evaluator"
+            f" cannot compute it: {error}"
+        ) from error
+    return [np.asarray(result) for result in results]
 
 
 ONNX_NODE: dict[type[RelayOp], Callable[..., Sequence[Array]]] = {OnnxNodeOp: _onnx_node}

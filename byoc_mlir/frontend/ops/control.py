@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import logic
 from byoc_mlir.errors import InvalidModelError
@@ -13,6 +14,7 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, SequenceValue, Value, ValueNeeded
+from byoc_mlir.limits import check_constant
 
 MAX_GUARDED_ITERATIONS = 64
 """Iterations of a loop that may end early: all are computed, and dropped after its end."""
@@ -141,6 +143,11 @@ def scan(
     scan_output_axes: Sequence[int] | None = None,
     scan_output_directions: Sequence[int] | None = None,
 ) -> Sequence[Value]:
+    if not 1 <= num_scan_inputs <= len(values):
+        raise VerifyException(
+            f"num_scan_inputs is {num_scan_inputs}, accepted are 1 to {len(values)}, the number of"
+            " its inputs"
+        )
     states = list(values[: len(values) - num_scan_inputs])
     scanned = values[len(values) - num_scan_inputs :]
     input_axes = scan_input_axes or [0] * num_scan_inputs
@@ -210,9 +217,13 @@ def range_(
         context.known(value, what).reshape(-1)[0]
         for value, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
     )
-    if step == 0:
-        raise NodeRefused("a delta of 0 never ends")
+    if step == 0 or not np.isfinite([first, last, step]).all():
+        raise VerifyException(
+            f"start, limit and delta are {first}, {last} and {step}; accepted are finite numbers,"
+            " and no delta of 0"
+        )
     count = max(0, int(np.ceil((np.float64(last) - np.float64(first)) / np.float64(step))))
+    check_constant([count], start.dtype.itemsize, "the numbers of a Range")
     is_half = start.dtype.itemsize <= 2 and start.dtype.kind not in "iu"
     steps = np.arange(count, dtype=np.float32 if is_half else start.dtype)
     return context.constant((steps * step + first).astype(start.dtype))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import image
 from byoc_mlir.frontend.builder import NodeContext
@@ -27,6 +30,8 @@ def _numbers(context: NodeContext, value: Value | None, what: str) -> list[float
 
 
 def _scaled(data: Value, scales: Sequence[float], axes: Sequence[int]) -> _Target:
+    if not all(0 < scale < math.inf for scale in scales):
+        raise VerifyException(f"scales are {list(scales)}, accepted are finite numbers above 0")
     full = [1.0] * data.rank
     for axis, scale in zip(axes, scales, strict=True):
         full[axis] = scale

@@ -11,6 +11,7 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.limits import check_constant
 
 _SCATTER_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
@@ -122,7 +123,8 @@ def _topk(context: NodeContext, data: Value, k: int, axis: int, largest: int) ->
 def one_hot(
     context: NodeContext, indices: Value, depth: Value, values: Value, *, axis: int = -1
 ) -> Value:
-    count = int(context.known(depth, "depth").reshape(-1)[0])
+    count = context.count(depth, "depth", least=1)
+    check_constant([count], 8, "the classes of a OneHot")
     rank = indices.rank + 1
     place = axis % rank
     wide = cast(context, indices, np.dtype(np.int64))

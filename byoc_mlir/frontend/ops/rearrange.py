@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import bits, elementwise, index, logic, transform
 from byoc_mlir.dialects.relay.element_types import relay_type
@@ -15,6 +16,7 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.limits import check_constant
 
 
 @onnx_op("Tile", since=6)
@@ -30,8 +32,11 @@ def tile(context: NodeContext, data: Value, repeats: Value) -> Value:
 
 @onnx_op("EyeLike")
 def eye_like(context: NodeContext, data: Value, *, dtype: int | None = None, k: int = 0) -> Value:
+    if data.rank != 2:
+        raise VerifyException(f"its input has {data.rank} dimensions, accepted are 2")
     rows, columns = data.shape
     kind = data.dtype if dtype is None else onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    check_constant(data.shape, 8, "the matrix of an EyeLike")
     return context.constant(np.eye(rows, columns, k).astype(kind))
 
 

@@ -7,7 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
@@ -76,13 +78,18 @@ def split_to_sequence(
     axis: int = 0,
     keepdims: int = 1,
 ) -> Value:
-    size = data.shape[axis]
+    place = normalize_axis(axis, data.rank)
+    size = data.shape[place]
     chunk = 1 if split is None else context.known(split, "split")
+    if np.min(chunk, initial=1) < (1 if np.ndim(chunk) == 0 else 0):
+        raise VerifyException(
+            f"split is {np.asarray(chunk).tolist()}, accepted is one number of 1 and more, or"
+            " several of 0 and more"
+        )
     if np.ndim(chunk) == 0:
         starts = [*range(0, size, int(chunk)), size]
     else:
         starts = [0, *np.cumsum(chunk).tolist()]
-    place = axis % data.rank
     parts = [arith.section(context, data, place, begin, end) for begin, end in pairwise(starts)]
     if split is None and not keepdims:
         shape = [length for at, length in enumerate(data.shape) if at != place]

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_mlir.dialects.relay import index, nn
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
@@ -65,9 +66,9 @@ def _dft(
 def _transform(
     context: NodeContext, data: Value, length: Value | None, axis: int, inverse: int, onesided: int
 ) -> Value:
-    axis = axis % data.rank
+    axis = normalize_axis(axis, data.rank)
     if length is not None:
-        (size,) = context.ints(length, "dft_length")
+        size = context.count(length, "dft_length", least=1)
     elif inverse and onesided:
         size = 2 * (data.shape[axis] - 1)
     else:
@@ -112,10 +113,10 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Value:
-    (step,) = context.ints(frame_step, "frame_step")
+    step = context.count(frame_step, "frame_step", least=1)
     samples = signal.shape[1]
     if frame_length is not None:
-        (size,) = context.ints(frame_length, "frame_length")
+        size = context.count(frame_length, "frame_length", least=1)
     else:
         size = samples if window is None else window.shape[0]
     frames = 1 + (samples - size) // step

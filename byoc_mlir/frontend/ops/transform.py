@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from byoc_mlir.dialects.relay import transform as relay
+from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
@@ -127,7 +128,7 @@ def unsqueeze_by_attribute(context: NodeContext, data: Value, *, axes: Sequence[
 
 @onnx_op("Expand")
 def expand(context: NodeContext, data: Value, shape: Value) -> Value:
-    target = np.broadcast_shapes(data.shape, context.ints(shape, "the shape"))
+    target = broadcast_shapes(data.shape, context.ints(shape, "the shape"))
     return context.emit(relay.BroadcastToOp, data, shape=target)
 
 

@@ -128,7 +128,7 @@ def test_foreign_files(tmp_path: Path) -> None:
     for path in (text, tmp_path / "model.onnx", Path(_ctypes.__file__)):
         with pytest.raises(InvalidArtifactError, match="is not a compiled model"):
             byoc_mlir.load(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidArtifactError, match="cannot be read"):
         byoc_mlir.load(tmp_path / "missing.so")
 
 

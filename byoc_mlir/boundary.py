@@ -1,0 +1,70 @@
+"""The boundary around everything that a caller starts: what leaves it is a `ByocError`.
+
+A `ByocError` passes and learns where it was raised. All else is translated, with the original as
+its cause. What nobody foresaw is a defect, an `InternalError`; `dialects.boundary` knows the errors
+of xDSL besides. Interrupts, exits and warnings that a filter made errors pass as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import UnionType
+
+from byoc_mlir.errors import ByocError, InternalError, OutOfMemoryError, SystemRefusedError
+
+
+@contextmanager
+def boundary(stage: str, node: str | None = None) -> Generator[None]:
+    """What is raised inside leaves as a `ByocError`.
+
+    Args:
+        stage: what is done inside.
+        node: the ONNX node that it is done for.
+    """
+    try:
+        yield
+    except ByocError as error:
+        error.locate(stage, node)
+        raise
+    except Warning:
+        raise
+    except Exception as error:
+        raise translated(error, stage, node) from error
+
+
+def translated(error: Exception, stage: str, node: str | None = None) -> ByocError:
+    """The `ByocError` for an exception that is none."""
+    at = f"{stage}, node '{node}'" if node else stage
+    found: ByocError
+    if isinstance(error, MemoryError):
+        detail = f": {error}" if str(error) else ""
+        found = OutOfMemoryError(f"{at}: there is not enough memory{detail}")
+    elif isinstance(error, OSError):
+        found = SystemRefusedError(f"{at}: the operating system refused: {error}")
+    else:
+        return InternalError(error, stage, node)
+    found.locate(stage, node)
+    return found
+
+
+def check_argument(
+    name: str,
+    value: object,
+    kinds: type | UnionType,
+    accepted: str,
+    error: type[ByocError] = ByocError,
+) -> None:
+    """Refuses an argument that is not of the type that is documented.
+
+    Args:
+        name: of the argument.
+        accepted: what is accepted, in words.
+        error: what is raised.
+
+    Raises:
+        ByocError: of the class given.
+    """
+    if not isinstance(value, kinds):
+        found = f"{value!r:.200} ({type(value).__name__})"
+        raise error(f"{name} is {found}; accepted is {accepted}")

@@ -1,0 +1,55 @@
+"""The boundary around what works on IR: it knows xDSL's errors, and finds the ONNX node."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from traceback import walk_tb
+
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+from byoc_mlir.boundary import boundary, translated
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.errors import ByocError, CompilationError, InvalidModelError
+
+
+@contextmanager
+def ir_boundary(stage: str) -> Generator[None]:
+    """As `boundary`; a pass that failed is a `CompilationError`, text a `InvalidModelError`."""
+    with boundary(stage):
+        try:
+            yield
+        except ByocError as error:
+            error.locate(stage, None if error.node else node_of(error))
+            raise
+        except Warning:
+            raise
+        except Exception as error:
+            raise _translated(error, stage) from error
+
+
+def _translated(error: Exception, stage: str) -> ByocError:
+    node = node_of(error)
+    if isinstance(error, DiagnosticException):
+        found: ByocError = CompilationError(f"{stage}{f', node {node!r}' if node else ''}: {error}")
+    elif isinstance(error, ParseError):
+        found = InvalidModelError(f"{stage}: {error}")
+    else:
+        return translated(error, stage, node)
+    found.locate(stage, node)
+    return found
+
+
+def node_of(error: BaseException) -> str | None:
+    """The ONNX node of the op that was worked on when an exception was raised.
+
+    It is that of the first op with a location, from the innermost call outward: passes keep the op
+    that they work on in a local variable, and xDSL's errors carry no op.
+    """
+    for frame, _ in reversed(list(walk_tb(error.__traceback__))):
+        for value in frame.f_locals.values():
+            names = node_names(value) if isinstance(value, Operation) else ()
+            if names:
+                return ", ".join(names)
+    return None

@@ -1,0 +1,59 @@
+"""Opening files that a caller names: regular ones only, so that none blocks or never ends."""
+
+from __future__ import annotations
+
+import os
+import stat
+from errno import EINVAL
+from io import BufferedReader
+from pathlib import Path
+
+from byoc_mlir.errors import ByocError
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_regular(path: str | Path) -> BufferedReader:
+    """A regular file, open for reading.
+
+    Raises:
+        OSError: there is no such file, it cannot be read, or is no regular file.
+    """
+    # not to wait for the writer of a pipe
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        kind = _KINDS.get(stat.S_IFMT(mode), "no file")
+        raise OSError(EINVAL, f"it is {kind}, accepted are regular files", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def open_file(path: str | Path, error: type[ByocError]) -> BufferedReader:
+    """A regular file, open for reading.
+
+    Raises:
+        ByocError: of the class given, when `open_regular` raises an `OSError`.
+    """
+    try:
+        return open_regular(path)
+    except OSError as reason:
+        raise error(f"'{path}' cannot be read: {reason.strerror}") from reason
+    except ValueError as reason:  # a null character
+        raise error(f"{str(path)!r} is no path of a file: {reason}") from reason
+
+
+def read_file(path: str | Path, error: type[ByocError]) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        ByocError: as `open_file`.
+    """
+    with open_file(path, error) as file:
+        return file.read()

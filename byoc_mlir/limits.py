@@ -1,0 +1,141 @@
+"""How much a model may ask for: bytes, nodes, threads, nesting, names, seconds."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+
+from byoc_mlir.errors import ByocError, LimitExceededError
+
+ADDRESS_SPACE = 1 << 47
+"""Bytes that a process can address on the machines there are."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is refused, with a `LimitExceededError`, before memory or time is spent on it.
+
+    The defaults refuse what no machine can do; a service that compiles models of strangers sets
+    lower ones. See docs/limits.md.
+    """
+
+    tensor_bytes: int = (1 << 64) - 1
+    """Of any tensor of the model. Outputs need no memory before the model runs, hence so high."""
+    constant_bytes: int = 4 << 30
+    """Of any tensor that is computed, or made dense, while compiling."""
+    arena_bytes: int = ADDRESS_SPACE
+    """Of all intermediate tensors of a run, as planned."""
+    output_bytes: int = (1 << 64) - 1
+    """Of all outputs of a run together."""
+    nodes: int = 1_000_000
+    """In the graph, its subgraphs and functions; for a `.mlir` file: ops."""
+    body_nodes: int = 20_000
+    """Of functions, branches and loops that are expanded, all together."""
+    threads: int = max(256, 4 * (os.cpu_count() or 1))
+    """OpenMP threads of a run."""
+    nesting: int = 32
+    """Of graphs in graphs, functions in functions, and of brackets in a `.mlir` file."""
+    name_length: int = 65_536
+    """Characters of a name in the model."""
+    seconds: float = math.inf
+    """For each compilation: that of a model of fixed shapes, or for one set of shapes. Looked at
+    between passes, between nodes and between ops; LLVM and a backend's library cannot be
+    interrupted, so it may take as long as the largest of their steps more."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value: object = getattr(self, field.name)
+            kind = (int, float) if field.name == "seconds" else int
+            if not isinstance(value, kind) or isinstance(value, bool) or not value >= 0:
+                what = "number of seconds" if field.name == "seconds" else "whole number"
+                raise ByocError(
+                    f"limits: {field.name} is {value!r}, accepted is a {what}, at least 0"
+                )
+
+    def check(self, limit: str, found: float, what: str) -> None:
+        """Refuses what is larger than the limit of that name.
+
+        Raises:
+            LimitExceededError: `what` is too large.
+        """
+        accepted: float = getattr(self, limit)
+        if found > accepted:
+            raise LimitExceededError(limit, what, found, accepted)
+
+
+@dataclass(frozen=True)
+class _Budget:
+    limits: Limits
+    deadline: float
+
+
+DEFAULT_LIMITS = Limits()
+
+_NO_END = _Budget(DEFAULT_LIMITS, math.inf)
+_current: ContextVar[_Budget] = ContextVar("limits", default=_NO_END)
+
+
+def current_limits() -> Limits:
+    """The limits of the compilation that this thread is in, else the defaults."""
+    return _current.get().limits
+
+
+@contextmanager
+def limited(limits: Limits) -> Generator[None]:
+    """The limits of what this thread compiles inside; the time begins to run.
+
+    Inside of another compilation that has the same limits, its time goes on.
+    """
+    outer = _current.get()
+    if outer.limits == limits and outer.deadline < math.inf:
+        yield
+        return
+    token = _current.set(_Budget(limits, time.perf_counter() + limits.seconds))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def check_time() -> None:
+    """Ends a compilation whose time is over.
+
+    Raises:
+        LimitExceededError: it is.
+    """
+    budget = _current.get()
+    if budget.deadline == math.inf:
+        return
+    late = time.perf_counter() - budget.deadline
+    if late > 0:
+        seconds = budget.limits.seconds
+        raise LimitExceededError("seconds", "compiling takes too long", seconds + late, seconds)
+
+
+def check_tensor(shape: Sequence[int], item_bytes: int, what: str) -> int:
+    """The bytes of a tensor, once they are found to be few enough.
+
+    Raises:
+        LimitExceededError: they are not.
+    """
+    size = math.prod(shape) * item_bytes
+    if size > current_limits().tensor_bytes:
+        listed = ", ".join(map(str, shape))
+        current_limits().check("tensor_bytes", size, f"bytes of {what} of shape [{listed}]")
+    return size
+
+
+def check_constant(shape: Sequence[int], item_bytes: int, what: str) -> None:
+    """Refuses a tensor that is too large to be computed while compiling.
+
+    Raises:
+        LimitExceededError: it is.
+    """
+    size = check_tensor(shape, item_bytes, what)
+    listed = f"bytes of {what} of shape [{', '.join(map(str, shape))}], computed while compiling"
+    current_limits().check("constant_bytes", size, listed)
