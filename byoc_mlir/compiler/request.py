@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.files import open_file
-from byoc_mlir.limits import Limits
+from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime.threads import available_threads, check_threads
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Request:
     backend_options: Mapping[str, Mapping[str, Setting]]
     prune: str | None
     denormals: str
-    limits: Limits
+    limits: Limits = DEFAULT_LIMITS
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
