@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class ByocError(Exception):
@@ -96,9 +98,14 @@ class InternalError(CompilationError):
         at = f", node '{node}'" if node else ""
         what = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
         super().__init__(
-            f"this is a defect of byoc_mlir: stage {stage}{at}: {what}; please report it with the"
-            " model, or with what is left when all is cut that it does not need"
+            f"this is a defect of byoc_mlir: stage {stage}{at}: {what}{_raised_at(cause)}; please"
+            " report it with the model, or with what is left when all is cut that it does not need"
         )
+
+
+def _raised_at(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 class LimitExceededError(ByocError):

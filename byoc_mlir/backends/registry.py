@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def register_backend(cls: type[Backend]) -> type[Backend]:
     """
     check_argument("the backend", cls, type, "a class derived from Backend", BackendError)
     if Backend not in cls.__mro__:
-        raise BackendError(f"backend {cls.__name__}: it is not derived from byoc_mlir.Backend")
+        raise BackendError(f"{cls.__name__} is no backend: it is not derived from Backend")
     name: object = getattr(cls, "name", None)
     if not isinstance(name, str) or not name or "." in name:
         raise BackendError(
@@ -60,19 +61,31 @@ def load_backend_module(spec: str) -> None:
     """Imports a user's module, `path/to/file.py` or `package.module`, that registers backends.
 
     Raises:
-        BackendError: there is no such file or module.
+        BackendError: there is no such file or module, or it cannot be imported.
     """
-    if not spec.endswith(".py"):
-        try:
-            importlib.import_module(spec)
-        except ModuleNotFoundError as error:
-            raise BackendError(f"no backend module '{spec}': {error}") from error
-        return
     path = Path(spec)
-    module_spec = importlib.util.spec_from_file_location(path.stem, path)
-    if not path.is_file() or module_spec is None or module_spec.loader is None:
+    if spec.endswith(".py") and not path.is_file():
         raise BackendError(f"no backend file '{spec}'")
-    module_spec.loader.exec_module(importlib.util.module_from_spec(module_spec))
+    with _imported(f"backend '{spec}'"):
+        if not spec.endswith(".py"):
+            importlib.import_module(spec)
+            return
+        module_spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert module_spec is not None
+        assert module_spec.loader is not None
+        module_spec.loader.exec_module(importlib.util.module_from_spec(module_spec))
+
+
+@contextmanager
+def _imported(what: str) -> Generator[None]:
+    """A backend's own code runs inside, and may raise anything."""
+    try:
+        yield
+    except (BackendError, Warning):
+        raise
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise BackendError(f"{what} cannot be loaded: {detail}") from error
 
 
 def backend_names() -> list[str]:
@@ -111,7 +124,8 @@ def get_backend(target: str) -> Backend:
         BackendError: no backend has that name, or it does not accept an option.
     """
     parsed = Target.parse(target)
-    backend = _backend_class(parsed.name)()
+    with _imported(f"backend '{parsed.name}'"):
+        backend = _backend_class(parsed.name)()
     backend.settings = settings_of(parsed.name, backend.options, parsed.options)
     return backend
 

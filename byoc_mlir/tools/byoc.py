@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from byoc_mlir import __version__
+from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ByocError
 from byoc_mlir.tools.commands import bench, cache, compile_, doctor, new_backend, report, run
 
@@ -25,7 +26,8 @@ def main(args: Sequence[str] | None = None) -> int:
         command.register(commands)
     chosen = parser.parse_args(args)
     try:
-        return chosen.run(chosen)
+        with boundary(f"byoc {chosen.command}"):
+            return chosen.run(chosen)
     except ByocError as error:
         Console(stderr=True, highlight=False, soft_wrap=True).print(
             f"[bold red]error:[/] {type(error).__name__}: {escape(str(error))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -15,9 +16,21 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from byoc_mlir.backends import backend_names, get_backend, load_backend_module
+from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects import core_dialects
-from byoc_mlir.errors import ByocError, InvalidModelError
-from byoc_mlir.frontend.mlir_file import STORE_SUFFIX, attach_weights, save_weights
+from byoc_mlir.dialects.boundary import node_of
+from byoc_mlir.errors import ByocError, CompilationError, InvalidModelError
+from byoc_mlir.files import open_file
+from byoc_mlir.frontend.mlir_file import (
+    STORE_SUFFIX,
+    attach_weights,
+    check_module_size,
+    check_text,
+    refusing_text,
+    save_weights,
+)
+from byoc_mlir.limits import limited
+from byoc_mlir.tools.limits import add_limit_argument, limits_of
 from byoc_mlir.tools.passes import all_passes
 
 if TYPE_CHECKING:
@@ -44,6 +57,7 @@ class ByocOptMain(xDSLOptMain):
             action="store_true",
             help="print where each op (of an .onnx file: each node) went and why, not the IR",
         )
+        add_limit_argument(arg_parser)
 
     def register_all_dialects(self) -> None:
         for name, factory in core_dialects().items():
@@ -66,7 +80,11 @@ class ByocOptMain(xDSLOptMain):
         parse_text = self.available_frontends["mlir"]
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
-            module = parse_text(stream)
+            data, name = stream.read(), self.get_input_name()
+            check_text(data, name)
+            with refusing_text(name):
+                module = parse_text(BytesIO(data))
+            check_module_size(module)
             if self.args.input_file is None:
                 return module
             store = self._input_path().with_suffix(STORE_SUFFIX)
@@ -104,6 +122,11 @@ class ByocOptMain(xDSLOptMain):
             save_weights(prog, Path(self.args.output_file).with_suffix(STORE_SUFFIX))
         return super().output_resulting_program(prog)
 
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        if self.args.input_file is not None:
+            open_file(self.args.input_file, InvalidModelError).close()
+        return super().get_input_stream()
+
     def _input_path(self) -> Path:
         return Path(self.args.input_file or "")
 
@@ -125,15 +148,47 @@ def main(args: Sequence[str] | None = None) -> int:
         0 on success, 1 on a user's error; argparse exits with 2 on bad usage.
     """
     try:
-        tool = ByocOptMain("modular optimizer driver of byoc_mlir", args)
-        _check_input(tool)
-    except (ByocError, *_PIPELINE_ERRORS) as error:
+        with boundary("byoc-opt"):
+            tool = _tool(args)
+    except ByocError as error:
         return _fail(error)
     try:
-        tool.run()
-    except (ByocError, DiagnosticException, ParseError, OSError) as error:
+        with boundary("byoc-opt"):
+            _run(tool)
+    except ByocError as error:
         return _fail(error)
     return 0
+
+
+def _run(tool: ByocOptMain) -> None:
+    """Runs the tool; what xDSL's passes and parser say is for the user as it is.
+
+    Raises:
+        CompilationError: a pass failed; where it is known, the message names the ONNX node.
+        InvalidModelError: the text does not parse.
+    """
+    try:
+        with limited(limits_of(tool.args)):
+            tool.run()
+    except ParseError as error:
+        raise InvalidModelError(str(error)) from error
+    except DiagnosticException as error:
+        node = node_of(error)
+        raise CompilationError(f"node '{node}': {error}" if node else str(error)) from error
+
+
+def _tool(args: Sequence[str] | None) -> ByocOptMain:
+    """The tool for these arguments.
+
+    Raises:
+        ByocError: the pipeline, a backend or the input's name is not as it must be.
+    """
+    try:
+        tool = ByocOptMain("modular optimizer driver of byoc_mlir", args)
+    except _PIPELINE_ERRORS as error:
+        raise ByocError(str(error)) from error
+    _check_input(tool)
+    return tool
 
 
 def _check_input(tool: ByocOptMain) -> None:
@@ -147,7 +202,8 @@ def _check_input(tool: ByocOptMain) -> None:
 
 
 def _fail(error: BaseException) -> int:
-    for note in getattr(error, "__notes__", ()):  # the IR with the message at the op
+    cause = error.__cause__ or error
+    for note in getattr(cause, "__notes__", ()):  # the IR with the message at the op
         print(note, file=sys.stderr)
     print(f"error: {error}", file=sys.stderr)
     return 1

@@ -13,9 +13,11 @@ from rich.table import Table
 
 from byoc_mlir.tools.commands.common import (
     add_model_arguments,
+    add_shape_argument,
+    at_least,
     compile_model,
-    parse_shapes,
     random_inputs,
+    shapes_of,
 )
 
 
@@ -23,16 +25,16 @@ def register(commands: Any) -> None:
     """Adds the subcommand."""
     parser: argparse.ArgumentParser = commands.add_parser("bench", help=__doc__)
     add_model_arguments(parser)
-    parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,…")
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--warmup", type=int, default=10)
+    add_shape_argument(parser)
+    parser.add_argument("--runs", type=at_least(1), default=100)
+    parser.add_argument("--warmup", type=at_least(0), default=10)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     with compile_model(args) as executable:
-        inputs = random_inputs(executable.inputs, parse_shapes(args.shape))
+        inputs = random_inputs(executable.inputs, shapes_of(args))
         times: list[float] = []
         for index in range(args.warmup + args.runs):
             start = time.perf_counter()

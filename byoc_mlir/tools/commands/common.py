@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +18,7 @@ from byoc_mlir.compiler.options import Prune
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tensors import TensorInfo
+from byoc_mlir.tools.limits import add_limit_argument, limits_of
 
 DEFAULT_MODEL = "resnet50"
 
@@ -38,7 +39,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="backends in order of preference, separated by commas, with options where wanted,"
         " 'dnnl{winograd=off},mine'; '' for the host alone",
     )
-    parser.add_argument("--threads", type=int, help="default: the cores this process may use")
+    parser.add_argument(
+        "--threads", type=at_least(1), help="default: the cores this process may use"
+    )
     parser.add_argument(
         "--fallback",
         choices=("allow", "warn", "forbid"),
@@ -59,6 +62,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.py|package.module",
         help="load a module that registers backends; may be given several times",
     )
+    add_limit_argument(parser)
 
 
 def compile_model(args: argparse.Namespace) -> Executable:
@@ -75,7 +79,43 @@ def compile_model(args: argparse.Namespace) -> Executable:
             threads=args.threads,
             fallback=args.fallback,
             prune=args.prune,
+            limits=limits_of(args),
         )
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """What reads a whole number for `argparse`."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of {least} and more")
+        return int(text)
+
+    return read
+
+
+def shape_of_input(text: str) -> tuple[str, tuple[int, ...]]:
+    """`x=1,3,224,224`, for `argparse`."""
+    name, _, sizes = text.rpartition("=")
+    try:
+        shape = tuple(int(size) for size in sizes.split(",") if size)
+    except ValueError:
+        shape = (-1,)
+    if not name or min(shape, default=0) < 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form NAME=SIZE,SIZE,…")
+    return name, shape
+
+
+def add_shape_argument(parser: argparse.ArgumentParser) -> None:
+    """The shapes of inputs, which `shapes_of` reads."""
+    parser.add_argument(
+        "--shape", action="append", default=[], type=shape_of_input, metavar="NAME=1,3,…"
+    )
+
+
+def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
+    """The shapes that the arguments say, by input."""
+    return dict(args.shape)
 
 
 def _print_warning(message: Warning | str, *details: object, **options: object) -> None:
@@ -125,19 +165,3 @@ def random_inputs(
         else:
             arrays[info.name] = generator.standard_normal(sizes).astype(info.dtype)
     return arrays
-
-
-def parse_shapes(specs: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """`["x=1,3,224,224"]` as a dictionary.
-
-    Raises:
-        InvalidInputError: an entry is not of that form.
-    """
-    shapes: dict[str, tuple[int, ...]] = {}
-    for spec in specs:
-        name, _, sizes = spec.rpartition("=")
-        try:
-            shapes[name] = tuple(int(size) for size in sizes.split(",") if size)
-        except ValueError:
-            raise InvalidInputError(f"--shape {spec}: expected NAME=SIZE,SIZE,…") from None
-    return shapes

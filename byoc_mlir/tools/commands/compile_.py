@@ -12,14 +12,19 @@ from rich.table import Table
 from byoc_mlir.errors import ExportError
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.program import ObjectCode
-from byoc_mlir.tools.commands.common import add_model_arguments, compile_model, parse_shapes
+from byoc_mlir.tools.commands.common import (
+    add_model_arguments,
+    add_shape_argument,
+    compile_model,
+    shapes_of,
+)
 
 
 def register(commands: Any) -> None:
     """Adds the subcommand."""
     parser: argparse.ArgumentParser = commands.add_parser("compile", help=__doc__)
     add_model_arguments(parser)
-    parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,…")
+    add_shape_argument(parser)
     parser.add_argument("--time-passes", action="store_true", help="times of passes, not stages")
     parser.add_argument(
         "-o",
@@ -34,7 +39,7 @@ def register(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    shapes = parse_shapes(args.shape)
+    shapes = shapes_of(args)
     with compile_model(args) as executable:
         if shapes:
             executable.warmup(shapes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from rich.console import Console
@@ -12,13 +13,16 @@ from rich.table import Table
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.files import open_file
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.commands.common import (
     add_model_arguments,
+    add_shape_argument,
+    at_least,
     compile_model,
-    parse_shapes,
     random_inputs,
+    shapes_of,
 )
 
 
@@ -27,9 +31,9 @@ def register(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("run", help=__doc__)
     add_model_arguments(parser)
     parser.add_argument("--input", metavar="FILE.npz", help="inputs by name (default: random)")
-    parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,…")
+    add_shape_argument(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="write the outputs there")
-    parser.add_argument("--seed", type=int, default=0, help="of random inputs")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="of random inputs")
     parser.set_defaults(run=run)
 
 
@@ -41,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         if args.input:
             inputs = _load(args.input)
         else:
-            inputs = random_inputs(executable.inputs, parse_shapes(args.shape), args.seed)
+            inputs = random_inputs(executable.inputs, shapes_of(args), args.seed)
         outputs = executable.run(inputs)
         first = time.perf_counter() - start
         seconds = _median_seconds(lambda: executable.run(inputs))
@@ -63,10 +67,7 @@ def _open(args: argparse.Namespace) -> Executable:
         return compile_model(args)
     if args.targets is not None:
         raise InvalidInputError(f"{args.model} is compiled already; --targets changes nothing")
-    try:
-        return byoc_mlir.load(args.model, threads=args.threads)
-    except OSError as error:
-        raise InvalidInputError(f"{args.model} cannot be read: {error.strerror}") from error
+    return byoc_mlir.load(args.model, threads=args.threads)
 
 
 def placement_table(report: Report) -> Table:
@@ -103,9 +104,9 @@ def _largest(array: Any, count: int = 5) -> str:
 
 def _load(path: str) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except (OSError, ValueError) as error:
+        with open_file(path, InvalidInputError) as file:
+            return dict(np.load(file, allow_pickle=False))
+    except (OSError, ValueError, TypeError, BadZipFile) as error:
         raise InvalidInputError(f"{path} is not an .npz file of arrays: {error}") from error
 
 
