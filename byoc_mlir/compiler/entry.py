@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byoc_mlir.boundary import boundary
+from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.cache import Cache
 from byoc_mlir.compiler.cached import CachedModel, CachedSpecialiser
 from byoc_mlir.compiler.garbage import collection_paused
@@ -80,6 +80,7 @@ def compile(
             model, targets, threads, precision, fallback, options, prune, denormals, limits
         )
         request.check()
+        check_argument("cache", cache, str | Path | None, "the path of a folder, or None")
         return _compile(request, cache)
 
 

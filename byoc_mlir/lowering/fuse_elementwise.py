@@ -11,7 +11,7 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 
@@ -22,6 +22,10 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
 
 _MOST_INPUTS = 12
 """More pointers than this do not fit the registers of a loop."""
+
+_MOST_OPS = 128
+"""In a body. The memory that one more saves is nothing beside their work, and LLVM takes a time
+that grows faster than the body."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
     if not _is_elementwise(consumer) and any(_is_product(value) for value in producer.inputs):
         return False  # it is better off in the loops of the product
     if len(producer.inputs) + len(consumer.inputs) > _MOST_INPUTS:
+        return False
+    if len(producer.body.block.ops) + len(consumer.body.block.ops) > _MOST_OPS:
         return False
     return _knows_its_sizes(producer, consumer, number)
 
@@ -140,7 +146,7 @@ def _fused(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) 
     fused = linalg.GenericOp(
         inputs,
         consumer.outputs,
-        Region(_fused_body(producer.body.block, consumer.body.block, number)),
+        _fused_body(producer, consumer, number),
         [AffineMapAttr(map_) for map_ in new_maps],
         consumer.iterator_types,
         consumer.result_types,
@@ -159,24 +165,29 @@ def _fused(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) 
     return fused
 
 
-def _fused_body(producer: Block, consumer: Block, number: int) -> Block:
-    inputs = list(producer.args)[:-1]
-    outer = [*consumer.args[:number], *inputs, *consumer.args[number + 1 :]]
-    block = Block(arg_types=[arg.type for arg in outer])
-    values: dict[SSAValue, SSAValue] = dict(zip(outer, block.args, strict=True))
-    values[consumer.args[number]] = _inlined(producer, block, values)[0]
-    results = _inlined(consumer, block, values)
-    block.add_op(linalg.YieldOp(*results))
-    return block
+def _fused_body(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> Region:
+    """The producer's body with the consumer's behind it.
 
-
-def _inlined(source: Block, target: Block, values: dict[SSAValue, SSAValue]) -> list[SSAValue]:
-    """Copies a body but for its end; gives the values that it yields."""
-    for op in source.ops:
-        if isinstance(op, linalg.YieldOp):
-            return [values[value] for value in op.arguments]
-        target.add_op(op.clone(values))
-    raise AssertionError("the body of a linalg.generic ends in linalg.yield")
+    Bodies are moved, not copied, where nobody else needs them: in a chain each op would be copied
+    once for every op behind it.
+    """
+    last_reader = _is_read_once(producer.results[0], consumer)
+    region = producer.detach_region(producer.body) if last_reader else producer.body.clone()
+    block, reading = region.block, consumer.body.block
+    block.erase_arg(block.args[-1])  # its output is new, and so not read
+    end = block.last_op
+    assert isinstance(end, linalg.YieldOp)
+    (result,) = end.arguments
+    block.erase_op(end)
+    reading.args[number].replace_all_uses_with(result)
+    for position, argument in enumerate(reading.args):
+        if position != number:
+            place = position if position < number else len(block.args)
+            argument.replace_all_uses_with(block.insert_arg(argument.type, place))
+    for op in tuple(reading.ops):
+        op.detach()
+        block.add_op(op)
+    return region
 
 
 def _joined_names(ops: Sequence[linalg.GenericOp]) -> StringAttr:

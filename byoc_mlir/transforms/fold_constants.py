@@ -15,6 +15,7 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import SEMANTICS, evaluate_op
+from byoc_mlir.limits import check_time
 from byoc_mlir.transforms.rewriting import (
     Array,
     constant_array,
@@ -51,6 +52,7 @@ class FoldConstants(ModulePass):
 
     def _fold_block(self, block: Block) -> None:
         for op in list(block.ops):
+            check_time()
             if not isinstance(op, RelayOp) or type(op) not in SEMANTICS or not op.operands:
                 continue
             arrays = [constant_array(operand) for operand in op.operands]

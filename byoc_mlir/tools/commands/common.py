@@ -151,8 +151,12 @@ def random_inputs(
     """Inputs for a model: floats from a normal distribution, small integers, random booleans.
 
     Raises:
-        InvalidInputError: a dimension is symbolic and `shapes` does not bind it.
+        InvalidInputError: a dimension is symbolic and `shapes` does not bind it, or `shapes` names
+            an input that there is not.
     """
+    for name in shapes.keys() - {info.name for info in inputs}:
+        listed = ", ".join(map(str, inputs))
+        raise InvalidInputError(f"the model has no input '{name}'; its inputs are {listed}")
     generator = np.random.default_rng(seed)
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {}
     for info in inputs:

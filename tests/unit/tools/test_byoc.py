@@ -165,9 +165,21 @@ def test_fallback_forbid_lists_all_nodes(byoc, path: str):
         (["report", "nowhere.onnx"], "there is no file 'nowhere.onnx', and no bundled network"),
         (["run", "MODEL", "--targets", "nobody"], "no backend is named 'nobody'; known are"),
         (["run", "MODEL", "--backend", "nowhere.py"], "no backend file 'nowhere.py'"),
-        (["run", "MODEL", "--shape", "x=1,two"], "--shape x=1,two: expected NAME=SIZE,SIZE,…"),
         (["run", "MODEL", "--input", "MODEL"], "is not an .npz file of arrays"),
-        (["compile", "MODEL", "--threads", "0"], "threads must be at least 1, found 0"),
+        (["run", "MODEL", "--backend", "no..module"], "backend 'no..module' cannot be loaded"),
+        (["run", "MODEL", "--backend", ""], "backend '' cannot be loaded"),
+        (["run", "MODEL", "--targets", "dnnl{"], "dnnl{"),
+        (["run", "MODEL", "--targets", "dnnl{fly=on}"], "fly"),
+        (["run", "MODEL", "--shape", "z=1,2"], "the model has no input 'z'"),
+        (["run", "MODEL", "--input", "nowhere.npz"], "'nowhere.npz' cannot be read"),
+        (["run", "nowhere.so"], "'nowhere.so' cannot be read"),
+        (["report", "/"], "there is no file '/'"),
+        (["compile", "MODEL", "--limit", "nodes=3"], "nodes of the model: 8, the limit is 3"),
+        (["compile", "MODEL", "--limit", "threads=2", "--threads", "3"], "the limit is 2"),
+        (["compile", "MODEL", "-o", "model.exe"], "must end in .so"),
+        (["compile", "MODEL", "-o", "/dev/null/m.so"], "the operating system refused"),
+        (["new-backend", "Not-A-Name"], "a Python identifier in lower case"),
+        (["cache", "/dev/null"], "cannot be made"),
     ],
 )
 def test_what_users_get_wrong(byoc, path: str, args: list[str], message: str):
@@ -184,12 +196,38 @@ def test_a_file_that_is_no_model(byoc, tmp_path: Path):
     assert "InvalidModelError" in err
 
 
-@pytest.mark.parametrize("args", [[], ["fly"], ["report", "--fallback", "maybe"]])
-def test_bad_usage_exits_with_two(args: list[str], capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["report", "--fallback", "maybe"], "invalid choice: 'maybe'"),
+        (["report", "--prune", "all"], "invalid choice: 'all'"),
+        (["report", "one.onnx", "two.onnx"], "unrecognized arguments: two.onnx"),
+        (["report", "--fly"], "unrecognized arguments: --fly"),
+        (["run", "--threads", "0"], "'0' is no whole number of 1 and more"),
+        (["run", "--threads", "many"], "'many' is no whole number of 1 and more"),
+        (["run", "--seed", "-1"], "'-1' is no whole number of 0 and more"),
+        (["run", "--shape", "x=1,two"], "'x=1,two' is not of the form NAME=SIZE,SIZE,…"),
+        (["run", "--shape", "x=1,-2"], "'x=1,-2' is not of the form NAME=SIZE,SIZE,…"),
+        (["run", "--shape", "1,2"], "'1,2' is not of the form NAME=SIZE,SIZE,…"),
+        (["run", "--limit", "fly=1"], "there is no limit 'fly'; names are tensor_bytes,"),
+        (["run", "--limit", "nodes"], "'nodes': invalid literal"),
+        (["run", "--limit", "nodes=-1"], "nodes is -1, accepted is a whole number"),
+        (["run", "--limit", "seconds=nan"], "seconds is nan, accepted is a number"),
+        (["bench", "--runs", "0"], "'0' is no whole number of 1 and more"),
+        (["new-backend"], "required: name"),
+    ],
+)
+def test_bad_usage_exits_with_two(
+    args: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as raised:
         main(args)
     assert raised.value.code == 2
-    assert "usage: byoc" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "usage: byoc" in printed
+    assert message in printed
 
 
 def test_version(capsys: pytest.CaptureFixture[str]):

@@ -80,7 +80,7 @@ def test_output_with_weights_can_be_read_again(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nowhere.mlir"], "No such file or directory: 'nowhere.mlir'"),
+        (["nowhere.mlir"], "'nowhere.mlir' cannot be read: No such file"),
         (["model.txt"], "'model.txt' does not end in one of .mlir, .onnx; or give --frontend"),
         (["FILE", "-p", "no-such-pass"], "Unrecognized passes: ['no-such-pass']"),
         (["FILE", "-p", "prune-regions{min-work=1,}"], "Unknown argument value, wrap argument in"),

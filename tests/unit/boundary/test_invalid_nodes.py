@@ -1,0 +1,109 @@
+"""Values that ONNX does not allow are refused in the node's name, with what is accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from small_models import X, model, one
+
+import byoc_mlir
+from byoc_mlir.errors import ByocError, InternalError, InvalidModelError, LimitExceededError
+
+_IMAGE = (1, 1, 4, 4)
+
+
+def _scan() -> onnx.ModelProto:
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "ab"]
+    body = helper.make_graph([helper.make_node("Identity", ["a"], ["b"])], "b", info[:1], info[1:])
+    return one("Scan", (4, 1), num_scan_inputs=2**40, body=body)
+
+
+def _range(start: float, limit: float, delta: float) -> onnx.ModelProto:
+    numbers = {"a": np.float32(start), "b": np.float32(limit), "d": np.float32(delta)}
+    nodes = [
+        helper.make_node("Range", ["a", "b", "d"], ["r"], "n"),
+        helper.make_node("ReduceSum", ["r"], ["s"]),
+        helper.make_node("Add", ["x", "s"], ["y"]),
+    ]
+    return model(nodes, {"x": [3]}, numbers)
+
+
+CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
+    "Tile": (one("Tile", constants={"s": [-1]}), InvalidModelError, r"shape \[-1, 3\]"),
+    "Pad": (one("Pad", constants={"s": [-2, -2]}), InvalidModelError, r"shape \[-1\]"),
+    "Range by 0": (_range(0, 10, 0), InvalidModelError, "no delta of 0"),
+    "Range to nan": (_range(0, np.nan, 1), InvalidModelError, "accepted are finite numbers"),
+    "Range to 1e18": (_range(0, 1e18, 1), LimitExceededError, "constant_bytes"),
+    "Resize": (
+        one("Resize", _IMAGE, {"s": np.float32([1, 1, np.nan, 2])}, inputs="x  s"),
+        InvalidModelError,
+        "accepted are finite numbers above 0",
+    ),
+    "OneHot": (
+        one("OneHot", constants={"d": 2**55, "v": X[:2]}, element_type=TensorProto.INT64),
+        LimitExceededError,
+        "the classes of a OneHot",
+    ),
+    "DFT": (
+        one("DFT", (1, 3, 1), {"n": np.int64(-3)}),
+        InvalidModelError,
+        r"dft_length is \[-3\], accepted is one number, 1 or more",
+    ),
+    "EyeLike": (one("EyeLike"), InvalidModelError, "1 dimensions, accepted are 2"),
+    "large input": (one("Relu", (2**32, 2**32)), LimitExceededError, "tensor_bytes"),
+    "ConvTranspose": (
+        one("ConvTranspose", _IMAGE, {"w": np.ones((1, 1, 3, 3), "f")}, strides=[2**30] * 2),
+        LimitExceededError,
+        "tensor_bytes",
+    ),
+    "SplitToSequence": (
+        one("SplitToSequence", constants={"s": 0}),
+        InvalidModelError,
+        "split is 0, accepted is one number of 1 and more",
+    ),
+    "Scan": (_scan(), InvalidModelError, "num_scan_inputs is 1099511627776, accepted are 1 to 1"),
+    "MaxPool": (
+        one("MaxPool", _IMAGE, kernel_shape=[2**31] * 2, pads=[2**30] * 4),
+        LimitExceededError,
+        "arena_bytes",
+    ),
+    "Attention": (
+        one("Attention", (1, 3, 8), inputs="x x x", opset=23, q_num_heads=7, kv_num_heads=0),
+        InvalidModelError,
+        "do not broadcast",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refusal(name: str) -> None:
+    built, kind, message = CASES[name]
+    with pytest.raises(kind, match=message) as caught:
+        byoc_mlir.compile(built, targets=())
+    assert not isinstance(caught.value, InternalError)
+    assert caught.value.node == "n"
+    assert caught.value.stage is not None
+
+
+def test_ops_of_other_domains_are_refused_when_compiling() -> None:
+    node = helper.make_node("FusedConv", ["x"], ["y"], "c", domain="com.microsoft")
+    built = model([node], {"x": ["n", 4]})
+    built.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(ByocError, match=r"c \(com.microsoft.FusedConv\): not supported: domain"):
+        byoc_mlir.compile(built, targets=())
+
+
+def test_attributes_of_a_symbolic_model_are_checked_when_compiling() -> None:
+    with pytest.raises(InvalidModelError, match="there is no attribute 'fly'"):
+        byoc_mlir.compile(one("Relu", ("n", 3), fly=1), targets=())
+
+
+def test_operands_of_wrong_shape() -> None:
+    weights: dict[str, Any] = {"w": np.ones((4, 5), "f")}
+    with pytest.raises(InvalidModelError) as caught:
+        byoc_mlir.compile(one("MatMul", (2, 3), weights), targets=())
+    assert caught.value.node == "n"

@@ -1,0 +1,115 @@
+"""What is larger than a limit is refused before memory or time is spent on it."""
+
+from __future__ import annotations
+
+import gc
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+from small_models import X, chain, model, one
+
+import byoc_mlir
+from byoc_mlir import Limits
+from byoc_mlir.compiler.source import Source
+from byoc_mlir.errors import LimitExceededError, OutOfMemoryError
+
+LARGE = model(
+    [
+        helper.make_node("Concat", ["x"] * 64, ["a"], "join", axis=0),
+        helper.make_node("ReduceSum", ["a"], ["y"], "sum"),
+    ],
+    {"x": [1024]},
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "node"),
+    [
+        (Limits(tensor_bytes=1 << 17), "join"),
+        (Limits(arena_bytes=1 << 17), "join"),
+        (Limits(output_bytes=3), None),
+        (Limits(nodes=1), None),
+        (Limits(name_length=0), None),
+        (Limits(seconds=1e-4), None),
+    ],
+    ids=lambda value: str(value)[:12] if isinstance(value, str) else None,
+)
+def test_a_limit(limits: Limits, node: str | None) -> None:
+    with pytest.raises(LimitExceededError) as caught:
+        byoc_mlir.compile(LARGE, targets=(), limits=limits)
+    error = caught.value
+    assert error.accepted == getattr(limits, error.limit) < error.found
+    assert getattr(limits, error.limit) != getattr(Limits(), error.limit)
+    assert f"pass limits=byoc_mlir.Limits({error.limit}=...) to compile" in str(error)
+    if node is not None:
+        assert error.node == node
+
+
+def test_threads_may_be_raised() -> None:
+    with pytest.raises(LimitExceededError, match="threads of a run: 100000"):
+        byoc_mlir.compile(one("Relu"), targets=(), threads=100_000)
+    limits = Limits(threads=100_000)
+    assert byoc_mlir.compile(one("Relu"), targets=(), threads=100_000, limits=limits)
+
+
+def test_limits_hold_for_shapes_that_come_later() -> None:
+    executable = byoc_mlir.compile(one("Relu", ("n",)), targets=(), limits=Limits(tensor_bytes=64))
+    assert executable.run({"x": X})["y"].shape == (3,)
+    with pytest.raises(LimitExceededError, match=r"node 'n': bytes of a result of relay.nn.relu"):
+        executable.run({"x": np.ones(17, np.float32)})
+
+
+def test_limits_are_no_part_of_what_the_cache_tells_apart(tmp_path: Path) -> None:
+    byoc_mlir.compile(one("Relu"), targets=(), cache=tmp_path)
+    files = sorted(tmp_path.iterdir())
+    byoc_mlir.compile(one("Relu"), targets=(), cache=tmp_path, limits=Limits(nodes=5))
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_outputs_that_no_memory_holds() -> None:
+    executable = byoc_mlir.compile(one("Tile", constants={"s": [2**60]}), targets=())
+    with pytest.raises(OutOfMemoryError, match="the outputs of the model, 13,835,058,055,282,16"):
+        executable.run({"x": X})
+
+
+def test_a_tensor_beyond_all_addresses() -> None:
+    names = ["x", *(f"t{number}" for number in range(60))]
+    nodes = [
+        helper.make_node("Concat", [name] * 2, [after], after, axis=0)
+        for name, after in pairwise(names)
+    ]
+    with pytest.raises(LimitExceededError, match="arena_bytes"):
+        byoc_mlir.compile(model(nodes, {"x": [3]}), targets=())
+
+
+def test_a_module_with_many_ops(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    relus = "\n".join(
+        f"  %{n + 1} = relay.nn.relu %{n} : (tensor<4xf32>) -> tensor<4xf32>" for n in range(9)
+    )
+    path.write_text(
+        f"func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {{\n{relus}\n"
+        "  func.return %9 : tensor<4xf32>\n}\n"
+    )
+    assert byoc_mlir.compile(path, targets=()).run([np.ones(4, np.float32)])
+    with pytest.raises(LimitExceededError, match="ops of the module: 12, the limit is 11"):
+        byoc_mlir.compile(path, targets=(), limits=Limits(nodes=11))
+
+
+def test_long_chains_of_ops() -> None:
+    ops = ("Add", "Relu", "Mul", "Sigmoid")
+    executable = byoc_mlir.compile(chain(ops, 1500), targets=(), threads=1)
+    (result,) = executable.run({"x": np.zeros((2, 8), np.float32)}).values()
+    assert np.isfinite(result).all()
+    kernels = [row for row in executable.report().rows]
+    assert len(kernels) == 1500
+
+
+def test_an_executable_keeps_no_model() -> None:
+    executable = byoc_mlir.compile(one("Relu"), targets=(), threads=1)
+    gc.collect()
+    assert not [found for found in gc.get_objects() if isinstance(found, Source)]
+    assert executable.run({"x": X})["y"].tolist() == [1.0, 1.0, 1.0]
