@@ -21,12 +21,12 @@ from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.backends.dnnl.implicit_gemm import NAME as IMPLICIT_GEMM
-from byoc_mlir.backends.dnnl.implicit_gemm import candidate as implicit_gemm
+from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
-from byoc_mlir.backends.dnnl.winograd import Winograd, candidates
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.kernels.implicit_gemm.implicit_gemm import ImplicitGemm
+from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.lowering.host_pipeline import vector_bits
 from byoc_mlir.lowering.llvm_ir.codegen import Target
 
@@ -59,7 +59,7 @@ for its code."""
 
 
 _OWN_VECTOR_BITS = 256
-"""What the kernels of `implicit_gemm.py` are written for; oneDNN's have longer vectors where the
+"""What the kernels of `implicit_gemm.py` are measured for; oneDNN's have longer vectors where the
 processor has."""
 
 
@@ -150,9 +150,9 @@ class Costs:
         direct = self._described(described, "direct")
         if self.choices.convolution != MEASURED:
             return [self._asked_for(op, layout, direct)]
-        gemm = implicit_gemm(op, layout) if self._has_own_kernels else None
-        if gemm is not None and gemm.is_faster:  # not cheaper, which would change layouts
-            direct = Cost(direct.milliseconds, IMPLICIT_GEMM)
+        for gemm in candidates(op, layout) if self._has_own_kernels else ():
+            if isinstance(gemm, ImplicitGemm) and gemm.is_faster:  # not cheaper: changes no layout
+                direct = Cost(direct.milliseconds, gemm.name)
         if self.choices.winograd != MEASURED:
             return [direct]
         return [direct, *self._by_winograd(op, layout, described, direct.milliseconds)]
@@ -160,9 +160,7 @@ class Costs:
     def _asked_for(self, op: ConvolutionOp, layout: LayoutOf, direct: Cost) -> Cost:
         """The algorithm that was asked for, where it is written for the convolution."""
         wanted = self.choices.convolution
-        written = {"direct", *(one.algorithm.name for one in candidates(op, layout))}
-        if implicit_gemm(op, layout) is not None:
-            written.add(IMPLICIT_GEMM)
+        written = {"direct", *(one.name for one in candidates(op, layout))}
         if wanted not in written:
             return replace(direct, milliseconds=direct.milliseconds + _UNWANTED_PENALTY)
         return direct if wanted == "direct" else Cost(direct.milliseconds, wanted)
@@ -174,9 +172,11 @@ class Costs:
         if self._api.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
             yield self._described(by_algorithm(described, "winograd"), "winograd")
         for winograd in candidates(op, layout):
+            if not isinstance(winograd, Winograd) or winograd.is_heavy:
+                continue
             products = self._by_products(winograd, direct)
-            if products < direct - _WORTH_COMPILING and not winograd.is_heavy:
-                yield Cost(products, winograd.algorithm.name)
+            if products < direct - _WORTH_COMPILING:
+                yield Cost(products, winograd.name)
 
     def _by_products(self, winograd: Winograd, direct: float) -> float:
         """About the time of Winograd's algorithm as products."""

@@ -36,8 +36,9 @@ class OutlineParallel(ModulePass):
     """Moves the body of every `scf.parallel` to a function that runs a chunk of the iterations.
 
     The iteration space is taken in row-major order; a chunk is a range of it. With `threads` the
-    function is called for chunks that all threads of a team of libgomp claim, see `chunks.py`;
-    without, once with the whole range. Parallel loops inside of a parallel loop become `scf.for`.
+    function is called for chunks that all threads of a team of libgomp claim, see
+    `kernels/parallel.py`; without, once with the whole range. Parallel loops inside of a parallel
+    loop become `scf.for`.
     Memrefs are passed as arguments, so LLVM knows which of them cannot alias.
 
     ```mlir

@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from byoc_mlir.dialects import make_context
+from byoc_mlir.kernels.parallel import parallel_functions
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.lowering.to_llvm.chunks import chunk_functions
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
 
@@ -40,7 +40,7 @@ def parallel_for() -> Iterator[ParallelFor]:
     module: ModuleOp = Parser(make_context(), _MAIN).parse_module()
     assert module.body.block.last_op is not None
     module.body.block.last_op.detach()
-    module.body.block.add_ops(chunk_functions())
+    module.body.block.add_ops(parallel_functions())
     module.verify()
     path = find_openmp()
     assert path is not None

@@ -25,8 +25,8 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.backends.dnnl.codegen.llvm_builder import POINTER, ModuleBuilder
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
+from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.f32_code import F32Code
 from byoc_mlir.lowering.to_llvm.f32_functions import erf, tanh

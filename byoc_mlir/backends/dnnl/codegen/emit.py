@@ -25,17 +25,17 @@ from byoc_mlir.backends.dnnl.codegen.helpers import (
     LOAD_STREAM_SLOT,
     Slots,
 )
-from byoc_mlir.backends.dnnl.codegen.llvm_builder import (
-    POINTER,
-    VOID,
-    FunctionBuilder,
-    ModuleBuilder,
-)
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated
 from byoc_mlir.backends.dnnl.codegen.places import Input, Output, Workspace
 from byoc_mlir.backends.dnnl.codegen.program import Execution, Program
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT, SlotLayout, slot_layout
+from byoc_mlir.kernels.builder import (
+    POINTER,
+    VOID,
+    FunctionBuilder,
+    ModuleBuilder,
+)
 from byoc_mlir.runtime.program import SharedLibrary
 
 

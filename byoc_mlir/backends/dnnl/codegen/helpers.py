@@ -24,8 +24,8 @@ from byoc_mlir.backends.dnnl.calls import (
     Size,
     Special,
 )
-from byoc_mlir.backends.dnnl.codegen.llvm_builder import POINTER, FunctionBuilder, ModuleBuilder
 from byoc_mlir.backends.dnnl.enums import Query
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
 
 ENGINE_SLOT, LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 0, 1, 2
 """State slots every region has."""

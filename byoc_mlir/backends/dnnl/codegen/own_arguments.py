@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.codegen.llvm_builder import FunctionBuilder
+from byoc_mlir.kernels.builder import FunctionBuilder
 
 _PAIR_SLOTS = 2
 """An argument is its number and a memory object."""

@@ -6,23 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Operation
 
 from byoc_mlir.backends.dnnl.codegen.activation_kernels import add_activation
-from byoc_mlir.backends.dnnl.codegen.implicit_gemm_loops import add_implicit_gemm
-from byoc_mlir.backends.dnnl.codegen.llvm_builder import ModuleBuilder
-from byoc_mlir.backends.dnnl.codegen.winograd_kernels import add_winograd
+from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.backends.dnnl.descriptions import Operand, Types
 from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.backends.dnnl.implicit_gemm import NAME as IMPLICIT_GEMM
-from byoc_mlir.backends.dnnl.implicit_gemm import ImplicitGemm
-from byoc_mlir.backends.dnnl.implicit_gemm import candidate as implicit_gemm
-from byoc_mlir.backends.dnnl.winograd import ALGORITHMS, Winograd
-from byoc_mlir.backends.dnnl.winograd import planned as planned_winograd
-from byoc_mlir.dialects.relay import Weight
+from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
+from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
+from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
+from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 
 _ELEMENT_BYTES = 4
+
+_SLOTS = {Arg.SRC: Slot.SOURCE, Arg.DST: Slot.RESULT, Arg.BIAS: Slot.BIAS, Arg.SRC_1: Slot.RESIDUAL}
+"""Where a kernel expects the memory of its operands."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,10 @@ def own_code(op: Operation, *, threads: int, is_serial: bool) -> OwnCode | None:
     """What computes an op on so many threads; `None` where a primitive does."""
     if isinstance(op, ActivationOp):
         return _activation(op, is_serial)
-    if not isinstance(op, ConvolutionOp):
+    kernel = planned(op, layout_of) if isinstance(op, ConvolutionOp) else None
+    if kernel is None or not isinstance(op, ConvolutionOp):
         return None
-    if op.algorithm.data in ALGORITHMS:
-        winograd = planned_winograd(op, layout_of)
-        assert winograd is not None
-        return _winograd(winograd, threads, is_serial)
-    if op.algorithm.data == IMPLICIT_GEMM:
-        found = implicit_gemm(op, layout_of)
-        assert found is not None
-        return _implicit_gemm(found, is_serial)
-    return None
+    return _convolution(op, kernel, threads, is_serial)
 
 
 def _activation(op: ActivationOp, is_serial: bool) -> OwnCode:
@@ -72,44 +66,54 @@ def _activation(op: ActivationOp, is_serial: bool) -> OwnCode:
     return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,), is_serial)
 
 
-def _winograd(found: Winograd, threads: int, is_serial: bool) -> OwnCode:
-    op, residual, blocks = found.op, found.epilogue.residual, found.blocks(threads)
-    add = partial(
-        add_winograd,
-        algorithm=found.algorithm,
-        bias=op.bias is not None,
-        residual=residual is not None,
+def _convolution(
+    op: ConvolutionOp, kernel: ConvolutionKernel, threads: int, is_serial: bool
+) -> OwnCode:
+    workspace, code, operands = kernel.workspace_bytes(threads), kernel.code(threads), _operands(op)
+    slots = (
+        *((Slot.WORKSPACE,) if workspace else ()),
+        Slot.WEIGHTS,
+        *(_SLOTS[Arg(one.argument)] for one in operands),
     )
+    implementation = f"winograd:{kernel.name}" if kernel.name in ALGORITHMS else kernel.name
+    weights = op.weights.owner
+    assert isinstance(weights, ConstantOp)
     return OwnCode(
         op,
-        f"winograd:{found.algorithm.name}",
-        Generated(add, tuple(found.words(blocks))),
-        _operands(op, residual),
+        implementation,
+        Generated(partial(_add_call, code=code, slots=slots), code.words),
+        operands,
         is_serial,
-        blocks.byte_size,
-        found.weights(),
+        workspace,
+        kernel.packed(weights.weight),
     )
 
 
-def _implicit_gemm(found: ImplicitGemm, is_serial: bool) -> OwnCode:
-    op, residual = found.op, found.epilogue.residual
-    add = partial(add_implicit_gemm, variant=found.variant, bias=op.bias is not None)
-    return OwnCode(
-        op,
-        IMPLICIT_GEMM,
-        Generated(add, tuple(found.words())),
-        _operands(op, residual),
-        is_serial,
-        weights=found.weights(),
-    )
-
-
-def _operands(op: ConvolutionOp, residual: SSAValue | None) -> tuple[Operand, ...]:
+def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
     types = Types(layout_of)
     given = (
         (Arg.SRC, op.arguments[0]),
         (Arg.DST, op.output),
         (Arg.BIAS, op.bias),
-        (Arg.SRC_1, residual),
+        (Arg.SRC_1, residual_of(op)),
     )
     return tuple(types.operand(argument, value) for argument, value in given if value is not None)
+
+
+def _add_call(module: ModuleBuilder, code: Code, slots: tuple[Slot, ...]) -> str:
+    """`i32 (arguments, table)`: calls a kernel with the memory of arguments, in this order."""
+    kernel = code.define(module)
+    name = f"{kernel}_of_memory_objects"
+    if module.has(name):
+        return name
+    function = module.function(name, (POINTER, POINTER), internal=True)
+    arguments, table = function.parameters
+    pointers = function.stack_slots(len(Slot))
+    for slot in Slot:
+        if slot not in slots:
+            function.store(function.null(), function.slot(pointers, slot))
+    read_addresses(function, arguments, pointers, slots)
+    function.store(table, function.slot(pointers, Slot.PARAMETERS))
+    function.do(kernel, pointers)
+    function.finish(function.integer(0, i32))
+    return name

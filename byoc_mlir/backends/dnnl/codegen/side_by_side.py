@@ -9,7 +9,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.codegen.llvm_builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 
 _NO_FLAGS = 0
 

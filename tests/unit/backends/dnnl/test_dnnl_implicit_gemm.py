@@ -100,8 +100,8 @@ def test_a_sum_in_blocks_of_channels() -> None:
     "built",
     [
         convolution((1, 16, 7, 7), 16, (1, 1), group=2),
-        convolution((1, 12, 7, 7), 16, (1, 1)),
-        convolution((1, 16, 7, 7), 20, (1, 1)),
+        convolution((1, 10, 7, 7), 16, (1, 1)),
+        convolution((1, 16, 7, 7), 18, (1, 1)),
         convolution((1, 16, 7, 7), 16, (1, 1), [node("Sigmoid", "c")]),
     ],
     ids=["group", "inputs", "outputs", "sigmoid"],

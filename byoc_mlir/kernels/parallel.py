@@ -127,7 +127,7 @@ llvm.func internal @{_RUN_CHUNKS}(%job: !llvm.ptr) {{
 """
 
 
-def chunk_functions(known: Container[str] = ()) -> Sequence[llvm.FuncOp]:
+def parallel_functions(known: Container[str] = ()) -> Sequence[llvm.FuncOp]:
     """The functions above, and declarations of what they call of OpenMP's runtime.
 
     Args:
@@ -141,5 +141,5 @@ def _parsed() -> Sequence[llvm.FuncOp]:
     context = Context()
     context.load_dialect(Builtin)
     context.load_dialect(LLVM)
-    module = Parser(context, _FUNCTIONS, "chunks.py").parse_module()
+    module = Parser(context, _FUNCTIONS, "parallel.py").parse_module()
     return [op for op in module.ops if isinstance(op, llvm.FuncOp)]

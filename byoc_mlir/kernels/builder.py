@@ -1,4 +1,4 @@
-"""Writing functions in the `llvm` dialect: calls, 8-byte slots, loops, early returns."""
+"""Writing functions in the `llvm` dialect: arithmetic, memory, calls, loops, early returns."""
 
 from __future__ import annotations
 
@@ -20,10 +20,16 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from byoc_mlir.lowering.to_llvm.chunks import PARALLEL_FOR, chunk_functions
+from byoc_mlir.kernels.parallel import PARALLEL_FOR, parallel_functions
 
 POINTER = llvm.LLVMPointerType()
 VOID = llvm.LLVMVoidType()
+
+_READ, _ALL_LEVELS, _DATA = 0, 3, 1
+"""What `llvm.prefetch` is told."""
+
+Index = SSAValue | int
+"""A number of `i64` known when the code runs, or now."""
 
 
 class ModuleBuilder:
@@ -53,9 +59,9 @@ class ModuleBuilder:
         self._add(function.sym_name.data, function)
         return function.sym_name.data
 
-    def define_chunks(self) -> None:
-        """Defines the functions of `byoc_mlir.lowering.to_llvm.chunks`, unless they are known."""
-        for function in chunk_functions(self._names):
+    def define_parallel_for(self) -> None:
+        """Defines the functions of `byoc_mlir.kernels.parallel`, unless they are known."""
+        for function in parallel_functions(self._names):
             self.adopt(function)
 
     def declare(self, name: str, parameters: Sequence[Attribute], result: Attribute) -> None:
@@ -111,7 +117,7 @@ class FunctionBuilder:
         """Appends an op without results."""
         self.block.add_op(op)
 
-    def widened(self, value: SSAValue) -> SSAValue:
+    def sign_extend(self, value: SSAValue) -> SSAValue:
         """A signed integer as one of 64 bits."""
         return self._add(llvm.SExtOp(value, i64))
 
@@ -140,6 +146,17 @@ class FunctionBuilder:
     def offset(self, base: SSAValue, byte: SSAValue) -> SSAValue:
         """An address some bytes further on."""
         return self._add(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], i8, ssa_indices=[byte]))
+
+    def gep(self, base: SSAValue, index: Index) -> SSAValue:
+        """The address of an element of an array of `f32`."""
+        if isinstance(index, int):
+            return self._add(llvm.GEPOp(base, [index], f32))
+        return self._add(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], f32, ssa_indices=[index]))
+
+    def prefetch(self, address: SSAValue) -> None:
+        """Brings what will be read soon to the caches."""
+        hints = [self.integer(value, i32) for value in (_READ, _ALL_LEVELS, _DATA)]
+        self.append(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *hints], []))
 
     def load(self, address: SSAValue, type_: Attribute = i64) -> SSAValue:
         """What stands at an address."""
@@ -175,6 +192,37 @@ class FunctionBuilder:
     def binary(self, op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An arithmetic op."""
         return self._add(op(lhs, rhs))  # pyright: ignore[reportCallIssue]
+
+    def add(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        """`lhs + rhs` of `i64`."""
+        return lhs if rhs == 0 else self.binary(llvm.AddOp, lhs, self._index(rhs))
+
+    def subtract(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        """`lhs - rhs` of `i64`."""
+        return lhs if rhs == 0 else self.binary(llvm.SubOp, lhs, self._index(rhs))
+
+    def multiply(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        """`lhs * rhs` of `i64`."""
+        return lhs if rhs == 1 else self.binary(llvm.MulOp, lhs, self._index(rhs))
+
+    def divide(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        """`lhs / rhs` of `i64`, rounded towards zero."""
+        return lhs if rhs == 1 else self.binary(llvm.SDivOp, lhs, self._index(rhs))
+
+    def divmod(self, lhs: SSAValue, rhs: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """Quotient and remainder of `i64`."""
+        return self.divide(lhs, rhs), self.binary(llvm.SRemOp, lhs, rhs)
+
+    def share(
+        self, total: SSAValue, member: SSAValue, members: SSAValue
+    ) -> tuple[SSAValue, SSAValue]:
+        """Where a member's share of `[0, total)` begins and ends, when members share equally."""
+        begin = self.divide(self.multiply(total, member), members)
+        end = self.divide(self.multiply(total, self.add(member, 1)), members)
+        return begin, end
+
+    def _index(self, value: Index) -> SSAValue:
+        return self.integer(value) if isinstance(value, int) else value
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An `i1`."""
@@ -212,7 +260,7 @@ class FunctionBuilder:
             threads: the most that there may be, an `i32`; left out: all of the run.
         """
         most = self.integer(0, i32) if threads is None else threads
-        self.module.define_chunks()
+        self.module.define_parallel_for()
         self.do(PARALLEL_FOR, self.address(body), data, total, most)
 
     def loop(self, count: SSAValue, body: Callable[[SSAValue], None]) -> None:

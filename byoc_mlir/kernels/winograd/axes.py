@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.codegen.llvm_builder import FunctionBuilder
-from byoc_mlir.backends.dnnl.codegen.vectors import weighted_sum
-from byoc_mlir.backends.dnnl.winograd import Algorithm
+from byoc_mlir.kernels.vectors import Vectors
+from byoc_mlir.kernels.winograd.algorithm import Algorithm
 
 
-def source_axis(
-    function: FunctionBuilder, algorithm: Algorithm, d: Sequence[SSAValue]
-) -> list[SSAValue]:
+def source_axis(vectors: Vectors, algorithm: Algorithm, d: Sequence[SSAValue]) -> list[SSAValue]:
     """The points of a line of pixels."""
-    weighted = partial(weighted_sum, function)
+    weighted = vectors.weighted_sum
     points: list[SSAValue] = []
     for point in algorithm.points:
         factors = algorithm.polynomial(without=point)
@@ -32,11 +28,9 @@ def _terms(factors: Sequence[float], values: Sequence[SSAValue]) -> list[tuple[f
     return list(zip(factors, values[: 2 * len(factors) : 2], strict=True))[::-1]
 
 
-def result_axis(
-    function: FunctionBuilder, algorithm: Algorithm, m: Sequence[SSAValue]
-) -> list[SSAValue]:
+def result_axis(vectors: Vectors, algorithm: Algorithm, m: Sequence[SSAValue]) -> list[SSAValue]:
     """The results of a line of points."""
-    weighted = partial(weighted_sum, function)
+    weighted = vectors.weighted_sum
     pairs = list(zip(m[1:-1:2], m[2:-1:2], strict=True))
     sums, differences = (
         [weighted((1, one), (sign, other)) for one, other in pairs] for sign in (1, -1)

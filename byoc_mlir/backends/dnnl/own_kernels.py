@@ -1,0 +1,98 @@
+"""Convolutions of a region as the kernels of `byoc_mlir.kernels` see them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.descriptions import LayoutOf
+from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image
+from byoc_mlir.kernels.convolutions import convolution_kernels
+from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.runtime.cpu import Cpu
+
+
+def candidates(op: ConvolutionOp, layout: LayoutOf) -> Iterator[ConvolutionKernel]:
+    """The kernels that compute an op with its operands and results in the given layouts."""
+    convolution = _convolution(op, layout)
+    if convolution is not None:
+        yield from convolution_kernels(convolution, VectorUnit.of(Cpu.host().features))
+
+
+def planned(op: ConvolutionOp, layout: LayoutOf) -> ConvolutionKernel | None:
+    """The kernel that an op names as its algorithm; `None` for one of the library's."""
+    found = candidates(op, layout)
+    return next((one for one in found if one.name == op.algorithm.data), None)
+
+
+def residual_of(op: ConvolutionOp) -> SSAValue | None:
+    """What a kernel adds to the result of an op that it computes."""
+    return op.post_op_operands[0] if op.post_op_operands else None
+
+
+def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
+    source, result, weights = op.arguments[0], op.output, shape_of(op.weights)
+    if (
+        len(weights) != 4
+        or op.groups.value.data != 1
+        or not isinstance(op.weights.owner, ConstantOp)
+    ):
+        return None
+    read, written, epilogue = _image(source, layout), _image(result, layout), _epilogue(op, layout)
+    if read is None or written is None or epilogue is None:
+        return None
+    (window, strides, dilation, begins, ends) = (
+        (values[0], values[1])
+        for values in (weights[2:], ints(op.strides), ints(op.dilation), op.begins, op.ends)
+    )
+    return Convolution(read, written, window, strides, dilation, begins, ends, epilogue)
+
+
+def _image(value: SSAValue, layout: LayoutOf) -> Image | None:
+    """The tensor, unless it is in a layout that is no blocks of channels."""
+    batch, channels, height, width = shape_of(value)
+    known = layout(value)
+    blocks = layouts.blocks(known)
+    shape = (batch, channels, height, width)
+    if known == layouts.channels_last(4):
+        return Image(shape, channels)
+    if len(blocks) == 1 and known == layouts.blocked_channels(4, blocks[0][1]):
+        return Image(shape, blocks[0][1])
+    return None
+
+
+def _epilogue(op: ConvolutionOp, layout: LayoutOf) -> Epilogue | None:
+    """What the post-ops of a convolution ask for; `None` where it is something else."""
+    chain = list(op.post_ops)
+    residual = bool(chain) and _is_sum(op, chain[0], layout)
+    limits = _limits(chain[1:] if residual else chain)
+    return None if limits is None else Epilogue(op.bias is not None, residual, *limits)
+
+
+def _is_sum(op: ConvolutionOp, post_op: Attribute, layout: LayoutOf) -> bool:
+    if isinstance(post_op, SumAttr):
+        return True
+    if not isinstance(post_op, BinaryAttr) or post_op.algorithm.data != "add":
+        return False
+    operand = op.post_op_operands[0]
+    return shape_of(operand) == shape_of(op.output) and layout(operand) == layout(op.output)
+
+
+def _limits(chain: Sequence[Attribute]) -> tuple[float, float] | None:
+    if not chain:
+        return -math.inf, math.inf
+    if len(chain) > 1 or not isinstance(chain[0], EltwiseAttr):
+        return None
+    alpha, beta = chain[0].alpha.value.data, chain[0].beta.value.data
+    if chain[0].algorithm.data == "relu" and alpha == 0:
+        return 0.0, math.inf
+    if chain[0].algorithm.data in ("clip", "clip_v2"):
+        return alpha, beta
+    return None

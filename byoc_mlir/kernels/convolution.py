@@ -1,0 +1,156 @@
+"""What a convolution kernel is asked for, how its tensors lie in memory, and how it is called."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byoc_mlir.dialects.relay.constant import Weight, derived_array
+from byoc_mlir.kernels.builder import ModuleBuilder
+from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.vectors import VectorUnit
+
+Pair = tuple[int, int]
+"""Along height and width."""
+
+
+@dataclass(frozen=True)
+class Strides:
+    """Elements from image to image, vector to vector, line to line and pixel to pixel."""
+
+    image: int
+    vector: int
+    line: int
+    pixel: int
+
+
+@dataclass(frozen=True)
+class Image:
+    """A tensor `[N, C, H, W]` of `f32` that is stored as `[N, C / block, H, W, block]`."""
+
+    shape: tuple[int, int, int, int]
+    block: int
+    """All channels where they are last."""
+
+    @property
+    def is_channels_last(self) -> bool:
+        """Whether all channels of a pixel lie together."""
+        return self.block == self.shape[1]
+
+    def has_vectors(self, lanes: int) -> bool:
+        """Whether it is made of vectors of so many channels at equal distances."""
+        return self.shape[1] % lanes == 0 and self.block in (self.shape[1], lanes)
+
+    def strides(self, lanes: int) -> Strides:
+        """Those of its vectors."""
+        _, channels, height, width = self.shape
+        vector = lanes if self.is_channels_last else lanes * height * width
+        return Strides(channels * height * width, vector, width * self.block, self.block)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of one group, and what follows it."""
+
+    source: Image
+    result: Image
+    window: Pair
+    strides: Pair
+    dilation: Pair
+    begins: Pair
+    ends: Pair
+    """The padding."""
+    epilogue: Epilogue
+
+    @property
+    def inputs(self) -> int:
+        """The channels of the source."""
+        return self.source.shape[1]
+
+    @property
+    def outputs(self) -> int:
+        """Those of the result."""
+        return self.result.shape[1]
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether windows reach beyond the source."""
+        return any((*self.begins, *self.ends))
+
+
+class Slot(IntEnum):
+    """The pointers that a kernel is called with; null stands for memory that there is not."""
+
+    WORKSPACE = 0
+    WEIGHTS = 1
+    SOURCE = 2
+    RESULT = 3
+    BIAS = 4
+    RESIDUAL = 5
+    PARAMETERS = 6
+    """The words of its parameters."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A function `void (slots)`, and its parameters' words."""
+
+    define: Callable[[ModuleBuilder], str]
+    """Defines it in a module, unless it is there. Returns its symbol."""
+    words: tuple[int, ...]
+
+
+class ConvolutionKernel(ABC):
+    """A way to compute a convolution with constant weights."""
+
+    convolution: Convolution
+    unit: VectorUnit
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What IR and reports call the algorithm."""
+
+    @abstractmethod
+    def milliseconds(self, direct: float, threads: int) -> float:
+        """About what it takes.
+
+        Args:
+            direct: the milliseconds of a direct algorithm that does as many products in a second.
+            threads: those of OpenMP that run it.
+        """
+
+    @abstractmethod
+    def code(self, threads: int) -> Code:
+        """What computes it on so many threads."""
+
+    @abstractmethod
+    def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The weights `[O, I, H, W]` as the code reads them."""
+
+    @property
+    @abstractmethod
+    def packing(self) -> Hashable:
+        """What tells its packed weights from those of other kernels."""
+
+    def workspace_bytes(self, threads: int) -> int:
+        """The memory that it needs on so many threads."""
+        return 0
+
+    def packed(self, weight: Weight) -> Weight:
+        """The packed weights; once for all uses of them."""
+        array = derived_array(self.packing, [weight.data], lambda: self.pack(weight.data))
+        return Weight.of(f"{weight.name}.{self.name}", array)
+
+
+def panel_of(weights: NDArray[np.float32], number: int, columns: int) -> NDArray[np.float32]:
+    """So many outputs of `[O, I, H, W]` as `[H, W, I, columns]`; zeros where there are no more."""
+    some = weights[number * columns : (number + 1) * columns]
+    panel = np.zeros((*some.shape[2:], some.shape[1], columns), np.float32)
+    panel[..., : len(some)] = some.transpose(2, 3, 1, 0)
+    return panel

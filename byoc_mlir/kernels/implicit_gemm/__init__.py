@@ -1,0 +1,1 @@
+"""Convolutions as products, without a matrix of windows in memory."""

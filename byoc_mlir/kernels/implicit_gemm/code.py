@@ -1,0 +1,187 @@
+"""The function of one convolution as an implicit product, on all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.implicit_gemm.micro_kernel import PREFIX, Variant, define_kernel
+from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
+from byoc_mlir.kernels.parameters import read
+from byoc_mlir.kernels.vectors import VectorUnit
+
+
+def define_implicit_gemm(module: ModuleBuilder, *, variant: Variant, bias: bool) -> str:
+    """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
+
+    Where there is no bias, it writes the address of the zeros behind the weights to its slot.
+    """
+    name = f"{PREFIX}_{variant.suffix}" + "_bias" * bias
+    if module.has(name):
+        return name
+    units = _define_units(module, variant)
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    (slots,) = function.parameters
+    parameters = _parameters(function, slots)
+    if not bias:
+        zeros = _zeros(function, parameters, function.pointer(slots, Slot.WEIGHTS))
+        function.store(zeros, function.slot(slots, Slot.BIAS))
+    function.parallel_for(units, slots, function.multiply(parameters.blocks, parameters.panels))
+    function.finish()
+    return name
+
+
+def _parameters(function: FunctionBuilder, slots: SSAValue) -> Parameters[SSAValue]:
+    return read(function, function.pointer(slots, Slot.PARAMETERS), Parameters[SSAValue])
+
+
+def _zeros(
+    function: FunctionBuilder, parameters: Parameters[SSAValue], weights: SSAValue
+) -> SSAValue:
+    """The zeros behind the weights."""
+    return function.gep(weights, function.multiply(parameters.panels, parameters.panel))
+
+
+def _define_units(module: ModuleBuilder, variant: Variant) -> str:
+    """`void (slots, begin, end)`: some units, the panels of one block after the other."""
+    name = f"{PREFIX}_units_{variant.suffix}"
+    if module.has(name):
+        return name
+    sizes = (variant.pixels, variant.pixels - 1)
+    kernels = [define_kernel(module, replace(variant, pixels=size)) for size in sizes]
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    slots, begin, end = function.parameters
+    units = _Units(function, slots, _parameters(function, slots), variant.unit)
+
+    def unit(index: SSAValue) -> None:
+        units.write(function.add(begin, index), kernels, sizes)
+
+    function.loop(function.subtract(end, begin), unit)
+    function.finish()
+    return name
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """What a unit has of the channels of the result."""
+
+    weights: SSAValue
+    bias: SSAValue
+    to: SSAValue
+    """From the first channel to the panel's, in elements."""
+    is_whole: SSAValue
+    """Whether there are results for all of the panel."""
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Writes the loops of a thread."""
+
+    function: FunctionBuilder
+    slots: SSAValue
+    parameters: Parameters[SSAValue]
+    unit: VectorUnit
+
+    def write(self, number: SSAValue, kernels: Sequence[str], sizes: Sequence[int]) -> None:
+        """Writes the code of one unit: a block of lines by one panel."""
+        function, parameters = self.function, self.parameters
+        block, panel_number = function.divmod(number, parameters.panels)
+        first, last = function.share(parameters.lines, block, parameters.blocks)
+        panel = self._panel(panel_number)
+
+        def line(index: SSAValue, prefetched: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            state = self._line(function.add(first, index), panel, *prefetched)
+            for kernel, size, count in zip(kernels, sizes, self._counts(), strict=True):
+                state = self._strips(state, panel, kernel, size, count)
+            return (state.prefetched,)
+
+        function.fold(function.subtract(last, first), (function.integer(0),), line)
+
+    def _panel(self, number: SSAValue) -> _Panel:
+        function, parameters, unit = self.function, self.parameters, self.unit
+        weights, bias = (function.pointer(self.slots, slot) for slot in (Slot.WEIGHTS, Slot.BIAS))
+        vectors = function.multiply(number, unit.panel // unit.lanes)
+        return _Panel(
+            function.gep(weights, function.multiply(number, parameters.panel)),
+            function.gep(bias, function.multiply(number, unit.panel)),
+            function.multiply(vectors, parameters.result_vector),
+            function.compare("slt", function.add(vectors, 1), parameters.outputs),
+        )
+
+    def _counts(self) -> tuple[SSAValue, SSAValue]:
+        """How many long and how many short strips a line has."""
+        long = self.parameters.long_strips
+        return long, self.function.subtract(self.parameters.strips, long)
+
+    def _line(self, number: SSAValue, panel: _Panel, prefetched: SSAValue) -> _Position:
+        """The first pixel of a line."""
+        function, parameters = self.function, self.parameters
+        add, multiply = function.add, function.multiply
+        image, row = function.divmod(number, parameters.rows)
+        place = add(parameters.source_start, multiply(image, parameters.source_image))
+        to = add(multiply(image, parameters.result_image), multiply(row, parameters.result_line))
+        return _Position(
+            function.subtract(multiply(row, parameters.stride_y), parameters.top),
+            function.subtract(function.integer(0), parameters.left),
+            add(place, multiply(row, parameters.source_line)),
+            add(to, panel.to),
+            prefetched,
+        )
+
+    def _strips(
+        self, start: _Position, panel: _Panel, kernel: str, size: int, count: SSAValue
+    ) -> _Position:
+        """Writes a loop over strips of one length. Returns the place behind them."""
+        function, parameters = self.function, self.parameters
+        weights, source, result, residual = (
+            function.pointer(self.slots, slot)
+            for slot in (Slot.WEIGHTS, Slot.SOURCE, Slot.RESULT, Slot.RESIDUAL)
+        )
+        zeros = _zeros(function, parameters, weights)
+        following = function.gep(panel.weights, parameters.panel)
+        steps = [
+            function.multiply(step, size)
+            for step in (parameters.stride_x, parameters.source_pixel, parameters.result_pixel)
+        ]
+        share_of_panel = function.divide(parameters.panel, self.unit.lanes)
+        last = function.subtract(parameters.panel, share_of_panel)
+
+        def strip(_: SSAValue, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            *places, prefetched = state
+            x, place, to = places
+            function.do(
+                kernel,
+                *(function.pointer(self.slots, Slot.PARAMETERS), function.gep(source, place)),
+                *(start.y, x, panel.weights, panel.bias, zeros),
+                function.gep(following, prefetched),
+                function.gep(result, to),
+                panel.is_whole,
+                function.gep(residual, to),
+            )
+            after = function.add(prefetched, share_of_panel)
+            is_left = function.compare("slt", after, last)
+            moved = [function.add(place, step) for place, step in zip(places, steps, strict=True)]
+            return *moved, function.select(is_left, after, last)
+
+        state = (start.x, start.place, start.to, start.prefetched)
+        return _Position(start.y, *function.fold(count, state, strip))
+
+
+@dataclass(frozen=True)
+class _Position:
+    """Where the next kernel reads and writes."""
+
+    y: SSAValue
+    x: SSAValue
+    """Where the window of its first pixel begins in the image."""
+    place: SSAValue
+    """Elements of the source to that window."""
+    to: SSAValue
+    """Elements of the result to its first pixel."""
+    prefetched: SSAValue
+    """How much of the next panel was prefetched: each kernel prefetches one of `lanes` parts."""

@@ -1,0 +1,213 @@
+"""Convolutions as products of pixels by weights, without a matrix of windows in memory.
+
+A kernel keeps the results of a few pixels by a panel of output channels in registers while it goes
+over the window and the input channels. Channels are last or in blocks of a vector; pixels outside
+of the image are read from zeros behind the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, panel_of
+from byoc_mlir.kernels.epilogue import float_bits
+from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
+from byoc_mlir.kernels.implicit_gemm.micro_kernel import Variant
+from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
+from byoc_mlir.kernels.parameters import words
+from byoc_mlir.kernels.vectors import VectorUnit
+
+NAME = "implicit_gemm"
+"""What IR and reports call it."""
+
+_LINE = 48
+"""About how many pixels are taken for a line where lines do not matter."""
+
+_BLOCK_BYTES = 1 << 15
+"""What a block of lines reads of the source for each panel."""
+
+_BLOCK_PIXELS = 48
+"""The fewest pixels of a block: how often weights are used that were read once."""
+
+_LEAST_DEPTH = 256
+"""Products that a result is the sum of; with fewer, what is beside them counts."""
+
+_FEW_PIXELS = 256
+"""Pixels of all images for which oneDNN reads weights too often, or shares them badly."""
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The pixels of all results as the code sees them."""
+
+    count: int
+    rows: int
+    """Lines of an image."""
+    pixels: int
+    """Pixels of a line."""
+    longest_strip: int
+    """The most pixels of a kernel."""
+
+    @property
+    def strips(self) -> int:
+        """Into how many strips a line is cut, each for one kernel."""
+        return -(-self.pixels // self.longest_strip)
+
+    @property
+    def strip(self) -> int:
+        """The pixels of a long strip; short ones have one less."""
+        return -(-self.pixels // self.strips)
+
+    @property
+    def long_strips(self) -> int:
+        """How many long ones there are in a line."""
+        return self.pixels - self.strips * (self.strip - 1)
+
+
+@dataclass(frozen=True)
+class ImplicitGemm(ConvolutionKernel):
+    """Such a convolution."""
+
+    convolution: Convolution
+    unit: VectorUnit
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether it takes less time than oneDNN's direct algorithm with AVX2: see docs/dnnl.md."""
+        it = self.convolution
+        if it.outputs % self.unit.panel or it.inputs * math.prod(it.window) < _LEAST_DEPTH:
+            return False
+        if self._is_flat:
+            batch, _, height, width = it.result.shape
+            return batch * height * width <= _FEW_PIXELS
+        return math.prod(it.window) == 9 and min(it.strides) > 1
+
+    def milliseconds(self, direct: float, threads: int) -> float:
+        return direct
+
+    @property
+    def panels(self) -> int:
+        """The columns of the weights, with zeros in the last where outputs end before it does."""
+        return -(-self.convolution.outputs // self.unit.panel)
+
+    @property
+    def _panel_size(self) -> int:
+        it = self.convolution
+        return self.unit.panel * it.inputs * math.prod(it.window)
+
+    @property
+    def weights_shape(self) -> tuple[int, ...]:
+        """Panels, then as many zeros as a pixel has channels, of the source or of the result."""
+        zeros = max(self.convolution.inputs, self.panels * self.unit.panel)
+        return (self.panels * self._panel_size + zeros,)
+
+    @property
+    def packing(self) -> Hashable:
+        return (NAME, self.unit.panel)
+
+    def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        packed = np.zeros(self.weights_shape, np.float32)
+        size, columns = self._panel_size, self.unit.panel
+        for number in range(self.panels):  # each [height, width, inputs, columns]
+            packed[number * size : (number + 1) * size] = panel_of(weights, number, columns).ravel()
+        return packed
+
+    def code(self, threads: int) -> Code:
+        it = self.convolution
+        epilogue = it.epilogue
+        pixels, residual = self._lines.strip, epilogue.residual
+        variant = Variant(self.unit, pixels, it.is_padded, residual, epilogue.limits)
+        define = partial(define_implicit_gemm, variant=variant, bias=epilogue.bias)
+        return Code(define, words(self._parameters()))
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether each pixel of the result needs one of the source, the next one the next."""
+        it = self.convolution
+        is_flat = {*it.window, *it.strides} == {1} and not it.is_padded
+        is_one_piece = it.source.is_channels_last and it.result.is_channels_last
+        return is_flat and (is_one_piece or it.result.shape[0] == 1)
+
+    @property
+    def _lines(self) -> _Lines:
+        batch, _, height, width = self.convolution.result.shape
+        most = self.unit.tile_rows
+        if not self._is_flat:
+            return _Lines(batch * height, height, width, most)
+        pixels = batch * height * width
+        line = min(_divisors(pixels), key=lambda one: abs(one - _LINE))
+        return _Lines(pixels // line, pixels // line, line, most)
+
+    def _parameters(self) -> Parameters[int]:
+        it, lines, lanes = self.convolution, self._lines, self.unit.lanes
+        (stride_y, stride_x), (dilation_y, dilation_x) = it.strides, it.dilation
+        (top, left), (height, width) = it.begins, it.source.shape[2:]
+        source, result = it.source.strides(lanes), it.result.strides(lanes)
+        source_line, result_line = stride_y * source.line, result.line
+        if self._is_flat:
+            source_line, result_line = (lines.pixels * one.pixel for one in (source, result))
+        return Parameters(
+            lines=lines.count,
+            rows=lines.rows,
+            strips=lines.strips,
+            long_strips=lines.long_strips,
+            blocks=self._blocks(),
+            panels=self.panels,
+            outputs=it.outputs // lanes,
+            panel=self._panel_size,
+            window_height=it.window[0],
+            window_width=it.window[1],
+            inputs=it.inputs // lanes,
+            window_line=dilation_y * source.line,
+            window_pixel=dilation_x * source.pixel,
+            input=source.vector,
+            stride_y=stride_y,
+            stride_x=stride_x,
+            dilation_y=dilation_y,
+            dilation_x=dilation_x,
+            top=top,
+            left=left,
+            height=height,
+            width=width,
+            source_image=source.image,
+            source_line=source_line,
+            source_pixel=stride_x * source.pixel,
+            source_start=-(top * source.line + left * source.pixel),
+            result_image=result.image,
+            result_line=result_line,
+            result_pixel=result.pixel,
+            result_vector=result.vector,
+            lower=float_bits(it.epilogue.lower),
+            upper=float_bits(it.epilogue.upper),
+        )
+
+    def _blocks(self) -> int:
+        """Into how many blocks the lines are cut."""
+        it, lines = self.convolution, self._lines
+        read = 4 * lines.pixels * it.inputs * math.prod(it.strides)
+        together = max(_BLOCK_BYTES // read, -(-_BLOCK_PIXELS // lines.pixels))
+        return -(-lines.count // together)
+
+
+def _divisors(number: int) -> list[int]:
+    return [one for one in range(1, number + 1) if number % one == 0]
+
+
+def implicit_gemm_kernel(convolution: Convolution, unit: VectorUnit) -> ImplicitGemm | None:
+    """The convolution this way; `None` where that is not written."""
+    source, result = convolution.source, convolution.result
+    if not source.has_vectors(unit.lanes) or not result.has_vectors(unit.lanes):
+        return None
+    if convolution.is_padded and not source.is_channels_last:
+        return None
+    return ImplicitGemm(convolution, unit)

@@ -1,0 +1,178 @@
+"""The kernels of an implicit product: a few pixels times a panel of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import i1, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.epilogue import Limits
+from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
+from byoc_mlir.kernels.parameters import read
+from byoc_mlir.kernels.vectors import PANEL_VECTORS, Vectors, VectorUnit
+
+PREFIX = "byoc_implicit_gemm"
+
+TYPES = (POINTER, POINTER, i64, i64, *(POINTER,) * 5, i1, POINTER)
+"""The parameters; the first pixel's window, and where it begins in its image; panel, bias, zeros,
+what to prefetch, and result; whether the panel's second half is written; the residual, or null."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What the code depends on."""
+
+    unit: VectorUnit
+    pixels: int
+    """Those of a kernel; some kernels take one less."""
+    padded: bool
+    residual: bool
+    limits: Limits
+
+    @property
+    def suffix(self) -> str:
+        """What tells the functions of variants apart."""
+        flags = "_padded" * self.padded + "_sum" * self.residual
+        return f"{self.pixels}x{self.unit.panel}{flags}_{self.limits}"
+
+
+def define_kernel(module: ModuleBuilder, variant: Variant) -> str:
+    """`void (parameters, source, y, x, panel, bias, zeros, next, result, is_whole, residual)`."""
+    name = f"{PREFIX}_kernel_{variant.suffix}"
+    if module.has(name):
+        return name
+    function = module.function(name, TYPES, result=VOID, internal=True)
+    address, source, y, x, panel, bias, zeros, ahead, result, is_whole, other = function.parameters
+    parameters = read(function, address, Parameters[SSAValue])
+    vectors = Vectors(function, variant.unit.lanes)
+    window = _Window(vectors, variant, parameters, source, y, x, zeros, ahead)
+    sums, limit = window.sums(panel, bias), _limit(vectors, parameters, variant.limits)
+    steps = [function.multiply(parameters.result_pixel, pixel) for pixel in range(variant.pixels)]
+
+    def write(half: int) -> None:
+        vector = function.multiply(parameters.result_vector, half)
+        for pixel, step in enumerate(steps):
+            at, total = function.add(step, vector), sums[pixel * PANEL_VECTORS + half]
+            if variant.residual:
+                total = vectors.add(total, vectors.load(function.gep(other, at)))
+            vectors.store(limit(total), function.gep(result, at))
+
+    write(0)
+    function.when(is_whole, partial(write, 1))
+    function.finish()
+    return name
+
+
+def _limit(
+    vectors: Vectors, parameters: Parameters[SSAValue], limits: Limits
+) -> Callable[[SSAValue], SSAValue]:
+    if limits == "none":
+        return lambda value: value
+    if limits == "relu":
+        return partial(vectors.maximum, limit=vectors.splat(0.0))
+    lower, upper = (vectors.broadcast_bits(one) for one in (parameters.lower, parameters.upper))
+    return partial(vectors.clamp, lower=lower, upper=upper)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """What the results of some pixels, next to each other, are made of."""
+
+    vectors: Vectors
+    variant: Variant
+    parameters: Parameters[SSAValue]
+    source: SSAValue
+    y: SSAValue
+    x: SSAValue
+    """That of the first pixel, and where it begins in its image."""
+    zeros: SSAValue
+    ahead: SSAValue
+    """Weights that will be needed soon."""
+
+    @property
+    def _function(self) -> FunctionBuilder:
+        return self.vectors.function
+
+    def sums(self, panel: SSAValue, bias: SSAValue) -> Sums:
+        """For each pixel the vectors of its sums."""
+        function, parameters, unit = self._function, self.parameters, self.variant.unit
+        width, inputs = parameters.window_width, parameters.inputs
+        columns = range(0, unit.panel, unit.lanes)
+        starts = [self.vectors.load(function.gep(bias, column)) for column in columns]
+
+        def line(y: SSAValue, sums: Sums) -> Sums:
+            before = function.multiply(y, width)
+
+            def pixel(x: SSAValue, sums: Sums) -> Sums:
+                number = function.multiply(function.add(before, x), inputs)
+                held = function.gep(panel, function.multiply(number, unit.lanes * unit.panel))
+                ahead = function.gep(self.ahead, function.multiply(number, unit.panel))
+                sources = self._sources(y, x)
+
+                def vector(index: SSAValue, sums: Sums) -> Sums:
+                    self._prefetch(ahead, index)
+                    return self._vector(index, sources, held, sums)
+
+                return function.fold(inputs, sums, vector)
+
+            return function.fold(width, sums, pixel)
+
+        return function.fold(parameters.window_height, starts * self.variant.pixels, line)
+
+    def _prefetch(self, ahead: SSAValue, index: SSAValue) -> None:
+        """Prefetches a row of the panel for each vector of channels."""
+        function, panel = self._function, self.variant.unit.panel
+        row = function.gep(ahead, function.multiply(index, panel))
+        for start in range(0, panel, _LINE_ELEMENTS):
+            function.prefetch(function.gep(row, start))
+
+    def _sources(self, y: SSAValue, x: SSAValue) -> list[SSAValue]:
+        """What the pixels read at a place of the window."""
+        function, parameters = self._function, self.parameters
+        place = function.add(
+            function.multiply(y, parameters.window_line),
+            function.multiply(x, parameters.window_pixel),
+        )
+        sources: list[SSAValue] = []
+        for _ in range(self.variant.pixels):
+            sources.append(function.gep(self.source, place))
+            place = function.add(place, parameters.source_pixel)
+        return self._inside(y, x, sources) if self.variant.padded else sources
+
+    def _inside(self, y: SSAValue, x: SSAValue, sources: Sequence[SSAValue]) -> list[SSAValue]:
+        """Zeros in place of sources that lie outside of the image."""
+        function, parameters = self._function, self.parameters
+        y = function.add(self.y, function.multiply(y, parameters.dilation_y))
+        x = function.add(self.x, function.multiply(x, parameters.dilation_x))
+        is_line = function.compare("ult", y, parameters.height)
+        chosen: list[SSAValue] = []
+        for source in sources:
+            is_pixel = function.compare("ult", x, parameters.width)
+            is_inside = function.binary(llvm.AndOp, is_line, is_pixel)
+            chosen.append(function.select(is_inside, source, self.zeros))
+            x = function.add(x, parameters.stride_x)
+        return chosen
+
+    def _vector(
+        self, index: SSAValue, sources: Sequence[SSAValue], held: SSAValue, sums: Sums
+    ) -> Sums:
+        """Adds the products of a vector of channels."""
+        function, unit = self._function, self.variant.unit
+        offset = function.multiply(index, self.parameters.input)
+        places = [function.gep(source, offset) for source in sources]
+        panel = function.gep(held, function.multiply(index, unit.lanes * unit.panel))
+        for channel in range(unit.lanes):
+            numbers = [function.gep(place, channel) for place in places]
+            row = function.gep(panel, channel * unit.panel)
+            sums = add_products(self.vectors, numbers, row, sums)
+        return sums
+
+
+_LINE_ELEMENTS = 16
+"""Those of a cache line."""

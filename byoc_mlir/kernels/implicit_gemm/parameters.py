@@ -1,0 +1,60 @@
+"""What the code of an implicit product is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parameters(Generic[T]):
+    """Sizes and distances, those in memory in elements, and the bits of the limits."""
+
+    lines: T
+    """All lines of all images of the result."""
+    rows: T
+    """Those of one image."""
+    strips: T
+    """Into how many strips of pixels a line is cut, each for one kernel."""
+    long_strips: T
+    """How many have the most pixels; the others one less."""
+    blocks: T
+    """Into how many blocks the lines are cut."""
+    panels: T
+    outputs: T
+    """The vectors of the result's channels."""
+    panel: T
+    """The weights of a panel."""
+    window_height: T
+    window_width: T
+    inputs: T
+    """What is summed: the window, and the vectors of the source's channels."""
+    window_line: T
+    window_pixel: T
+    input: T
+    """What these step in the source."""
+    stride_y: T
+    stride_x: T
+    dilation_y: T
+    dilation_x: T
+    top: T
+    left: T
+    height: T
+    width: T
+    """The window, in pixels of the source; its padding and its size."""
+    source_image: T
+    source_line: T
+    source_pixel: T
+    """From the window of a result to that in the next image, the next line, and to the next."""
+    source_start: T
+    """From the first pixel to the first window."""
+    result_image: T
+    result_line: T
+    result_pixel: T
+    result_vector: T
+    """From image to image, line to line, pixel to pixel and from vector to vector."""
+    lower: T
+    upper: T
+    """The least and the largest result."""

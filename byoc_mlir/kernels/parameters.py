@@ -1,0 +1,58 @@
+"""What a kernel's code is told when it runs: named fields, written to memory as words.
+
+A dataclass over a type variable describes them once. With integers in it, `words` gives what is
+written; `read` gives the same dataclass with the values that a function has loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar, cast, get_origin, get_type_hints
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import FunctionBuilder
+
+T = TypeVar("T")
+
+
+def words(parameters: Any) -> tuple[int, ...]:
+    """All fields in order, those of dataclasses in them in their place."""
+    return tuple(_words(parameters))
+
+
+def _words(parameters: Any) -> Iterator[int]:
+    for one in fields(parameters):
+        value = getattr(parameters, one.name)
+        if is_dataclass(value):
+            yield from _words(value)
+        else:
+            yield value
+
+
+def read(function: FunctionBuilder, address: SSAValue, description: type[T]) -> T:
+    """Loads all fields.
+
+    Args:
+        function: where they are loaded.
+        address: that of the words.
+        description: the dataclass, over `SSAValue`.
+    """
+    return cast(T, _read(function, address, description, 0)[0])
+
+
+def _read(
+    function: FunctionBuilder, address: SSAValue, description: Any, slot: int
+) -> tuple[Any, int]:
+    """An instance whose words begin at a slot, and the slot behind it."""
+    kind = get_origin(description) or description
+    values: dict[str, Any] = {}
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        nested = get_origin(hints[one.name])
+        if nested is None:
+            values[one.name], slot = function.word(address, slot), slot + 1
+        else:
+            values[one.name], slot = _read(function, address, nested, slot)
+    return kind(**values), slot

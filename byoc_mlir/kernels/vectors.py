@@ -1,0 +1,155 @@
+"""Vectors of `f32`: what a processor has of them, and arithmetic on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    Float32Type,
+    VectorType,
+    f32,
+    i32,
+)
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp
+from byoc_mlir.kernels.builder import FunctionBuilder
+
+ELEMENT_BYTES = 4
+
+PANEL_VECTORS = 2
+"""The vectors of weights that a kernel reads for each input channel."""
+
+_CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
+_ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """The vectors of `f32` that code is written for."""
+
+    lanes: int
+    registers: int
+
+    @staticmethod
+    def of(features: Collection[str]) -> VectorUnit:
+        """That of a processor with these features, by the kernel's names (`avx2`)."""
+        if "avx512f" in features:
+            return VectorUnit(16, 32)
+        if "avx2" in features:
+            return VectorUnit(8, 16)
+        return VectorUnit(4, 32 if "asimd" in features else 16)
+
+    @property
+    def panel(self) -> int:
+        """The columns of weights that a kernel handles at once; they are stored in such panels."""
+        return PANEL_VECTORS * self.lanes
+
+    @property
+    def tile_rows(self) -> int:
+        """The most rows of a kernel: their sums, a row of the panel and a broadcast number stay in
+        registers.
+        """
+        return (self.registers - PANEL_VECTORS - 1) // PANEL_VECTORS
+
+    @property
+    def tile(self) -> str:
+        """The largest tile of a product: what tells functions for different vectors apart."""
+        return f"{self.tile_rows}x{self.panel}"
+
+    def shorter(self) -> VectorUnit | None:
+        """Vectors of half the length; `None` below those of SSE."""
+        return VectorUnit(self.lanes // 2, self.registers) if self.lanes > _FEWEST_LANES else None
+
+
+_FEWEST_LANES = 4
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Appends arithmetic on vectors of so many lanes to a function."""
+
+    function: FunctionBuilder
+    lanes: int
+
+    @property
+    def type(self) -> VectorType[Float32Type]:
+        """The type of a vector."""
+        return VectorType(f32, [self.lanes])
+
+    def load(self, address: SSAValue) -> SSAValue:
+        """The elements from an address on."""
+        return self.function.insert(llvm.LoadOp(address, self.type, alignment=ELEMENT_BYTES))
+
+    def store(self, value: SSAValue, address: SSAValue) -> None:
+        """Writes the elements from an address on."""
+        self.function.append(llvm.StoreOp(value, address, alignment=ELEMENT_BYTES))
+
+    def splat(self, value: float) -> SSAValue:
+        """A constant for all lanes."""
+        data = DenseIntOrFPElementsAttr.from_list(self.type, [value] * self.lanes)
+        return self.function.insert(llvm.ConstantOp(data, self.type))
+
+    def broadcast(self, number: SSAValue) -> SSAValue:
+        """An `f32` for all lanes."""
+        function = self.function
+        first = llvm.InsertElementOp(self.splat(0.0), number, function.integer(0))
+        return self.shuffle(function.insert(first), [0] * self.lanes)
+
+    def broadcast_bits(self, bits: SSAValue) -> SSAValue:
+        """The `f32` with the lower bits of an `i64`, for all lanes."""
+        function = self.function
+        narrow = function.insert(llvm.TruncOp(bits, i32))
+        return self.broadcast(function.insert(llvm.BitcastOp(narrow, f32)))
+
+    def shuffle(
+        self, one: SSAValue, lanes: Collection[int], other: SSAValue | None = None
+    ) -> SSAValue:
+        """A vector of some lanes of two, which are counted through both."""
+        mask = DenseArrayBase.from_list(i32, list(lanes))
+        type_ = VectorType(f32, [len(lanes)])
+        return self.function.insert(llvm.ShuffleVectorOp(one, other or one, mask, type_))
+
+    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`lhs + rhs`."""
+        return self.function.insert(llvm.FAddOp(lhs, rhs, _CONTRACT))
+
+    def fma(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
+        """`lhs * rhs + total`, rounded once where the processor can."""
+        return self.add(total, self.function.insert(llvm.FMulOp(lhs, rhs, _CONTRACT)))
+
+    def weighted_sum(self, *terms: tuple[float, SSAValue]) -> SSAValue:
+        """The sum of values times constants, of which the first is 1."""
+        (_, total), *others = terms
+        for factor, value in others:
+            if factor == -1:
+                total = self.function.insert(llvm.FSubOp(total, value, _CONTRACT))
+            elif factor == 1:
+                total = self.add(total, value)
+            else:
+                total = self.fma(value, self.splat(factor), total)
+        return total
+
+    def maximum(self, value: SSAValue, limit: SSAValue) -> SSAValue:
+        """The larger of both; NaN stays what it is."""
+        return self._extreme(MaximumOp, value, limit)
+
+    def clamp(self, value: SSAValue, lower: SSAValue, upper: SSAValue) -> SSAValue:
+        """The value between two limits; NaN stays what it is."""
+        return self._extreme(MinimumOp, self.maximum(value, lower), upper)
+
+    def _extreme(
+        self, op: type[MaximumOp] | type[MinimumOp], value: SSAValue, limit: SSAValue
+    ) -> SSAValue:
+        return self.function.insert(
+            op.create(
+                operands=[value, limit],
+                result_types=[self.type],
+                properties={"fastmathFlags": _ANY_ZERO},
+            )
+        )

@@ -1,0 +1,57 @@
+"""F(n x n, 3x3): the points at which polynomials are evaluated, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import polynomial
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """F(n x n, 3x3) by the interpolation points 0, p, -p for each of `points`, and infinity."""
+
+    points: tuple[float, ...]
+
+    @property
+    def step(self) -> int:
+        """The pixels that a tile computes along each axis."""
+        return 2 * len(self.points)
+
+    @property
+    def tile(self) -> int:
+        """The pixels that it reads."""
+        return self.step + 2
+
+    @property
+    def matrices(self) -> int:
+        """How many products there are."""
+        return self.tile**2
+
+    @property
+    def name(self) -> str:
+        """`f4x3` for F(4 x 4, 3 x 3)."""
+        return f"f{self.step}x3"
+
+    def polynomial(self, *, without: float | None = None) -> list[float]:
+        """The product of all y - p^2, or of all but one: the factors of 1, y, y^2, ..."""
+        roots = [point**2 for point in self.points if point != without]
+        return [float(factor) for factor in polynomial.polyfromroots(roots)]
+
+    def weight_transform(self) -> NDArray[np.float64]:
+        """The matrix `[tile, 3]` from a line of the window to the points."""
+        rows = [[1 / self.polynomial()[0], 0, 0]]
+        for point in self.points:
+            others = polynomial.polyval(point**2, self.polynomial(without=point))
+            scale = 1 / (2 * point**2 * float(others))
+            rows += [[scale, sign * point * scale, point**2 * scale] for sign in (1, -1)]
+        return np.array([*rows, [0, 0, 1]])
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    one.name: one for one in (Algorithm((1,)), Algorithm((1, 2)), Algorithm((1, 2, 0.5)))
+}
+"""By name."""

@@ -1,0 +1,93 @@
+"""The products of Winograd's algorithm: rows of several tiles times a panel of the weights.
+
+A kernel keeps the sums of a few rows in registers while it goes along the input channels once; the
+panel of weights stays in the first cache for all tiles of a block.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.parameters import read
+from byoc_mlir.kernels.vectors import PANEL_VECTORS, Vectors, VectorUnit
+from byoc_mlir.kernels.winograd.parameters import Parameters
+
+_PREFIX = "byoc_winograd"
+
+_PREFETCH_ROWS = 16
+"""How many rows of the weights ahead of the products they are prefetched."""
+
+
+def define_product(module: ModuleBuilder, unit: VectorUnit, matrices: int) -> str:
+    """`void (parameters, source, weights, result, tiles, begin, end)`.
+
+    The products of one block, or some of them: those of the panels from `begin` to `end`, where
+    those of all matrices are counted.
+    """
+    name = f"{_PREFIX}_product_{matrices}_{unit.tile}"
+    if module.has(name):
+        return name
+    kernels = [_define_kernel(module, unit, rows) for rows in range(1, unit.tile_rows + 1)]
+    function = module.function(name, (*(POINTER,) * 4, i64, i64, i64), result=VOID, internal=True)
+    address, source, weights, result, tiles, begin, end = function.parameters
+    parameters = read(function, address, Parameters[SSAValue])
+    inputs, outputs = parameters.source.matrix, parameters.result.matrix
+    source_stride, result_stride = parameters.source.tile, parameters.result.tile
+    strips = function.divide(function.add(tiles, unit.tile_rows - 1), unit.tile_rows)
+    panel_size = function.multiply(inputs, unit.panel)
+
+    def panel(index: SSAValue) -> None:
+        number = function.add(begin, index)
+        matrix, column = function.divmod(number, parameters.panels)
+        held = function.gep(weights, function.multiply(number, panel_size))
+        read_from = function.gep(source, function.multiply(matrix, inputs))
+        write_to = function.gep(result, function.multiply(matrix, outputs))
+        write_to = function.gep(write_to, function.multiply(column, unit.panel))
+
+        def strip(index: SSAValue) -> None:
+            first, last = function.share(tiles, index, strips)
+            rows = function.gep(read_from, function.multiply(first, source_stride))
+            to = function.gep(write_to, function.multiply(first, result_stride))
+            count = function.subtract(last, first)
+            for number, kernel in enumerate(kernels, 1):
+                chosen = function.compare("eq", count, function.integer(number))
+                arguments = (rows, source_stride, held, inputs, to, result_stride)
+                function.when(chosen, partial(function.do, kernel, *arguments))
+
+        function.loop(strips, strip)
+
+    function.loop(function.subtract(end, begin), panel)
+    function.finish()
+    return name
+
+
+def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
+    """`void (source, source_stride, panel, inputs, result, result_stride)`: a few rows."""
+    name = f"{_PREFIX}_kernel_{rows}_{unit.tile}"
+    if module.has(name):
+        return name
+    types = (POINTER, i64, POINTER, i64, POINTER, i64)
+    function = module.function(name, types, result=VOID, internal=True)
+    source, source_stride, panel, inputs, result, result_stride = function.parameters
+    vectors = Vectors(function, unit.lanes)
+    sources = [function.gep(source, function.multiply(source_stride, row)) for row in range(rows)]
+
+    def add_input(index: SSAValue, sums: Sums) -> Sums:
+        weights = function.gep(panel, function.multiply(index, unit.panel))
+        function.prefetch(function.gep(weights, _PREFETCH_ROWS * unit.panel))
+        numbers = [function.gep(values, index) for values in sources]
+        return add_products(vectors, numbers, weights, sums)
+
+    zero = vectors.splat(0.0)
+    sums = iter(function.fold(inputs, [zero] * (rows * PANEL_VECTORS), add_input))
+    for row in range(rows):
+        to = function.gep(result, function.multiply(result_stride, row))
+        for column in range(0, unit.panel, unit.lanes):
+            vectors.store(next(sums), function.gep(to, column))
+    function.finish()
+    return name

@@ -1,0 +1,257 @@
+"""The transforms of tiles before and after the products of Winograd's algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import i1, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, Index, ModuleBuilder
+from byoc_mlir.kernels.parameters import read
+from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, VectorUnit
+from byoc_mlir.kernels.winograd.algorithm import Algorithm
+from byoc_mlir.kernels.winograd.axes import result_axis, source_axis
+from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
+
+_PREFIX = "byoc_winograd"
+_SLOT_BYTES = 8
+
+Bounds = tuple[SSAValue, SSAValue]
+"""The first pixel along an axis and the one behind the last."""
+
+
+@dataclass(frozen=True)
+class _Pixels:
+    """Pixels in memory: the first, and how many elements there are to the next ones."""
+
+    base: SSAValue
+    line: SSAValue
+    step: SSAValue
+
+    def at(self, function: FunctionBuilder, y: Index, x: Index) -> SSAValue:
+        """The address of a vector of a pixel."""
+        line = function.multiply(self.line, y)
+        return function.gep(self.base, function.add(line, function.multiply(self.step, x)))
+
+    def or_else(self, function: FunctionBuilder, condition: SSAValue, other: _Pixels) -> _Pixels:
+        """These if the condition holds, else the others."""
+        return _Pixels(
+            function.select(condition, self.base, other.base),
+            function.select(condition, self.line, other.line),
+            function.select(condition, self.step, other.step),
+        )
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A tile, in the code of a thread: all in elements and pixels."""
+
+    vectors: Vectors
+    image: ImageParameters[SSAValue]
+    start: SSAValue
+    """From the first pixel of the first image to the tile's."""
+    lines: Bounds
+    columns: Bounds
+    """Its pixels that are in the image."""
+    is_inside: SSAValue
+    """Whether all are."""
+    points: SSAValue
+    """Its rows of the matrices."""
+
+    @property
+    def _function(self) -> FunctionBuilder:
+        return self.vectors.function
+
+    def pixels(self, memory: SSAValue, vector: SSAValue) -> _Pixels:
+        """A vector of each of its pixels in the memory of the image."""
+        offset = self._function.multiply(vector, self.image.vector)
+        base = self._function.gep(memory, self._function.add(self.start, offset))
+        return _Pixels(base, self.image.line, self.image.pixel)
+
+    def point(self, vector: SSAValue, number: int) -> SSAValue:
+        """The address of a vector in one of the matrices."""
+        offset = self._function.multiply(vector, self.vectors.lanes)
+        row = self._function.gep(self.points, offset)
+        return self._function.gep(row, self._function.multiply(self.image.matrix, number))
+
+    def unless_inside(self, body: Callable[[], None]) -> None:
+        """Runs `body` for a tile that reaches beyond the image."""
+        zero = self._function.integer(0, i1)
+        self._function.when(self._function.compare("eq", self.is_inside, zero), body)
+
+    def copy(self, source: _Pixels, destination: _Pixels) -> None:
+        """Copies what is in the image, for a tile that reaches beyond it."""
+        function = self._function
+
+        def line(index: SSAValue) -> None:
+            y = function.add(self.lines[0], index)
+
+            def pixel(index: SSAValue) -> None:
+                x = function.add(self.columns[0], index)
+                value = self.vectors.load(source.at(function, y, x))
+                self.vectors.store(value, destination.at(function, y, x))
+
+            function.loop(function.subtract(self.columns[1], self.columns[0]), pixel)
+
+        lines = function.subtract(self.lines[1], self.lines[0])
+        self.unless_inside(lambda: function.loop(lines, line))
+
+
+def _buffer(vectors: Vectors, size: int) -> _Pixels:
+    """Memory on the stack for a vector of each pixel of a tile."""
+    function, lanes = vectors.function, vectors.lanes
+    base = function.stack_slots(size**2 * lanes * ELEMENT_BYTES // _SLOT_BYTES)
+    return _Pixels(base, function.integer(size * lanes), function.integer(lanes))
+
+
+def define_source_transform(module: ModuleBuilder, unit: VectorUnit, algorithm: Algorithm) -> str:
+    """`void (parameters, source, matrices, first, begin, end)`: pixels to matrices.
+
+    Transforms some tiles of a block, which begins with the tile `first`; there are zeros around
+    the image.
+    """
+    name, size = f"{_PREFIX}_source_{algorithm.name}_{unit.lanes}", algorithm.tile
+    if module.has(name):
+        return name
+    types = (*(POINTER,) * 3, *(i64,) * 3)
+    function = module.function(name, types, result=VOID, internal=True)
+    address, source, matrices, *tiles = function.parameters
+    parameters, vectors = (
+        read(function, address, Parameters[SSAValue]),
+        Vectors(function, unit.lanes),
+    )
+    buffer, zero = _buffer(vectors, size), vectors.splat(0.0)
+    axis = partial(source_axis, vectors, algorithm)
+
+    def write(tile: _Tile) -> None:
+        def clear(index: SSAValue) -> None:
+            place = function.gep(buffer.base, function.multiply(index, unit.lanes))
+            vectors.store(zero, place)
+
+        tile.unless_inside(lambda: function.loop(function.integer(size**2), clear))
+
+        def transform(vector: SSAValue) -> None:
+            image = tile.pixels(source, vector)
+            tile.copy(image, buffer)
+            pixels = image.or_else(function, tile.is_inside, buffer)
+            lines = [
+                axis([vectors.load(pixels.at(function, y, x)) for x in range(size)])
+                for y in range(size)
+            ]
+            for x, column in enumerate(zip(*lines, strict=True)):
+                for y, value in enumerate(axis(column)):
+                    vectors.store(value, tile.point(vector, y * size + x))
+
+        function.loop(tile.image.vectors, transform)
+
+    sizes = (algorithm.step, size)
+    _each_tile(vectors, parameters, parameters.source, matrices, tiles, sizes, write)
+    function.finish()
+    return name
+
+
+def define_result_transform(
+    module: ModuleBuilder,
+    unit: VectorUnit,
+    algorithm: Algorithm,
+    *,
+    bias: bool,
+    residual: bool,
+) -> str:
+    """`void (parameters, result, matrices, first, begin, end, bias, residual)`: to pixels."""
+    suffix = "_bias" * bias + "_sum" * residual
+    name, size = f"{_PREFIX}_result_{algorithm.name}_{unit.lanes}{suffix}", algorithm.step
+    if module.has(name):
+        return name
+    types = (*(POINTER,) * 3, *(i64,) * 3, *(POINTER,) * 2)
+    function = module.function(name, types, result=VOID, internal=True)
+    address, result, matrices, *tiles, biases, terms = function.parameters
+    parameters, vectors = (
+        read(function, address, Parameters[SSAValue]),
+        Vectors(function, unit.lanes),
+    )
+    lower, upper = (vectors.broadcast_bits(one) for one in (parameters.lower, parameters.upper))
+    buffer, term_buffer = _buffer(vectors, size), _buffer(vectors, size)
+    axis, points = partial(result_axis, vectors, algorithm), range(algorithm.tile)
+
+    def write(tile: _Tile) -> None:
+        def transform(vector: SSAValue) -> None:
+            image = tile.pixels(result, vector)
+            pixels = image.or_else(function, tile.is_inside, buffer)
+            added: list[Callable[[int, int], SSAValue]] = []
+            if bias:
+                place = function.gep(biases, function.multiply(vector, unit.lanes))
+                of_channels = vectors.load(place)
+                added.append(lambda y, x: of_channels)
+            if residual:
+                others = tile.pixels(terms, vector)
+                tile.copy(others, term_buffer)
+                others = others.or_else(function, tile.is_inside, term_buffer)
+                added.append(lambda y, x: vectors.load(others.at(function, y, x)))
+            columns = [
+                axis([vectors.load(tile.point(vector, y * len(points) + x)) for y in points])
+                for x in points
+            ]
+            for y, line in enumerate(zip(*columns, strict=True)):
+                for x, value in enumerate(axis(line)):
+                    total = reduce(vectors.add, [one(y, x) for one in added], value)
+                    vectors.store(vectors.clamp(total, lower, upper), pixels.at(function, y, x))
+            tile.copy(buffer, image)
+
+        function.loop(tile.image.vectors, transform)
+
+    _each_tile(vectors, parameters, parameters.result, matrices, tiles, (size, size), write)
+    function.finish()
+    return name
+
+
+def _each_tile(
+    vectors: Vectors,
+    parameters: Parameters[SSAValue],
+    image: ImageParameters[SSAValue],
+    matrices: SSAValue,
+    tiles: Sequence[SSAValue],
+    sizes: tuple[int, int],
+    write: Callable[[_Tile], None],
+) -> None:
+    """Writes a loop over tiles.
+
+    Args:
+        vectors: where the code goes.
+        parameters: those of the convolution.
+        image: whose tiles they are.
+        matrices: the first row of the matrices of the block.
+        tiles: the first of the block; where to begin in the block and where to end.
+        sizes: the pixels from tile to tile, and those of one.
+        write: writes what is done with one.
+    """
+    function, (first, begin, end), (step, size) = vectors.function, tiles, sizes
+    whole = function.integer(size)
+
+    def bounds(at: SSAValue, limit: SSAValue) -> Bounds:
+        zero = function.integer(0)
+        before = function.subtract(zero, at)
+        begin = function.select(function.compare("slt", at, zero), before, zero)
+        left = function.subtract(limit, at)
+        return begin, function.select(function.compare("slt", left, whole), left, whole)
+
+    def tile(index: SSAValue) -> None:
+        row = function.add(begin, index)
+        line, column = function.divmod(function.add(first, row), parameters.columns)
+        picture, line = function.divmod(line, parameters.rows)
+        y = function.subtract(function.multiply(line, step), image.top)
+        x = function.subtract(function.multiply(column, step), image.left)
+        steps = ((picture, image.image), (y, image.line), (x, image.pixel))
+        start = reduce(function.add, [function.multiply(at, stride) for at, stride in steps])
+        lines, pixels = bounds(y, image.height), bounds(x, image.width)
+        seen = [function.subtract(last, one) for one, last in (lines, pixels)]
+        inside = [function.compare("eq", count, whole) for count in seen]
+        points = function.gep(matrices, function.multiply(row, image.tile))
+        is_inside = function.binary(llvm.AndOp, *inside)
+        write(_Tile(vectors, image, start, lines, pixels, is_inside, points))
+
+    function.loop(function.subtract(end, begin), tile)

@@ -1,0 +1,237 @@
+"""3x3 convolutions by Winograd's algorithm: matrix products of tiles, for F(n x n, 3x3).
+
+Tiles of n + 2 pixels along each axis, which overlap by two, become (n + 2)^2 matrices of tiles by
+channels; each is multiplied by a matrix of channels by channels made of the weights; the results
+become tiles of n x n pixels. F(4x4, 3x3) has 36 multiplications for each pair of channels where
+the direct algorithm has 144.
+
+Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, https://arxiv.org/abs/1509.09308
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byoc_mlir.kernels.convolution import (
+    Code,
+    Convolution,
+    ConvolutionKernel,
+    Image,
+    Pair,
+    panel_of,
+)
+from byoc_mlir.kernels.epilogue import float_bits
+from byoc_mlir.kernels.parameters import words
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
+from byoc_mlir.kernels.winograd.code import define_winograd
+from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
+
+_FEWEST_TILES, _MOST_TILES = 16, 64
+"""The tiles that are handled together: how often weights are used that were read once."""
+
+_WEIGHTS_TO_ROWS = 2
+"""The matrices of the weights are about that much larger than those of a block of tiles."""
+
+_MOST_WEIGHTS = 1 << 20
+"""Elements of the weights for each tile at most; 512 channels at 7² have 2.4 million in F(4x4)."""
+
+_TILE_GAP = 16
+"""Elements between the matrices' rows of one tile and of the next, so that the same row of
+several tiles falls into different sets of a cache."""
+
+_TRANSFORM_RATE = 1.5e7
+"""Bytes that the transforms write and read per millisecond, on one thread."""
+
+_WEIGHTS_RATE = 2e7
+"""Bytes of weights per millisecond: in a model, other weights have taken their place in caches."""
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The memory of one block's matrices: for each tile, a row of each matrix."""
+
+    matrices: int
+    tiles: int
+    channels: int
+
+    @property
+    def tile(self) -> int:
+        """Elements from tile to tile."""
+        return self.matrices * self.channels + _TILE_GAP
+
+    @property
+    def elements(self) -> int:
+        """The elements of all."""
+        return self.tiles * self.tile
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How the tiles are shared by threads.
+
+    Where there are enough, they are cut into blocks, which a thread handles from the first
+    transform to the last, in matrices of its own. Otherwise all tiles are one block, of which each
+    thread transforms some and multiplies by some of the weights.
+    """
+
+    count: int
+    threads: int
+    source: Matrices
+    result: Matrices
+
+    @property
+    def elements(self) -> int:
+        """The memory of one block."""
+        return self.source.elements + self.result.elements
+
+    @property
+    def byte_size(self) -> int:
+        """The memory of all that are handled at the same time."""
+        return 4 * self.elements * min(self.count, self.threads)
+
+
+@dataclass(frozen=True)
+class Winograd(ConvolutionKernel):
+    """A convolution by such an algorithm."""
+
+    convolution: Convolution
+    unit: VectorUnit
+    algorithm: Algorithm
+
+    @property
+    def name(self) -> str:
+        return self.algorithm.name
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """The images, and the tiles of each along both axes."""
+        batch, _, height, width = self.convolution.result.shape
+        step = self.algorithm.step
+        return batch, -(-height // step), -(-width // step)
+
+    @property
+    def tiles(self) -> int:
+        """All tiles of all images."""
+        return math.prod(self.grid)
+
+    @property
+    def panels(self) -> int:
+        """The columns of the weights, with zeros in the last where outputs end before it does."""
+        return -(-self.convolution.outputs // self.unit.panel)
+
+    def blocks(self, threads: int) -> Blocks:
+        """How that many threads share the tiles."""
+        inputs, outputs = self.convolution.inputs, self.convolution.outputs
+        balanced = inputs * outputs // (inputs + outputs) // _WEIGHTS_TO_ROWS
+        most = min(max(balanced, _FEWEST_TILES), _MOST_TILES)
+        blocks = _multiple(-(-self.tiles // most), threads) if self.tiles >= threads * most else 1
+        tiles, matrices = -(-self.tiles // blocks), self.algorithm.matrices
+        source = Matrices(matrices, tiles, inputs)
+        result = Matrices(matrices, tiles, self.panels * self.unit.panel)
+        return Blocks(blocks, threads, source, result)
+
+    def workspace_bytes(self, threads: int) -> int:
+        return self.blocks(threads).byte_size
+
+    @property
+    def weights_shape(self) -> tuple[int, int, int, int]:
+        """The matrices of the weights, each a panel of columns after the other."""
+        matrices, panel = self.algorithm.matrices, self.unit.panel
+        return (matrices, self.panels, self.convolution.inputs, panel)
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether its weights are used so seldom that they cost more memory than they are worth."""
+        return math.prod(self.weights_shape) > self.tiles * _MOST_WEIGHTS
+
+    def milliseconds(self, direct: float, threads: int) -> float:
+        batch, _, height, width = self.convolution.result.shape
+        products = self.tiles * self.algorithm.matrices
+        share = products / (batch * height * width * math.prod(self.convolution.window))
+        transformed = 4 * products * (self.convolution.inputs + self.convolution.outputs)
+        weights = 4 * math.prod(self.weights_shape)
+        traffic = transformed / _TRANSFORM_RATE + weights / _WEIGHTS_RATE
+        return direct * share + traffic / threads
+
+    @property
+    def packing(self) -> Hashable:
+        return ("winograd", self.name, self.unit.panel)
+
+    def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        tile, transform = self.algorithm.tile, self.algorithm.weight_transform()
+        points = np.empty((tile, tile, *self.weights_shape[1:]), np.float32)
+        for number in range(self.panels):  # all at once takes several times their memory
+            panel = panel_of(weights, number, self.unit.panel)
+            along_y = np.tensordot(transform, panel, 1)
+            points[:, :, number] = np.tensordot(transform, along_y, (1, 1)).swapaxes(0, 1)
+        return points.reshape(self.weights_shape)
+
+    def code(self, threads: int) -> Code:
+        epilogue = self.convolution.epilogue
+        define = partial(
+            define_winograd,
+            unit=self.unit,
+            algorithm=self.algorithm,
+            bias=epilogue.bias,
+            residual=epilogue.residual,
+        )
+        return Code(define, words(self._parameters(self.blocks(threads))))
+
+    def _parameters(self, blocks: Blocks) -> Parameters[int]:
+        convolution, (_, rows, columns) = self.convolution, self.grid
+        return Parameters(
+            blocks=blocks.count,
+            tiles=self.tiles,
+            columns=columns,
+            rows=rows,
+            panels=self.panels,
+            results=blocks.source.elements,
+            block=blocks.elements,
+            threads=blocks.threads,
+            source=self._image(convolution.source, convolution.begins, blocks.source),
+            result=self._image(convolution.result, (0, 0), blocks.result),
+            lower=float_bits(convolution.epilogue.lower),
+            upper=float_bits(convolution.epilogue.upper),
+        )
+
+    def _image(self, image: Image, begins: Pair, matrices: Matrices) -> ImageParameters[int]:
+        _, channels, height, width = image.shape
+        strides, (top, left) = image.strides(self.unit.lanes), begins
+        return ImageParameters(
+            height=height,
+            width=width,
+            top=top,
+            left=left,
+            vectors=channels // self.unit.lanes,
+            image=strides.image,
+            vector=strides.vector,
+            line=strides.line,
+            pixel=strides.pixel,
+            matrix=matrices.channels,
+            tile=matrices.tile,
+        )
+
+
+def _multiple(value: int, of: int) -> int:
+    """The least multiple that is not less."""
+    return -(-value // of) * of
+
+
+def winograd_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[Winograd]:
+    """The convolution by each of the algorithms; none where that is not written."""
+    fits = (
+        convolution.window == (3, 3)
+        and {*convolution.strides, *convolution.dilation} == {1}
+        and convolution.source.has_vectors(unit.lanes)
+        and convolution.result.has_vectors(unit.lanes)
+    )
+    if fits:
+        for algorithm in ALGORITHMS.values():
+            yield Winograd(convolution, unit, algorithm)
