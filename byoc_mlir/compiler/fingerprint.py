@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -69,12 +71,12 @@ def machine_and_software() -> Sequence[Any] | None:
     Returns:
         Something that JSON can say; `None` when a backend's source is unknown.
     """
-    registered = _registered_backends()
-    if registered is None:
+    software, registered = _software(), _registered_backends()
+    if software is None or registered is None:
         return None
     cpu = Cpu.host()
     return [
-        *_software(),
+        *software,
         [cpu.architecture, *cpu.features],
         str(find_openmp()),
         registered,
@@ -96,8 +98,16 @@ def stamp(path: Path) -> str:
 
 
 @cache
-def _software() -> Sequence[Any]:
-    points = [_entry_point(point) for point in entry_points(group=_ENTRY_POINTS)]
+def _software() -> Sequence[Any] | None:
+    """Versions and sources; `None` when the source of an installed backend is unknown."""
+    points: list[list[str]] = []
+    for point in entry_points(group=_ENTRY_POINTS):
+        if point.module.startswith("byoc_mlir."):
+            continue
+        found = _entry_point(point)
+        if found is None:
+            return None
+        points.append(found)
     return [
         sys.version,
         [version(package) for package in _PACKAGES],
@@ -106,13 +116,37 @@ def _software() -> Sequence[Any]:
     ]
 
 
-def _entry_point(point: EntryPoint) -> list[str]:
+def _entry_point(point: EntryPoint) -> list[str] | None:
+    stamps = _module_stamps(point.module)
+    if stamps is None:
+        return None
     distribution = point.dist
     if distribution is None:
-        return [point.name, point.value]
-    folder = Path(str(distribution.locate_file("")), point.module.partition(".")[0])
-    stamps = _folder_stamps(folder) if folder.is_dir() else []
+        return [point.name, point.value, digest(stamps)]
+    for file in distribution.files or ():
+        if file.suffix == ".py":
+            path = Path(str(distribution.locate_file(file)))
+            stamps.append([str(path), stamp(path)])
     return [point.name, point.value, distribution.name, distribution.version, digest(stamps)]
+
+
+def _module_stamps(module: str) -> list[list[str]] | None:
+    """The sources of a module's outermost package, found as an import would but not imported.
+
+    Namespaces are no such packages. `None` when the sources are no files.
+    """
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        try:
+            spec = find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None:
+            return []  # nobody can import it
+        if spec.origin is not None:
+            return _source_stamps(Path(spec.origin))
+    return []
 
 
 def _registered_backends() -> list[Any] | None:
@@ -120,20 +154,66 @@ def _registered_backends() -> list[Any] | None:
     registry = sys.modules.get("byoc_mlir.backends.registry")
     if registry is None:
         return []
-    known = {point.name for point in entry_points(group=_ENTRY_POINTS)}
+    points = entry_points(group=_ENTRY_POINTS)
+    known = {(point.name, _outermost(point.module)) for point in points}
     classes: Mapping[str, type[Backend]] = registry.registered_backends()
     found: list[Any] = []
     for name, cls in sorted(classes.items()):
-        if name in known or cls.__module__.startswith("byoc_mlir."):
+        if _is_ours(cls) or (name, _outermost(cls.__module__)) in known:
             continue
-        source = Path(cls.codegen.__code__.co_filename)
-        if not source.is_file():
-            return None
-        is_package = (source.parent / "__init__.py").is_file()
-        stamps = _folder_stamps(source.parent) if is_package else [stamp(source)]
-        found.append([name, str(source), stamps])
+        for part in cls.__mro__:
+            if _is_ours(part) or part.__module__ in sys.stdlib_module_names:
+                continue
+            source = _source_of(part)
+            stamps = None if source is None else _source_stamps(source)
+            if stamps is None:
+                return None
+            found.append([name, part.__qualname__, stamps])
     return found
 
 
+def _outermost(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.startswith("byoc_mlir.")
+
+
+def _source_of(cls: type) -> Path | None:
+    """The file with the class: that of its functions, as its module may have been forgotten."""
+    for value in vars(cls).values():
+        function: Any = inspect.unwrap(getattr(value, "__func__", value))
+        code = getattr(function, "__code__", None)
+        if code is not None and Path(code.co_filename).is_file():
+            return Path(code.co_filename)
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None)
+    return Path(file) if file else None
+
+
+def _source_stamps(file: Path) -> list[list[str]] | None:
+    """The sources that belong to a module: its outermost package, else what it can import from
+    its own folder. `None` when the module is no file, as in an archive.
+    """
+    file = file.absolute()
+    if not file.is_file():
+        return None
+    package = None
+    for folder in file.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        package = folder
+    if package is not None:
+        return _folder_stamps(package)
+    stamps = [[str(path), stamp(path)] for path in {file, *file.parent.glob("*.py")}]
+    if file.parent.name not in ("site-packages", "dist-packages"):  # others' packages are there
+        for path in file.parent.glob("*/__init__.py"):
+            stamps += _folder_stamps(path.parent)
+    return sorted(stamps)
+
+
 def _folder_stamps(folder: Path) -> list[list[str]]:
-    return sorted([str(path), stamp(path)] for path in folder.rglob("*.py"))
+    """Of all files: beside Python, backends have C, tables and compiled modules."""
+    paths = (path for path in folder.rglob("*") if path.suffix != ".pyc" and path.is_file())
+    return sorted([str(path), stamp(path)] for path in paths)
