@@ -21,6 +21,7 @@ Kind: TypeAlias = Literal[
     "crash",
     "hang",
     "untyped error",
+    "failed stage",
     "wrong value",
     "nondeterminism",
 ]
@@ -32,10 +33,14 @@ Kind: TypeAlias = Literal[
 - `ill-conditioned`: the answer differs, but so does the oracle's own when its inputs move by a
   rounding error.
 - `refused`: every oracle that knows the ops runs the model, and it is refused.
-- the rest are failures.
+- the rest are failures; `failed stage` is a `CompilationError` or `ExecutionError` about a model
+  that the oracles run.
 """
 
-FAILURES: tuple[Kind, ...] = ("crash", "hang", "untyped error", "wrong value", "nondeterminism")
+FAILURES: tuple[Kind, ...] = (
+    *("crash", "hang", "untyped error", "failed stage", "wrong value"),
+    "nondeterminism",
+)
 
 
 @dataclass(frozen=True)

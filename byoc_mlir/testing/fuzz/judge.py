@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 import byoc_mlir
-from byoc_mlir.errors import ByocError
+from byoc_mlir.errors import ByocError, CompilationError, ExecutionError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds, Outcome, Settings
 from byoc_mlir.testing.fuzz.graphs import ops_in
@@ -62,9 +62,9 @@ def _survives(case: Case, settings: Settings, say: Say) -> Outcome:
             say("run")
             if feeds is not None:
                 executable.run(feeds)
+            return Outcome("agrees", placements=executable.report().counts())
     except BaseException as error:  # the point of it
         return _raised(error) if _is_defect(error) else Outcome("agrees", _first_line(error))
-    return Outcome("agrees", placements=executable.report().counts())
 
 
 def _agrees(case: Case, settings: Settings, say: Say, without: frozenset[str]) -> Outcome:
@@ -151,7 +151,9 @@ def _refused(
         except Exception:  # as above
             return Outcome("invalid", _first_line(refusal))
     message = " ".join(str(refusal).split())[:300]
-    return Outcome("refused", f"{type(refusal).__name__}: {message}", _normalised(message))
+    stage = isinstance(refusal, CompilationError | ExecutionError)
+    kind = "failed stage" if stage else "refused"
+    return Outcome(kind, f"{type(refusal).__name__}: {message}", _normalised(message))
 
 
 def _raised(error: BaseException) -> Outcome:

@@ -110,7 +110,7 @@ def _fewer_operands(case: Case, model: ModelProto) -> Iterator[Case]:
     for at, node in enumerate(model.graph.node):
         if len(node.input) > 1:
             copy = _copy(model)
-            copy.graph.node[at].input.pop()
+            del copy.graph.node[at].input[-1]
             yield _rebuilt(case, copy)
 
 

@@ -85,7 +85,7 @@ def _change_list(rng: Random, attribute: AttributeProto) -> None:
     elif kind == 1:
         attribute.ints.append(rng.choice(_NUMBERS))
     else:
-        attribute.ints.pop()
+        del attribute.ints[rng.randrange(len(attribute.ints))]
 
 
 def _attribute_type(rng: Random, graph: onnx.GraphProto) -> None:
@@ -102,7 +102,8 @@ def _attribute_added(rng: Random, graph: onnx.GraphProto) -> None:
 
 
 def _attribute_gone(rng: Random, graph: onnx.GraphProto) -> None:
-    _node(rng, graph).attribute.pop()
+    attributes = _node(rng, graph).attribute
+    del attributes[rng.randrange(len(attributes))]
 
 
 def _input_renamed(rng: Random, graph: onnx.GraphProto) -> None:
@@ -115,7 +116,7 @@ def _input_count(rng: Random, graph: onnx.GraphProto) -> None:
     if rng.random() < 0.5:
         node.input.append(rng.choice(_names(graph)))
     else:
-        node.input.pop()
+        del node.input[rng.randrange(len(node.input))]
 
 
 def _output_changed(rng: Random, graph: onnx.GraphProto) -> None:
@@ -126,7 +127,7 @@ def _output_changed(rng: Random, graph: onnx.GraphProto) -> None:
     elif kind == 1:
         node.output.append("more")
     else:
-        node.output.pop()
+        del node.output[rng.randrange(len(node.output))]
 
 
 def _op_changed(rng: Random, graph: onnx.GraphProto) -> None:
@@ -200,7 +201,7 @@ def _contents(rng: Random, tensor: TensorProto) -> None:
 def _interface(rng: Random, graph: onnx.GraphProto) -> None:
     kind = rng.randrange(4)
     if kind == 0:
-        graph.input.pop()
+        del graph.input[rng.randrange(len(graph.input))]
     elif kind == 1:
         graph.output.add().name = rng.choice([*_names(graph), "nowhere"])
     elif kind == 2:

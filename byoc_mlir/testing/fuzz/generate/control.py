@@ -45,7 +45,7 @@ def if_(graph: GraphBuilder, op_type: str) -> None:
     if not results:
         raise RejectedError("an empty branch")
     _grow(other)
-    matching = [_like(other, value) for value in results]
+    matching = [other.emit("Identity", [_like(other, value)])[0] for value in results]
     graph.emit(
         op_type,
         [condition],
@@ -77,7 +77,7 @@ def loop(graph: GraphBuilder, op_type: str) -> None:
     going = _argument(body, "cond", _BOOL, ())
     inside = [_argument(body, "s", value.dtype, value.sizes) for value in carried]
     _grow(body)
-    after = [_like(body, value) for value in inside]
+    after = [body.emit("Identity", [_like(body, value)])[0] for value in inside]
     (go_on,) = body.emit("Identity", [going])
     (scanned,) = body.emit("Identity", [inside[0]])
     limit = graph.parameter(np.array(trips, np.int64), 0.2)

@@ -1,0 +1,55 @@
+"""A backend with one fault for each kind of failure, in the op that shows it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from byoc_mlir.backends import Backend, Blob, RegionModule, register_backend
+from byoc_mlir.backends.region import kind_of, nodes_of
+
+
+class Fault(BaseException):
+    """An error that nothing expects."""
+
+
+@register_backend
+class Faulty(Backend):
+    """Dies on `Abs`, waits on `Ceil`, raises on `Floor`, and says that square roots are 7."""
+
+    name = "faulty"
+
+    def op_rules(self):
+        return dict.fromkeys(("abs", "ceil", "floor", "sqrt"), lambda op: None)
+
+    def codegen(self, region, context):
+        (op,) = nodes_of(region)
+        kind = kind_of(op)
+        if kind == "floor":
+            raise Fault("floor")
+        return Blob.of(FaultyModule(kind))
+
+
+class FaultyModule(RegionModule):
+    """What runs."""
+
+    def __init__(self, kind: str):
+        self.kind = kind
+
+    @classmethod
+    def load(cls, data: bytes):
+        return cls(data.decode())
+
+    def save(self) -> bytes:
+        return self.kind.encode()
+
+    def get_function(self, symbol: str):
+        def run(inputs, outputs):
+            if self.kind == "abs":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            if self.kind == "ceil":
+                time.sleep(1000)
+            outputs[0].fill(7)
+
+        return run

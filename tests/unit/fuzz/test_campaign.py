@@ -1,0 +1,31 @@
+"""A fixed campaign of every kind: as many cases as fit in the time, and none of them fails."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from byoc_mlir.testing.fuzz.campaign import Campaign
+from byoc_mlir.testing.fuzz.case import Settings
+from byoc_mlir.testing.fuzz.cases import Plan
+from byoc_mlir.testing.fuzz.report import summary
+
+SEED = 2026
+
+HOST, DEFAULT = Settings(targets=()), Settings()
+
+
+@pytest.mark.parametrize(
+    ("settings", "plan", "cases", "seconds"),
+    [
+        pytest.param(HOST, Plan(SEED), 60, 25.0, id="host"),
+        pytest.param(DEFAULT, Plan(SEED + 1), 40, 25.0, id="default"),
+        pytest.param(HOST, Plan(SEED + 2, symbolic=True), 20, 15.0, id="symbolic"),
+        pytest.param(HOST, Plan(SEED + 3, mutate=True), 100, 15.0, id="mutated"),
+    ],
+)
+def test_nothing_is_found(settings: Settings, plan: Plan, cases: int, seconds: float) -> None:
+    tally = Campaign(settings).run(islice(plan.cases(), cases), seconds)
+    assert tally.kinds
+    assert not tally.failures(), summary(tally, plan.mutate)
