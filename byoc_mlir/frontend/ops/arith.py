@@ -9,7 +9,7 @@ import numpy as np
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
-from byoc_mlir.frontend.value import Value
+from byoc_mlir.frontend.value import NodeRefused, Value
 
 Number: TypeAlias = Value | float
 
@@ -119,6 +119,17 @@ def broadcast(context: NodeContext, data: Value, shape: Sequence[int]) -> Value:
 def concatenate(context: NodeContext, parts: Sequence[Value], axis: int) -> Value:
     """The parts joined along `axis`."""
     return parts[0] if len(parts) == 1 else context.emit(transform.ConcatenateOp, parts, axis=axis)
+
+
+def size_along(data: Value, axis: int) -> int:
+    """The size of an axis.
+
+    Raises:
+        NodeRefused: there is no such axis.
+    """
+    if not -data.rank <= axis < data.rank:
+        raise NodeRefused(f"axis is {axis}, of a tensor of rank {data.rank}")
+    return data.shape[axis]
 
 
 def section(context: NodeContext, data: Value, axis: int, begin: int, end: int) -> Value:

@@ -174,6 +174,11 @@ def matmul(context: NodeContext, a: Value, b: Value) -> Value:
     if b.constant is not None and b.rank == 2 and a.rank >= 1:
         weight = context.derived(b, np.ascontiguousarray(b.constant.T))
         return context.emit(nn.DenseOp, a, weight)
+    return stacked_product(context, a, b)
+
+
+def stacked_product(context: NodeContext, a: Value, b: Value) -> Value:
+    """The product of matrices, stacks of them, or vectors: a row, and a column."""
     left = a if a.rank > 1 else context.emit(transform.ExpandDimsOp, a, axis=[0])
     right = b if b.rank > 1 else context.emit(transform.ExpandDimsOp, b, axis=[1])
     product = context.emit(nn.MatmulOp, left, right)

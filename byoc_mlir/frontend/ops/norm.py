@@ -76,6 +76,8 @@ def lp_normalization(context: NodeContext, data: Value, *, axis: int = -1, p: in
 
 
 def _p_norm(context: NodeContext, data: Value, p: int, axes: Sequence[int]) -> Value:
+    if p < 1:
+        raise NodeRefused(f"p is {p}, accepted are 1 and more")
     magnitude = context.emit(elementwise.AbsOp, data)
     if p == 1:
         return arith.reduced(context, reduce.SumOp, magnitude, axes)

@@ -13,6 +13,7 @@ from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.nn import stacked_product
 from byoc_mlir.frontend.ops.window import convolve
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
@@ -128,7 +129,7 @@ def matmul_integer(
     b_zero_point: Value | None = None,
 ) -> Value:
     left = _centred(context, a, a_zero_point, -2)
-    return context.emit(nn.MatmulOp, left, _centred(context, b, b_zero_point, -1))
+    return stacked_product(context, left, _centred(context, b, b_zero_point, -1))
 
 
 @onnx_op("ConvInteger")
@@ -185,7 +186,7 @@ def qlinear_matmul(
     y_zero_point: Value,
 ) -> Value:
     left = _centred(context, a, a_zero_point, -2)
-    total = context.emit(nn.MatmulOp, left, _centred(context, b, b_zero_point, -1))
+    total = stacked_product(context, left, _centred(context, b, b_zero_point, -1))
     return _requantized(context, total, (a_scale, b_scale, y_scale), y_zero_point, -1)
 
 

@@ -13,16 +13,25 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import Value
+from byoc_mlir.frontend.value import NodeRefused, Value
 
 _DOMAIN = "ai.onnx.preview.training"
 
 
 def _grouped(
-    values: Sequence[Value], kinds: int, update: Callable[..., Sequence[Value]]
+    context: NodeContext,
+    values: Sequence[Value],
+    kinds: int,
+    update: Callable[..., Sequence[Value]],
 ) -> Sequence[Value]:
     """`update` of the n-th tensor of each kind, for all n; its results sorted by kind again."""
     count = len(values) // kinds
+    outputs = count * (kinds - 1)
+    if count * kinds != len(values) or len(context.output_names) > outputs:
+        raise NodeRefused(
+            f"it has {len(values)} tensors and {len(context.output_names)} outputs, accepted are"
+            f" {kinds} tensors and {kinds - 1} outputs for each that is optimised"
+        )
     results = [update(*values[number::count]) for number in range(count)]
     return [value for kind in zip(*results, strict=True) for value in kind]
 
@@ -63,7 +72,7 @@ def adagrad(
         move = arith.divide(context, arith.multiply(context, slowed, g), root)
         return arith.subtract(context, x, move), squares
 
-    return _grouped(values, 3, update)
+    return _grouped(context, values, 3, update)
 
 
 @onnx_op("Adam", domain=_DOMAIN)
@@ -96,7 +105,7 @@ def adam(
         moved = arith.subtract(context, x, move)
         return arith.multiply(context, moved, 1 - norm_coefficient_post), mean, squares
 
-    return _grouped(values, 4, update)
+    return _grouped(context, values, 4, update)
 
 
 @onnx_op("Momentum", domain=_DOMAIN)
@@ -122,4 +131,4 @@ def momentum(
             move = arith.add(context, g, arith.multiply(context, velocity, alpha))
         return arith.subtract(context, x, arith.multiply(context, rate, move)), velocity
 
-    return _grouped(values, 3, update)
+    return _grouped(context, values, 3, update)

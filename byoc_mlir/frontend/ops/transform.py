@@ -10,6 +10,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import transform as relay
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
@@ -148,7 +149,7 @@ def split_in(
 ) -> Sequence[Value]:
     if split is not None:
         return _split(context, data, context.ints(split, "split"), axis)
-    parts, size = num_outputs or len(context.output_names), data.shape[axis]
+    parts, size = num_outputs or len(context.output_names), arith.size_along(data, axis)
     chunk = -(-size // parts)
     sections = [max(0, min(chunk, size - index * chunk)) for index in range(parts)]
     return _split(context, data, sections, axis)
@@ -188,7 +189,7 @@ def _split(
 ) -> Sequence[Value]:
     if sections is None:
         parts = len(context.output_names)
-        sections = [data.shape[axis] // parts] * parts
+        sections = [arith.size_along(data, axis) // parts] * parts
     return context.emit_all(relay.SplitOp, data, sections=sections, axis=axis)
 
 
