@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Value
 
 Number: TypeAlias = Value | float
 
@@ -125,10 +126,10 @@ def size_along(data: Value, axis: int) -> int:
     """The size of an axis.
 
     Raises:
-        NodeRefused: there is no such axis.
+        VerifyException: there is no such axis.
     """
     if not -data.rank <= axis < data.rank:
-        raise NodeRefused(f"axis is {axis}, of a tensor of rank {data.rank}")
+        raise VerifyException(f"axis is {axis}, of a tensor of rank {data.rank}")
     return data.shape[axis]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
 from byoc_mlir.dialects.relay.window import window_count
@@ -77,7 +78,7 @@ def lp_normalization(context: NodeContext, data: Value, *, axis: int = -1, p: in
 
 def _p_norm(context: NodeContext, data: Value, p: int, axes: Sequence[int]) -> Value:
     if p < 1:
-        raise NodeRefused(f"p is {p}, accepted are 1 and more")
+        raise VerifyException(f"p is {p}, accepted are 1 and more")
     magnitude = context.emit(elementwise.AbsOp, data)
     if p == 1:
         return arith.reduced(context, reduce.SumOp, magnitude, axes)

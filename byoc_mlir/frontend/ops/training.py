@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from xdsl.utils.exceptions import VerifyException
+
 from byoc_mlir.dialects.relay import elementwise, logic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Value
 
 _DOMAIN = "ai.onnx.preview.training"
 
@@ -28,7 +30,7 @@ def _grouped(
     count = len(values) // kinds
     outputs = count * (kinds - 1)
     if count * kinds != len(values) or len(context.output_names) > outputs:
-        raise NodeRefused(
+        raise VerifyException(
             f"it has {len(values)} tensors and {len(context.output_names)} outputs, accepted are"
             f" {kinds} tensors and {kinds - 1} outputs for each that is optimised"
         )
