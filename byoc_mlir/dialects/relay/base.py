@@ -126,6 +126,19 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
         check_tensor(type_.get_shape(), numpy_dtype(type_.element_type).itemsize, what)
 
 
+def check_addressed(op: RelayOp, sizes: Sequence[int], places: Sequence[int]) -> None:
+    """Checks that the dimensions that an op reads at computed places have elements.
+
+    Raises:
+        VerifyException: one of `sizes` is 0, and the shape `places` holds a place.
+    """
+    if 0 in sizes and all(size > 0 for size in places):
+        raise VerifyException(
+            f"{op.name}: computed places in dimensions without elements (sizes {list(sizes)}); no"
+            " place is valid there"
+        )
+
+
 def normalize_axis(axis: int, rank: int, what: str = "axis") -> int:
     """`axis` counted from the front.
 

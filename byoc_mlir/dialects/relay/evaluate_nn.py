@@ -108,11 +108,13 @@ def _reduced(function: Callable[..., Any], empty: float) -> Callable[..., Array]
 
 
 def limit(number: float, dtype: np.dtype[Any]) -> Any:
-    """Infinity, or the end of the range where a type has none."""
+    """Infinity and NaN, or what stands for them in integers: an end of the range, and 0."""
     if np.isfinite(number) or dtype.kind not in "iub":
         return number
     if dtype.kind == "b":
         return number > 0
+    if np.isnan(number):
+        return 0
     return np.iinfo(dtype).max if number > 0 else np.iinfo(dtype).min
 
 

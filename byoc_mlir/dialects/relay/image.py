@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import (
     RelayOp,
     bool_prop,
+    check_addressed,
     float_prop,
     ints,
     ints_prop,
@@ -76,6 +77,7 @@ class ResizeOp(RelayOp):
                 raise VerifyException(
                     f"{self.name}: '{what.data}' is not known, accepted are {', '.join(accepted)}"
                 )
+        check_addressed(self, data.get_shape(), size)
         return (TensorType(data.element_type, size),)
 
     def resized_axes(self) -> list[tuple[int, Taps]]:

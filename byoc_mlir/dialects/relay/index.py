@@ -1,7 +1,7 @@
 """Ops that read or write at computed places: take, gather, scatter, sort, running sums.
 
 Negative indices count from the end. An index outside of its dimension is an error of the model that
-nobody checks at run time: it is clamped.
+nobody checks at run time: it is clamped. Where no index can be right, types are refused.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from byoc_mlir.dialects.relay.base import (
     RelayOp,
     Tensor,
     bool_prop,
+    check_addressed,
     int_prop,
     normalize_axis,
     shape_of,
@@ -66,6 +67,7 @@ class TakeOp(AlongAxisOp):
         data, indices = tensor_type(self.data), check_indices(self, self.indices)
         axis, shape = self.positive_axis, data.get_shape()
         new = [*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]]
+        check_addressed(self, shape[axis : axis + 1], new)
         return (TensorType(data.element_type, new),)
 
 
@@ -83,7 +85,9 @@ class GatherOp(AlongAxisOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices = tensor_type(self.data), check_indices(self, self.indices)
-        _check_beside_axis(self, data, indices, self.positive_axis)
+        axis = self.positive_axis
+        _check_beside_axis(self, data, indices, axis)
+        check_addressed(self, data.get_shape()[axis : axis + 1], indices.get_shape())
         return (TensorType(data.element_type, indices.get_shape()),)
 
 
@@ -123,7 +127,10 @@ class GatherNdOp(RelayOp):
                 f"{self.name}: indices {indices} do not address {data} with {batch} batch"
                 " dimensions"
             )
-        return (TensorType(data.element_type, [*places[:-1], *shape[batch + places[-1] :]]),)
+        end = batch + places[-1]
+        new = [*places[:-1], *shape[end:]]
+        check_addressed(self, shape[batch:end], new)
+        return (TensorType(data.element_type, new),)
 
 
 class ScatterOp(RelayOp, ABC):
@@ -170,7 +177,9 @@ class ScatterElementsOp(ScatterOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices, updates = self.checked()
-        _check_beside_axis(self, data, indices, self.positive_axis)
+        axis = self.positive_axis
+        _check_beside_axis(self, data, indices, axis)
+        check_addressed(self, data.get_shape()[axis : axis + 1], indices.get_shape())
         if indices.get_shape() != updates.get_shape():
             raise VerifyException(
                 f"{self.name}: updates {updates} must have the shape of indices {indices}"
@@ -197,6 +206,7 @@ class ScatterNdOp(ScatterOp):
             raise VerifyException(
                 f"{self.name}: updates {updates} do not fit indices {indices} into {data}"
             )
+        check_addressed(self, shape[: places[-1]], updates.get_shape())
         return (data,)
 
 

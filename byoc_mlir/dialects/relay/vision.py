@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import (
     RelayOp,
     bool_prop,
+    check_addressed,
     float_prop,
     int_prop,
     ints,
@@ -53,7 +54,9 @@ class GridSampleOp(RelayOp):
                 f" '{self.padding_mode.data}', accepted are {', '.join(_METHODS)} and"
                 f" {', '.join(_PADDINGS)}"
             )
-        return (TensorType(data.element_type, [*shape[:2], *places[1:-1]]),)
+        new = [*shape[:2], *places[1:-1]]
+        check_addressed(self, shape[2:], new)
+        return (TensorType(data.element_type, new),)
 
 
 @irdl_op_definition
@@ -88,7 +91,9 @@ class RoiAlignOp(RelayOp):
             raise VerifyException(
                 f"{self.name}: regions {self.rois.type} and {self.batch.type} do not fit {data}"
             )
-        return (TensorType(data.element_type, [rois[0], shape[1], *size]),)
+        new = [rois[0], shape[1], *size]
+        check_addressed(self, [shape[0], *shape[2:]], new)
+        return (TensorType(data.element_type, new),)
 
 
 @irdl_op_definition
@@ -111,7 +116,9 @@ class RoiPoolOp(RelayOp):
         shape = data.get_shape()
         if len(shape) != 4 or len(size) != 2 or rois[1:] != (5,):
             raise VerifyException(f"{self.name}: regions {self.rois.type} do not fit {data}")
-        return (TensorType(data.element_type, [rois[0], shape[1], *size]),)
+        new = [rois[0], shape[1], *size]
+        check_addressed(self, [shape[0], *shape[2:]], new)
+        return (TensorType(data.element_type, new),)
 
 
 @irdl_op_definition
@@ -176,7 +183,9 @@ class DeformableConv2DOp(RelayOp):
             raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
         if self.mask is not None and shape_of(self.mask) != (shape[0], taps, *places[2:]):
             raise VerifyException(f"{self.name}: mask {self.mask.type} does not fit {offset}")
-        return (TensorType(data.element_type, [shape[0], kernel[0], *places[2:]]),)
+        new = [shape[0], kernel[0], *places[2:]]
+        check_addressed(self, shape[2:], new)
+        return (TensorType(data.element_type, new),)
 
 
 @irdl_op_definition

@@ -42,7 +42,8 @@ def _scaled(data: Value, scales: Sequence[float], axes: Sequence[int]) -> _Targe
 def _sized(data: Value, sizes: Sequence[float], axes: Sequence[int], policy: str) -> _Target:
     size, scales = list(data.shape), [1.0] * data.rank
     for axis, new in zip(axes, sizes, strict=True):
-        size[axis], scales[axis] = int(new), new / data.shape[axis]
+        old = data.shape[axis]
+        size[axis], scales[axis] = int(new), new / old if old else 1.0
     if policy == "stretch":
         return _Target(tuple(size), tuple(scales))
     if policy not in ("not_larger", "not_smaller"):

@@ -123,7 +123,7 @@ def _topk(context: NodeContext, data: Value, k: int, axis: int, largest: int) ->
 def one_hot(
     context: NodeContext, indices: Value, depth: Value, values: Value, *, axis: int = -1
 ) -> Value:
-    count = context.count(depth, "depth", least=1)
+    count = context.count(depth, "depth", least=0)
     check_constant([count], 8, "the classes of a OneHot")
     rank = indices.rank + 1
     place = axis % rank

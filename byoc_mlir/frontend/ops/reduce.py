@@ -38,10 +38,14 @@ def _square_in_float(context: NodeContext, data: Value) -> Value:
     return _square(context, _in_float(context, data))
 
 
+def _log_in_float(context: NodeContext, data: Value) -> Value:
+    return context.emit(elementwise.LogOp, _in_float(context, data))
+
+
 _REDUCTIONS: dict[str, tuple[Step, type[relay.ReduceOp], Step]] = {
     "ReduceL1": (_step(elementwise.AbsOp), relay.SumOp, _itself),
     "ReduceL2": (_square_in_float, relay.SumOp, _step(elementwise.SqrtOp)),
-    "ReduceLogSum": (_in_float, relay.SumOp, _step(elementwise.LogOp)),
+    "ReduceLogSum": (_itself, relay.SumOp, _log_in_float),
     "ReduceMax": (_itself, relay.MaxOp, _itself),
     "ReduceMean": (_itself, relay.MeanOp, _itself),
     "ReduceMin": (_itself, relay.MinOp, _itself),
