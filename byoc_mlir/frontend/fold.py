@@ -20,15 +20,18 @@ _RANDOM = frozenset(
     for suffix in ("", "Like")
 )
 
+_CLAMPING = frozenset({"GatherElements"})
+"""Ops for which the reference evaluator may not end when an index is outside."""
+
 
 def fold_node(
     node: onnx.NodeProto, inputs: Sequence[Array | None], opsets: Mapping[str, int]
 ) -> tuple[Array, ...] | None:
     """The outputs of a node whose present inputs are all known; `None` when it is not to be folded.
 
-    Not folded are random ops, ops with subgraphs, and what grows beyond `MAX_FOLDED_BYTES`.
+    Not folded here are random ops, `_CLAMPING` ones, ops with subgraphs, and what grows beyond `MAX_FOLDED_BYTES`.
     """
-    if node.op_type in _RANDOM or any(
+    if node.op_type in _RANDOM | _CLAMPING or any(
         attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
         for attribute in node.attribute
     ):
