@@ -29,7 +29,8 @@ def fold_node(
 ) -> tuple[Array, ...] | None:
     """The outputs of a node whose present inputs are all known; `None` when it is not to be folded.
 
-    Not folded here are random ops, `_CLAMPING` ones, ops with subgraphs, and what grows beyond `MAX_FOLDED_BYTES`.
+    Not folded are random ops, those of `_CLAMPING`, ops with subgraphs, and what grows beyond
+    `MAX_FOLDED_BYTES`.
     """
     if node.op_type in _RANDOM | _CLAMPING or any(
         attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
