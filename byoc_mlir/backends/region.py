@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
-from byoc_mlir.dialects.relay.nn import DenseOp
+from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp, DenseOp
 from byoc_mlir.dialects.relay.window import Conv2DOp
 
 
@@ -61,3 +61,10 @@ def product_f32(op: Operation) -> str | None:
     if isinstance(op, DenseOp) and len(shape_of(data)) != 2:
         return f"only data of rank 2 is supported, found {data.type}"
     return only_f32(op)
+
+
+def on_channels(op: Operation) -> str | None:
+    """A rule: a bias or a batch norm has one number for each channel, which is axis 1."""
+    if isinstance(op, BiasAddOp | BatchNormOp) and op.positive_axis != 1:
+        return f"only axis 1 is supported, found {op.positive_axis}"
+    return None

@@ -23,7 +23,7 @@ from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail, 
 from byoc_mlir.backends.c_compiler import no_c_compiler
 from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.backends.onednn import load_library, unavailable_reason
-from byoc_mlir.backends.region import elementwise_f32, nodes_of, product_f32
+from byoc_mlir.backends.region import elementwise_f32, nodes_of, on_channels, product_f32
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import ints, relay_name, shape_of
@@ -49,7 +49,7 @@ class DnnlCBackend(Backend):
 
     def patterns(self) -> Sequence[CompositePattern]:
         conv = is_op("nn.conv2d")(wildcard(), wildcard()).named("conv")
-        biased = is_op("nn.bias_add")(conv, wildcard())
+        biased = is_op("nn.bias_add")(conv, wildcard()).named("biased")
         rows = {
             "conv2d_bias_relu": is_op("nn.relu")(biased),
             "conv2d_bias": biased,
@@ -101,7 +101,8 @@ def _elements(value: SSAValue) -> int:
 
 
 def _check(match: Match) -> str | None:
-    return product_f32(match.op("conv"))
+    reason = on_channels(match.op("biased")) if "biased" in match else None
+    return reason or product_f32(match.op("conv"))
 
 
 def _details(region: FuncOp) -> tuple[OpDetail, ...]:

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
 from byoc_mlir.backends.dnnl_json.runtime import DnnlJsonModule
 from byoc_mlir.backends.json_graph import json_graph
 from byoc_mlir.backends.onednn import unavailable_reason
-from byoc_mlir.backends.region import elementwise_f32, nodes_of, product_f32
+from byoc_mlir.backends.region import elementwise_f32, nodes_of, on_channels, product_f32
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
 
 
@@ -53,11 +51,5 @@ class DnnlJsonBackend(Backend):
         return Blob.of(DnnlJsonModule(graph, constants), details)
 
     def _check(self, match: Match) -> str | None:
-        product = match.op("product")
-        if "biased" in match and shape_of(match.op("biased").operands[1])[0] != _channels(product):
-            return "the bias is not one number for each output channel"
-        return product_f32(product)
-
-
-def _channels(product: Operation) -> int:
-    return shape_of(product.operands[1])[0]
+        reason = on_channels(match.op("biased")) if "biased" in match else None
+        return reason or product_f32(match.op("product"))

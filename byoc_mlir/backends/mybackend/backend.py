@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail
 from byoc_mlir.backends.c_compiler import find_c_compiler, no_c_compiler
 from byoc_mlir.backends.c_function import c_function
-from byoc_mlir.backends.region import nodes_of, only_f32
+from byoc_mlir.backends.region import nodes_of, on_channels, only_f32
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import ints, shape_of
@@ -50,8 +50,9 @@ class MyBackend(Backend):
     def patterns(self) -> Sequence[CompositePattern]:
         conv = is_op("nn.conv2d")(wildcard(), is_constant()).named("conv")
         parameters = [is_constant() for _ in range(4)]
-        normalised = is_tuple_get_item(is_op("nn.batch_norm")(conv, *parameters), 0)
-        biased = is_op("nn.bias_add")(conv, is_constant())
+        norm = is_op("nn.batch_norm")(conv, *parameters).named("per_channel")
+        normalised = is_tuple_get_item(norm, 0)
+        biased = is_op("nn.bias_add")(conv, is_constant()).named("per_channel")
         rows: dict[str, Pattern] = {"conv2d_bn_relu": normalised, "conv2d_bias_relu": biased}
         return [
             CompositePattern(f"mybackend.{name}", is_op("nn.relu")(inner), _check)
@@ -77,7 +78,7 @@ def _check(match: Match) -> str | None:
     assert isinstance(conv, Conv2DOp)
     if conv.groups.value.data != 1:
         return f"only one group is supported, found {conv.groups.value.data}"
-    return only_f32(conv)
+    return on_channels(match.op("per_channel")) or only_f32(conv)
 
 
 def _function(region: FuncOp) -> str:

@@ -16,6 +16,7 @@ from byoc_mlir.dialects.relay import RELAY, ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.testing.conformance.samples import Range, Shape
 
 OPS: dict[str, type[RelayOp]] = {
     kind.name.removeprefix("relay."): kind for kind in RELAY.operations if issubclass(kind, RelayOp)
@@ -23,7 +24,11 @@ OPS: dict[str, type[RelayOp]] = {
 """Relay names to the classes of the ops."""
 
 
-@dataclass(frozen=True)
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 1.0, -1.0)
+"""Numbers at which shortcuts show."""
+
+
+@dataclass(frozen=True, eq=False)
 class Case:
     """A small model with inputs, made for one op or pattern that a backend claims."""
 
@@ -41,15 +46,32 @@ class GraphBuilder:
         self._block = Block()
         self._arrays: list[Array] = []
 
-    def array(self, shape: Sequence[int], dtype: str, values: tuple[float, float] | None) -> Array:
-        """Random numbers of an element type, from a range or a normal distribution."""
+    def array(
+        self, shape: Shape, dtype: str, values: Range | None, *, special: bool = False
+    ) -> Array:
+        """Random numbers of an element type, from a range or a normal distribution.
+
+        Args:
+            values: the least and the largest number.
+            special: whether many floats are NaN, infinities, zeros of both signs, and ones.
+        """
         if dtype == "bool":
             return self._rng.random(shape) < 0.5
-        if np.dtype(dtype).kind in "iu":
-            return self._rng.integers(1, 9, shape).astype(dtype)
-        if values is not None:
-            return self._rng.uniform(*values, shape).astype(dtype)
-        return np.asarray(self._rng.standard_normal(shape), dtype)
+        kind = np.dtype(dtype)
+        if kind.kind in "iu":
+            low, high = values or ((0, 9) if kind.kind == "u" else (-9, 9))
+            return self._rng.integers(int(low), int(high), shape, endpoint=True).astype(kind)
+        drawn = (
+            self._rng.standard_normal(shape)
+            if values is None
+            else self._rng.uniform(*values, shape)
+        )
+        array = np.asarray(drawn, kind)
+        if special:
+            chosen = self._rng.integers(0, 4 * len(SPECIAL), shape)
+            for number, value in enumerate(SPECIAL):
+                array[chosen == number] = value
+        return array
 
     def input(self, array: Array) -> SSAValue:
         """A new input of the model, which gets `array`."""
@@ -58,7 +80,7 @@ class GraphBuilder:
         return self._block.insert_arg(type_, len(self._block.args))
 
     def constant(self, array: Array) -> SSAValue:
-        """A new constant."""
+        """A new constant with the content of `array`."""
         op = ConstantOp.of(f"constant_{len(self._block.ops)}", array)
         self._block.add_op(op)
         return op.output

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from onnx import ModelProto
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +13,7 @@ from xdsl.ir import Operation
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, Rule, get_backends, register_backend
+from byoc_mlir.backends.op_names import unknown_ops
 from byoc_mlir.compiler.backend_passes import run_module_passes
 from byoc_mlir.compiler.driver import CANONICALISATION
 from byoc_mlir.compiler.source import ModelSource, main_function, read_source
@@ -18,28 +21,32 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.dialects.relay.constant import Array
-from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.errors import ByocError
 from byoc_mlir.lowering.host_pipeline import run_verified
 from byoc_mlir.patterns import CompositePattern
-from byoc_mlir.testing.conformance.cases import NotGeneratedError, op_cases, pattern_cases
-from byoc_mlir.testing.conformance.graph import OPS, Case
+from byoc_mlir.testing.conformance.accuracy import error_of, expected
+from byoc_mlir.testing.conformance.cases import op_cases
+from byoc_mlir.testing.conformance.graph import Case
+from byoc_mlir.testing.conformance.pattern_cases import NotGeneratedError, pattern_cases
 from byoc_mlir.testing.conformance.report import (
     ConformanceReport,
     Coverage,
     Outcome,
     Status,
 )
-from byoc_mlir.testing.conformance.samples import Sample, samples_of
+from byoc_mlir.testing.conformance.runner import Finding, joined, run_cases
+from byoc_mlir.testing.conformance.sample_table import samples_of
+from byoc_mlir.testing.conformance.samples import Sample
+from byoc_mlir.testing.conformance.saved import save_case
 from byoc_mlir.testing.networks import NETWORKS
-from byoc_mlir.testing.reference import largest_relative_error, random_inputs
+from byoc_mlir.testing.reference import random_inputs
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.placement import Placement, placements
 from byoc_mlir.transforms.scopes import is_constant
 from byoc_mlir.transforms.work import estimated_work
 
-TOLERANCE = 1e-4
-"""The largest error that is accepted, relative to the largest value of the output."""
+NETWORK_TOLERANCE = 1e-4
+"""The largest error of a network that is accepted, relative to its output's largest value."""
 
 
 def run_conformance(
@@ -48,81 +55,107 @@ def run_conformance(
     only: Collection[str] = (),
     samples: Mapping[str, Sequence[Sample]] | None = None,
     networks: Mapping[str, ModelProto] | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = 0.0,
+    known_untested: Collection[str] = (),
+    finite: bool = False,
+    save: str | Path | None = None,
 ) -> ConformanceReport:
     """Tries all that a backend claims against the reference in numpy.
 
     Each op with a rule is tried on samples: what the rule accepts must be offloaded and compute
     the same; what it refuses must stay on the host, with a reason. Each pattern is tried on graphs
-    made from it. Networks are compiled, compared, and summed up.
+    made from it. Networks are compiled, compared, and summed up. A claim that no case tries is
+    untested, and the backend does not pass.
 
     Args:
         backend: its target, `"npu"` or `"npu{tiles=4}"`, or its class.
         only: the ops and composites to try, `("nn.conv2d",)`; left out: all that it claims.
         samples: further samples of ops, by Relay name.
         networks: what to sum up, by name; left out: a small MNIST network and ResNet-18.
-        tolerance: the largest error accepted, relative to the largest value.
+        tolerance: errors up to it, relative to the largest value, are accepted even where element
+            types and lengths of sums promise less.
+        known_untested: claims that may stay untested, because the vendor's own tests have them.
+        finite: for a backend that promises nothing for NaN and infinities: none are tried.
+        save: a folder for failing cases, as models that run alone.
 
     Raises:
         BackendError: the backend is unknown or cannot be used on this machine.
     """
     target = backend if isinstance(backend, str) else register_backend(backend).name
     (instance,) = get_backends((target,))
-    kit = _Kit(target, instance, tolerance)
+    kit = _Kit(target, instance, tolerance, finite, None if save is None else Path(save))
     if networks is None:
         networks = {"mnist": NETWORKS["mnist"](), "resnet18": NETWORKS["resnet18"](image=32)}
+    misnamed = dict(unknown_ops(instance))
     outcomes = [
-        *(outcome for name, rule in instance.op_rules().items() if not only or name in only
+        *(Outcome(name, "name", "failed", said) for name, said in misnamed.items()
+          if not only or name in only),
+        *(outcome for name, rule in instance.op_rules().items()
+          if name not in misnamed and (not only or name in only)
           for outcome in kit.try_op(name, rule, (samples or {}).get(name, ()))),
-        *(outcome for row in instance.patterns() if not only or row.name in only
+        *(outcome for row in instance.patterns()
+          if row.name not in misnamed and (not only or row.name in only)
           for outcome in kit.try_pattern(row)),
     ]  # fmt: skip
     coverage: list[Coverage] = []
+    accepted = max(tolerance, NETWORK_TOLERANCE)
     for name, model in networks.items():
         try:
             coverage.append(kit.coverage(name, model))
         except (ByocError, _WrongError) as error:
             outcomes.append(Outcome(name, "network", "failed", str(error)))
         else:
-            if coverage[-1].error > tolerance:
-                wrong = f"largest error {coverage[-1].error:.1e}, accepted is {tolerance:.1e}"
+            if coverage[-1].error > accepted:
+                wrong = f"largest error {coverage[-1].error:.1e}, accepted is {accepted:.1e}"
                 outcomes.append(Outcome(name, "network", "failed", wrong))
-    return ConformanceReport(target, tuple(outcomes), tuple(coverage))
+    return ConformanceReport(target, tuple(outcomes), tuple(coverage), frozenset(known_untested))
 
 
 class _WrongError(Exception):
     """A case did not do what it should."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """A case that compiles, and what its partitioning made of it."""
+
+    case: Case
+    status: Status
+    detail: str
+    runs: bool
+    """Whether the backend had a part in it."""
+
+
 class _Kit:
-    def __init__(self, target: str, backend: Backend, tolerance: float):
+    def __init__(
+        self, target: str, backend: Backend, tolerance: float, finite: bool, save: Path | None
+    ):
         self._target, self._backend, self._tolerance = target, backend, tolerance
+        self._finite, self._save = finite, save
 
     def try_op(self, name: str, rule: Rule, more: Sequence[Sample]) -> Iterator[Outcome]:
         """The outcomes of all samples of an op that has a rule."""
-        if name not in OPS:
-            yield Outcome(name, "rule", "failed", f"there is no Relay op '{name}'")
-            return
-        cases = list(op_cases(name, [*samples_of(name), *more]))
+        known = [s for s in samples_of(name) if not (self._finite and s.special)]
+        cases = list(op_cases(name, [*known, *more]))
         if not cases:
             yield Outcome(name, "", "untested", "there are no samples; give some with samples=")
             return
-        outcomes = [self._outcome(case, rule) for case in cases]
+        outcomes = self._outcomes(cases, rule)
         yield from outcomes
-        if all(outcome.status == "refused" for outcome in outcomes):
+        if not {"offloaded", "failed"} & {outcome.status for outcome in outcomes}:
             said = "the rule refuses every sample; give one that it accepts with samples="
             yield Outcome(name, "all samples", "untested", said)
 
     def try_pattern(self, row: CompositePattern) -> Iterator[Outcome]:
         """The outcomes of the graphs made from a row of the pattern table."""
-        outcomes: list[Outcome] = []
         try:
-            outcomes += [self._outcome(case, None) for case in pattern_cases(row)]
+            cases = list(pattern_cases(row, finite=self._finite))
         except NotGeneratedError as error:
             yield Outcome(row.name, "", "untested", f"{error}; networks= may have it")
+            return
+        outcomes = self._outcomes(cases, None)
         yield from outcomes
-        statuses = {outcome.status for outcome in outcomes}
-        if outcomes and "offloaded" not in statuses and "failed" not in statuses:
+        if not {"offloaded", "failed"} & {outcome.status for outcome in outcomes}:
             said = "no graph made from the pattern becomes this composite"
             yield Outcome(row.name, "all graphs", "untested", said)
 
@@ -141,32 +174,47 @@ class _Kit:
             error,
         )
 
-    def _outcome(self, case: Case, rule: Rule | None) -> Outcome:
+    def _outcomes(self, cases: Sequence[Case], rule: Rule | None) -> list[Outcome]:
+        """What became of the cases of an op or a pattern, in their order."""
+        placed = [self._placed(case, rule) for case in cases]
+        running = [one for one in placed if isinstance(one, _Placed) and one.runs]
+        tried = [one.case for one in running]
+        findings = dict(zip(running, run_cases(self._target, tried, self._tolerance), strict=True))
+        return [
+            one if isinstance(one, Outcome) else self._after(one, findings.get(one), tried)
+            for one in placed
+        ]
+
+    def _placed(self, case: Case, rule: Rule | None) -> _Placed | Outcome:
+        """What partitioning makes of a case, or the outcome where that is a failure."""
         try:
             rows = placements(self._partitioned(case.module.clone()))
-            error = self._error_of(case, rows)
             status, detail = self._judge(case, rows, rule)
         except _WrongError as error:
-            return Outcome(case.subject, case.label, "failed", str(error))
+            return self._failed(case, str(error))
         except Exception as error:  # whatever a backend raises is a failure to report
-            return Outcome(case.subject, case.label, "failed", f"{type(error).__name__}: {error}")
-        if error > self._tolerance:
-            wrong = f"largest error {error:.1e}, accepted is {self._tolerance:.1e}"
-            return Outcome(case.subject, case.label, "failed", wrong, error)
-        return Outcome(case.subject, case.label, status, detail, error)
+            return self._failed(case, f"{type(error).__name__}: {error}")
+        mine = any(row.backend == self._backend.name for row in rows)
+        return _Placed(case, status, detail, mine or bool(self._backend.module_passes()))
 
-    def _error_of(self, case: Case, rows: Sequence[Placement]) -> float:
-        """The largest error of a case; 0 when the backend had no part in it."""
-        touched = any(row.backend == self._backend.name for row in rows)
-        if not touched and not self._backend.module_passes():
-            return 0.0
-        inputs = {f"arg{index}": array for index, array in enumerate(case.inputs)}
-        return self._largest_error(case.module, case.module, inputs)
+    def _after(self, placed: _Placed, finding: Finding | None, tried: Sequence[Case]) -> Outcome:
+        """The outcome of a case after it ran; `tried` are all that were in the model with it."""
+        case = placed.case
+        if finding is None:
+            return Outcome(case.subject, case.label, placed.status, placed.detail)
+        if finding.problem:
+            alone = case if not finding.is_right_alone else replace(joined(tried), label=case.label)
+            return self._failed(alone, finding.problem, finding.error)
+        return Outcome(case.subject, case.label, placed.status, placed.detail, finding.error)
+
+    def _failed(self, case: Case, problem: str, error: float = 0.0) -> Outcome:
+        command = "" if self._save is None else save_case(case, self._save, self._target)
+        return Outcome(case.subject, case.label, "failed", problem, error, command)
 
     def _judge(
         self, case: Case, rows: Sequence[Placement], rule: Rule | None
     ) -> tuple[Status, str]:
-        """What became of a case whose numbers are right."""
+        """What became of a case, if its numbers are right."""
         if rule is None:
             composites = {row.composite for row in rows}
             if case.subject in composites:
@@ -176,9 +224,9 @@ class _Kit:
         mine = [row for row in rows if row.op == case.subject]
         if not mine:
             return "folded", ""
-        if mine[0].backend == self._backend.name:
+        if all(row.backend == self._backend.name for row in mine):
             return "offloaded", ""
-        (op,) = (op for op in case.module.walk() if relay_name(op) == case.subject)
+        op = next(op for op in case.module.walk() if relay_name(op) == case.subject)
         said = rule(op)
         if not said:
             what = "accepts it" if said is None else "refuses it without a reason"
@@ -196,14 +244,14 @@ class _Kit:
     def _largest_error(
         self, reference: ModuleOp, model: ModelSource, inputs: Mapping[str, Array]
     ) -> float:
-        expected = evaluate(main_function(reference), list(inputs.values()))
+        wanted = expected(main_function(reference), list(inputs.values()))
         with byoc_mlir.compile(model, (self._target,), fallback="allow") as executable:
             for warning in executable.report().warnings:
                 if "failed" in warning:
                     raise _WrongError(warning)
             outputs = executable.run(inputs)
-        pairs = zip(outputs.values(), expected, strict=True)
-        return max((largest_relative_error(got, want) for got, want in pairs), default=0.0)
+        pairs = zip(outputs.values(), wanted, strict=True)
+        return max((error_of(got, want) for got, want in pairs), default=0.0)
 
 
 def _why(case: Case, rows: Sequence[Placement]) -> str:

@@ -21,11 +21,14 @@ class Outcome:
     label: str
     status: Status
     """`offloaded`: the backend ran it; `refused`: its rules left it to the host; `folded`: nothing
-    of it was left after simplification; `untested`: no model that the kit has is offloaded."""
+    of it was left after simplification; `untested`: no model that the kit has is offloaded, so
+    nothing is known of the claim."""
     detail: str = ""
     """The reason, or what went wrong."""
     error: float = 0.0
     """The largest error, relative to the largest value."""
+    reproduce: str = ""
+    """The command that tries a failing case again, where it was saved."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class ConformanceReport:
     backend: str
     outcomes: tuple[Outcome, ...]
     coverage: tuple[Coverage, ...]
+    known_untested: frozenset[str] = frozenset()
+    """Ops and composites of which the vendor knows that the kit cannot try them."""
 
     @property
     def failures(self) -> Sequence[Outcome]:
@@ -55,9 +60,18 @@ class ConformanceReport:
         return [outcome for outcome in self.outcomes if outcome.status == "failed"]
 
     @property
+    def untested(self) -> Sequence[Outcome]:
+        """What was claimed and could not be tried, without what is known."""
+        return [
+            outcome
+            for outcome in self.outcomes
+            if outcome.status == "untested" and outcome.subject not in self.known_untested
+        ]
+
+    @property
     def passed(self) -> bool:
-        """Whether nothing went wrong."""
-        return not self.failures
+        """Whether every claim was tried, and nothing went wrong."""
+        return not self.failures and not self.untested
 
     def __str__(self) -> str:
         console = Console(file=io.StringIO(), width=118)
@@ -67,6 +81,8 @@ class ConformanceReport:
                 label = f" ({outcome.label})" if outcome.label else ""
                 line = f"{outcome.status.upper()} {outcome.subject}{label}: {outcome.detail}"
                 console.print(line, markup=False, soft_wrap=True)
+                if outcome.reproduce:
+                    console.print(f"  {outcome.reproduce}", markup=False, soft_wrap=True)
         if self.coverage:
             console.print(self.coverage_table())
         file = console.file
@@ -75,7 +91,8 @@ class ConformanceReport:
 
     def subjects_table(self) -> Table:
         """A row for each op and composite."""
-        verdict = "passed" if self.passed else f"{len(self.failures)} failed"
+        counts = f"{len(self.failures)} failed, {len(self.untested)} untested"
+        verdict = "passed" if self.passed else counts
         table = Table(title=f"backend '{self.backend}': {verdict}", title_justify="left")
         table.add_column("op or composite")
         for name in ("offloaded", "refused", "failed", "largest error"):

@@ -1,0 +1,99 @@
+"""The right answer of a case, and how far off an answer may be.
+
+The answer is computed in float64. What is accepted follows from the element types and from how
+many numbers are added up: a sum of `n` products in a type of precision `eps` is off by about
+`eps * n` at worst. Half precision is to be accumulated in float32 and rounded once for each op.
+Integers and booleans are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import Array
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.evaluate import evaluate, evaluate_op
+from byoc_mlir.testing.reference import largest_relative_error
+from byoc_mlir.transforms.work import estimated_work
+
+SLACK = 64
+"""Roundings beside those of sums: approximations of functions, of weights, of scales."""
+
+_READS_TYPES = frozenset({"cast", "reinterpret"})
+"""Ops whose result depends on what type their operand is, not on its values alone."""
+
+
+def expected(function: FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of a function of relay ops, computed in float64, in the types of its results."""
+    ops = [op for op in function.body.block.ops if isinstance(op, RelayOp)]
+    if any(relay_name(op) in _READS_TYPES for op in ops):
+        return evaluate(function, inputs)
+    values: dict[SSAValue, Array] = {
+        argument: _wide(array) for argument, array in zip(function.args, inputs, strict=True)
+    }
+    for op in ops:
+        operands = [values[operand] for operand in op.operands]
+        found = (op.array,) if isinstance(op, ConstantOp) else evaluate_op(op, operands)
+        values |= zip(op.results, map(_wide, found), strict=True)
+    with np.errstate(all="ignore"):
+        return tuple(values[value].astype(_dtype(value)) for value in _returned(function))
+
+
+def accepted_error(function: FuncOp) -> float:
+    """How far off each result may be, relative to its largest value."""
+    ops = [
+        op
+        for op in function.body.block.ops
+        if isinstance(op, RelayOp) and not isinstance(op, ConstantOp)
+    ]
+    terms = sum(map(_terms, ops))
+    precisions = [_precision(_dtype(value)) for op in ops for value in (*op.operands, *op.results)]
+    precision = max(precisions, default=0.0)
+    single = _precision(np.dtype(np.float32))
+    if precision <= single:
+        return precision * (SLACK + terms)
+    return 2 * len(ops) * precision + single * (SLACK + terms)
+
+
+def error_of(got: Array, want: Array) -> float:
+    """How far off a result is, relative to its largest value; integers are right or wrong."""
+    if got.dtype != want.dtype:
+        return math.inf
+    if _precision(want.dtype) > 0:
+        return largest_relative_error(got, want)
+    return 0.0 if np.array_equal(got, want) else math.inf
+
+
+def _terms(op: Operation) -> float:
+    """How many numbers are added up for each element of an op's result."""
+    written = max(1, sum(math.prod(shape_of(result)) for result in op.results))
+    read = math.prod(shape_of(op.operands[0])) if op.operands else 0
+    return max(estimated_work(op) / 2, read) / written
+
+
+def _precision(dtype: np.dtype[Any]) -> float:
+    """The distance from 1 to the next number of a type; 0 for integers and booleans."""
+    return 0.0 if dtype.kind in "iub" else float(ml_dtypes.finfo(dtype).eps)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64) if _precision(array.dtype) > 0 else array
+
+
+def _dtype(value: SSAValue) -> np.dtype[Any]:
+    return numpy_dtype(tensor_type(value).element_type)
+
+
+def _returned(function: FuncOp) -> Sequence[SSAValue]:
+    terminator = function.body.block.last_op
+    assert isinstance(terminator, ReturnOp)
+    return tuple(terminator.operands)

@@ -1,0 +1,461 @@
+"""The samples of each Relay op.
+
+Every property of an op has two values among its samples, so that a backend which ignores one is
+found: `tests/unit/conformance/test_samples.py` holds the table to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, f32, f64
+
+from byoc_mlir.dialects.relay.base import PyValue
+from byoc_mlir.testing.conformance.samples import Range, Rest, Sample, Shape
+
+IMAGE, ROWS, SEQUENCE, VECTOR = (2, 4, 9, 8), (3, 8), (2, 5, 8), (7,)
+SPATIAL: Mapping[int, Shape] = {1: (2, 4, 9), 2: IMAGE, 3: (1, 4, 6, 5, 7)}
+POSITIVE: Range = (0.2, 3.0)
+LONG = 5000
+
+
+def samples_of(name: str) -> Sequence[Sample]:
+    """Instances of a Relay op; its first one also in other element types. Empty: none is known."""
+    known = tuple(_SAMPLES.get(name, ()))
+    if not known or known[0].dtype != "float32":
+        return known
+    dtypes = ("float64", "float16", "int32") if name in _ALSO_INTEGER else ("float64", "float16")
+    others = [replace(known[0], dtype=dtype) for dtype in dtypes]
+    if name in _LARGE_INTEGERS:
+        large = (2**24 - 40, 2**24 + 40)
+        others.append(replace(known[0], dtype="int32", values=large, note="large integers"))
+    return (*known, *others)
+
+
+def _same(data: Shape) -> Sequence[Shape]:
+    return (data,)
+
+
+def _twice(data: Shape) -> Sequence[Shape]:
+    return data, data
+
+
+def _scalar(data: Shape) -> Sequence[Shape]:
+    return ((),)
+
+
+def _one(data: Shape) -> Sequence[Shape]:
+    return ((1,),)
+
+
+def _last(data: Shape) -> Sequence[Shape]:
+    return (data[-1:],)
+
+
+def _channel(data: Shape) -> Sequence[Shape]:
+    return ((data[min(1, len(data) - 1)],),)
+
+
+def _first_axis(data: Shape) -> Sequence[Shape]:
+    return (data[:1],)
+
+
+def _channel_column(data: Shape) -> Sequence[Shape]:
+    return ((data[1], *(1 for _ in data[2:])),)
+
+
+def _crossed(data: Shape) -> Sequence[Shape]:
+    """Of higher rank, and broadcast itself along the last axis: both sides are stretched."""
+    return ((2, *data[:-1], 1),)
+
+
+def _four_channels(data: Shape) -> Sequence[Shape]:
+    return ((data[1],),) * 4
+
+
+def _four_last(data: Shape) -> Sequence[Shape]:
+    return (data[-1:],) * 4
+
+
+def _last_two_twice(data: Shape) -> Sequence[Shape]:
+    return (data[-2:],) * 2
+
+
+def _last_twice(data: Shape) -> Sequence[Shape]:
+    return (data[-1:],) * 2
+
+
+def _units(data: Shape) -> Sequence[Shape]:
+    return ((6, data[-1]),)
+
+
+def _square(data: Shape) -> Sequence[Shape]:
+    return ((data[-1], data[-1]),)
+
+
+def _columns(data: Shape) -> Sequence[Shape]:
+    return ((*data[:-2], data[-1], 6),)
+
+
+def _kernel(*sizes: int, groups: int = 1) -> Rest:
+    return lambda data: ((8, data[1] // groups, *sizes),)
+
+
+def _transposed_kernel(*sizes: int, outputs: int = 6) -> Rest:
+    return lambda data: ((data[1], outputs, *sizes),)
+
+
+def _window(rank: int, stride: int = 1, padding: int = 0, dilation: int = 1) -> dict[str, PyValue]:
+    return {
+        "strides": [stride] * rank,
+        "padding": [padding] * (2 * rank),
+        "dilation": [dilation] * rank,
+    }
+
+
+def _uneven(rank: int) -> dict[str, PyValue]:
+    """Another stride and padding on each axis, and another padding at each end."""
+    return {
+        "strides": [1, 2, 1][:rank] if rank > 1 else [2],
+        "padding": [[1, 0, 1][:rank], [0, 1, 0][:rank]][0] + [2, 1, 0][:rank],
+        "dilation": [1] * rank,
+    }
+
+
+def _convolutions(rank: int) -> Iterator[Sample]:
+    data, three = SPATIAL[rank], (3,) * rank
+    padded = Sample(data, _kernel(*three), _window(rank, padding=1))
+    narrow = (3, 2, 1)[:rank] if rank > 1 else (2,)
+    for sample in (
+        padded,
+        Sample(data, _kernel(*three), _window(rank, stride=2, padding=1)),
+        Sample(data, _kernel(*(1,) * rank), _window(rank)),
+        Sample(data, _kernel(*three), _window(rank, padding=2, dilation=2)),
+        Sample(data, _kernel(*three), _uneven(rank)),
+        Sample(data, _kernel(*narrow), _window(rank)),
+        Sample(data, _kernel(*three, groups=2), {**_window(rank, padding=1), "groups": 2}),
+        Sample(data, _kernel(*three, groups=4), {**_window(rank, padding=1), "groups": 4}),
+        Sample((1, 1, *data[2:]), _kernel(*three), _window(rank), note="one channel"),
+    ):
+        yield replace(sample, constants=True)
+    yield padded
+    yield replace(padded, special=True, constants=True, note="special values")
+
+
+def _transposed_convolutions(rank: int) -> Iterator[Sample]:
+    data, three = SPATIAL[rank], (3,) * rank
+    plain: dict[str, PyValue] = {"output_padding": [0] * rank}
+    kernel = _transposed_kernel(*three)
+    padded: dict[str, PyValue] = {**plain, **_window(rank, padding=1)}
+    for sample in (
+        Sample(data, kernel, padded),
+        Sample(data, kernel, {**_window(rank, 2, 1), "output_padding": [1] * rank}),
+        Sample(data, kernel, {**plain, **_window(rank, 2, 0)}),
+        Sample(data, kernel, {**plain, **_window(rank, padding=1, dilation=2)}),
+        Sample(data, kernel, {**plain, **_uneven(rank)}),
+        Sample(data, _transposed_kernel(*three, outputs=3), {**padded, "groups": 2}),
+    ):
+        yield replace(sample, constants=True)
+
+
+def _pools(rank: int, **more: PyValue) -> Iterator[Sample]:
+    data, two, three = SPATIAL[rank], [2] * rank, [3] * rank
+    for attributes in (
+        {"pool_size": two, **_window(rank, 2)},
+        {"pool_size": two, **_window(rank, 2, 1)},
+        {"pool_size": two, **_window(rank, 1, 0, 2)},
+        {"pool_size": three, **_uneven(rank)},
+        {"pool_size": two, **_window(rank, 2), "ceil_mode": True},
+        {"pool_size": three, **_window(rank, 2, 1), "ceil_mode": True},
+        *([{"pool_size": three, **_window(rank, 1, 1), **more}] if more else []),
+    ):
+        yield Sample(data, attributes=attributes)
+    negative = {"pool_size": three, **_window(rank, 1, 1)}
+    yield Sample(data, attributes=negative, values=(-3.0, -0.2), note="negative values")
+    yield Sample(data, attributes=negative, special=True, note="special values")
+
+
+def _unary(values: Range | None = None, **attributes: PyValue) -> Sequence[Sample]:
+    shapes = (IMAGE, ROWS, VECTOR, (), (2, 1, 3, 1, 2), (1, 1))
+    plain = Sample(IMAGE, attributes=attributes, values=values)
+    return [
+        *(replace(plain, data=data) for data in shapes),
+        replace(plain, data=(0, 8), note="empty"),
+        replace(plain, data=(4, 16), special=True, note="special values"),
+    ]
+
+
+def _binary(dtype: str = "float32", values: Range | None = None) -> Sequence[Sample]:
+    base = Sample(IMAGE, _same, dtype=dtype, values=values)
+    column = replace(base, rest=_channel_column)
+    made = [
+        base,
+        replace(base, data=ROWS),
+        replace(base, data=()),
+        column,
+        replace(column, constants=True),
+        replace(base, rest=_last),
+        replace(base, rest=_crossed),
+        replace(base, data=(4, 4), rest=_last, note="a row, not a column"),
+        replace(base, data=(3, 1), rest=_fixed((3, 8)), note="the first is stretched"),
+        replace(base, data=(), rest=_fixed(ROWS), note="the first is stretched"),
+        replace(base, data=(1, 1), rest=_scalar),
+        replace(base, data=ROWS, rest=_one, constants=True),
+        replace(base, rest=_scalar, constants=True),
+        replace(base, constants=True),
+        replace(base, first_constant=True),
+        replace(base, data=(0, 8), note="empty"),
+    ]
+    if dtype == "float32":
+        made.append(replace(base, data=(6, 16), special=True, note="special values"))
+    return made
+
+
+def _products(rest: Rest) -> Iterator[Sample]:
+    for data in (ROWS, SEQUENCE):
+        yield Sample(data, rest, constants=True)
+    yield Sample(ROWS, rest)
+    yield Sample((1, 8), rest, constants=True, note="one row")
+    yield Sample((3, 1), rest, constants=True, note="inner size 1")
+    yield Sample((3, 8), _square, constants=True, note="square weight")
+    yield Sample((2, 2, 3, 8), rest)
+    yield Sample((2, LONG), rest, dtype="float16", values=(0.5, 1.0), note="long sums")
+    yield Sample(ROWS, rest, special=True, constants=True, note="special values")
+
+
+def _stacks() -> Iterator[Sample]:
+    """Products of stacks of matrices, with each way of sharing and of transposing an operand."""
+    yield Sample(SEQUENCE, _fixed((8, 6)), note="shared right-hand side")
+    yield Sample((5, 8), _fixed((2, 8, 6)), note="shared left-hand side")
+    yield Sample((2, 1, 5, 8), _fixed((3, 8, 6)), note="both are stretched")
+    flags = {"transpose_a": True}, {"transpose_b": True}, {"transpose_a": True, "transpose_b": True}
+    for each in flags:
+        a, b = (8, 5) if "transpose_a" in each else (5, 8), (6, 8)
+        b = b if "transpose_b" in each else (8, 6)
+        for lead, other in (((), ()), ((2,), (2,))):
+            yield Sample((*lead, *a), _fixed((*other, *b)), dict(each))
+        yield Sample((4, 4), _same, dict(each), note="square")
+
+
+def _fixed(*shapes: Shape) -> Rest:
+    return lambda data: shapes
+
+
+def _weighted(rest: Rest, *shapes: Shape, **attributes: PyValue) -> Sequence[Sample]:
+    made = [Sample(data, rest, attributes) for data in shapes]
+    return [*(replace(sample, constants=True) for sample in made), made[0]]
+
+
+def _axis(sample: Sample, axis: int, rest: Rest) -> Sample:
+    return replace(sample, rest=rest, attributes={"axis": axis})
+
+
+def _reductions() -> Iterator[Sample]:
+    kinds: list[dict[str, PyValue]] = [
+        {"axis": [1], "keepdims": False},
+        {"axis": [1], "keepdims": True},
+        {"axis": [2, 3], "keepdims": True},
+        {"axis": [0, 2], "keepdims": False},
+        {"axis": [-1], "keepdims": False},
+        {"axis": [0, 1, 2, 3], "keepdims": False},
+    ]
+    for attributes in kinds:
+        yield Sample(IMAGE, attributes=attributes)
+    one: dict[str, PyValue] = {"axis": [1], "keepdims": False}
+    yield Sample((3, 1, 4), attributes=one, note="axis of size 1")
+    yield Sample((3, 16, 4), attributes=one, values=(-3.0, -0.2), note="negative values")
+    yield Sample((4, 16), attributes=one, special=True, note="special values")
+
+
+def _long_sums() -> Iterator[Sample]:
+    attributes: dict[str, PyValue] = {"axis": [1], "keepdims": False}
+    for dtype, values in (("float16", (0.5, 1.0)), ("float32", (0.5, 1.0))):
+        yield Sample((2, LONG), attributes=attributes, dtype=dtype, values=values, note="long sums")
+
+
+def _normalised(**attributes: PyValue) -> Iterator[Sample]:
+    for data in (IMAGE, ROWS, VECTOR, (3, 1)):
+        yield Sample(data, attributes=attributes)
+    yield Sample(ROWS, attributes=attributes, values=(80.0, 120.0), note="large values")
+    yield Sample((4, 4), attributes={**attributes, "axis": 0})
+    yield Sample(IMAGE, attributes={**attributes, "axis": 1})
+
+
+def _arg_reductions() -> Iterator[Sample]:
+    for attributes in (
+        {"axis": [1], "keepdims": False},
+        {"axis": [-1], "keepdims": True},
+        {"axis": [1], "keepdims": False, "select_last_index": True},
+    ):
+        yield Sample((3, 16), attributes=attributes, dtype="int32", note="equal values")
+        yield Sample(IMAGE, attributes=attributes)
+
+
+def _indexed(rest: Rest, values: Range, *attributes: Mapping[str, PyValue]) -> Iterator[Sample]:
+    for each in attributes:
+        sample = Sample((4, 5, 6), rest, each, rest_dtype="int64", rest_values=values)
+        yield replace(sample, constants=True)
+        yield sample
+
+
+def _scans() -> Iterator[Sample]:
+    for attributes in ({"axis": 0}, {"axis": 1}, {"exclusive": True}, {"reverse": True}):
+        yield Sample((3, 8), attributes=attributes)
+
+
+def _resizes() -> Iterator[Sample]:
+    modes: list[dict[str, Any]] = [
+        {},
+        {"method": "nearest_neighbor"},
+        {"method": "nearest_neighbor", "rounding_method": "floor"},
+        {"method": "cubic"},
+        {"method": "cubic", "cubic_alpha": -0.5},
+        {"method": "cubic", "exclude_outside": True},
+        {"coordinate_transformation_mode": "align_corners"},
+        {"coordinate_transformation_mode": "asymmetric"},
+    ]
+    scales = ArrayAttr([FloatAttr(scale, f64) for scale in (1.0, 1.0, 2.0, 1.5)])
+    for mode in modes:
+        yield Sample((1, 2, 5, 6), attributes={"size": [1, 2, 10, 9], "scales": scales, **mode})
+    small = ArrayAttr([FloatAttr(scale, f64) for scale in (1.0, 1.0, 0.6, 0.5)])
+    down: dict[str, PyValue] = {"size": [1, 2, 3, 3], "scales": small}
+    yield Sample((1, 2, 5, 6), attributes=down)
+    yield Sample((1, 2, 5, 6), attributes={**down, "antialias": True})
+
+
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+_ARITHMETIC = ("add", "subtract", "multiply", "maximum", "minimum")
+_REDUCTIONS = ("sum", "mean", "prod", "max", "min")
+_ALSO_INTEGER = frozenset(
+    {*_COMPARISONS, *_ARITHMETIC, *_REDUCTIONS, "negative", "abs", "nn.relu", "transpose"}
+    | {"concatenate", "reshape", "nn.dense", "nn.matmul"}
+)
+_LARGE_INTEGERS = frozenset({*_COMPARISONS, "add", "subtract", "maximum", "sum", "max", "min"})
+
+_UNIT = (-0.9, 0.9)
+_DOMAINS: Mapping[str, Range | None] = {
+    **dict.fromkeys(
+        ("negative", "abs", "sign", "exp", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "atan",
+         "sinh", "cosh", "asinh", "ceil", "floor", "round", "isnan", "isinf", "nn.relu")
+    ),
+    **dict.fromkeys(("log", "sqrt", "rsqrt"), POSITIVE),
+    **dict.fromkeys(("asin", "acos", "atanh"), _UNIT),
+    "acosh": (1.1, 3.0),
+}  # fmt: skip
+
+_SAMPLES: Mapping[str, Sequence[Sample]] = {
+    **{name: _unary(values) for name, values in _DOMAINS.items()},
+    **{name: _binary() for name in (*_ARITHMETIC, *_COMPARISONS)},
+    **{name: _binary(values=POSITIVE) for name in ("divide", "power", "mod", "floor_mod")},
+    **{f"logical_{name}": _binary("bool") for name in ("and", "or", "xor")},
+    **{f"bitwise_{name}": _binary("int32") for name in ("and", "or", "xor")},
+    **{f"{side}_shift": _binary("uint32", (0, 7)) for side in ("left", "right")},
+    "logical_not": [Sample(IMAGE, dtype="bool")],
+    "bitwise_not": [Sample(IMAGE, dtype="int32")],
+    "nn.leaky_relu": [*_unary(), *_unary(alpha=0.3)],
+    "clip": [*_unary(a_min=-0.5, a_max=0.75), *_unary(a_min=0.0, a_max=6.0)],
+    **{f"nn.conv{rank}d": list(_convolutions(rank)) for rank in SPATIAL},
+    **{f"nn.conv{rank}d_transpose": list(_transposed_convolutions(rank)) for rank in SPATIAL},
+    **{f"nn.max_pool{rank}d": list(_pools(rank)) for rank in SPATIAL},
+    **{f"nn.avg_pool{rank}d": list(_pools(rank, count_include_pad=True)) for rank in SPATIAL},
+    **{
+        f"nn.global_{kind}_pool{rank}d": [
+            Sample(SPATIAL[rank]),
+            Sample(SPATIAL[rank], values=(-3.0, -0.2), note="negative values"),
+            Sample((1, 1, *SPATIAL[rank][2:]), note="one channel"),
+        ]
+        for kind in ("max", "avg")
+        for rank in SPATIAL
+    },
+    **{name: list(_reductions()) for name in ("prod", "max", "min")},
+    **{name: [*_reductions(), *_long_sums()] for name in ("sum", "mean")},
+    **{name: list(_arg_reductions()) for name in ("argmax", "argmin")},
+    "nn.dense": list(_products(_units)),
+    "nn.matmul": [*_products(_columns), *_stacks()],
+    "nn.bias_add": [
+        *_weighted(_channel, IMAGE, ROWS, (4, 4)),
+        _axis(Sample(IMAGE, constants=True), -1, _last),
+        _axis(Sample((4, 4), constants=True), 0, _first_axis),
+    ],
+    "nn.prelu": [
+        *_weighted(_channel_column, IMAGE, ROWS),
+        *_weighted(_last, IMAGE),
+        *_weighted(_one, IMAGE),
+    ],
+    "nn.layer_norm": [
+        *_weighted(_last_twice, SEQUENCE, ROWS),
+        *_weighted(_last_twice, ROWS, epsilon=0.1),
+        *_weighted(_last_two_twice, SEQUENCE, axis=1),
+    ],
+    "nn.batch_norm": [
+        *(replace(s, rest_values=POSITIVE) for s in _weighted(_four_channels, IMAGE, ROWS)),
+        Sample(IMAGE, _four_channels, {"epsilon": 0.1}, rest_values=POSITIVE, constants=True),
+        Sample(IMAGE, _four_last, {"axis": -1}, rest_values=POSITIVE, constants=True),
+    ],
+    "nn.lrn": [
+        Sample(IMAGE, attributes={"size": 3, "alpha": 0.01}),
+        Sample(IMAGE, attributes={"size": 5, "alpha": 0.5, "beta": 0.5, "bias": 2.0}),
+        Sample(IMAGE, attributes={"size": 3, "alpha": 0.5, "axis": 2}),
+    ],
+    **{name: list(_normalised(axis=-1)) for name in ("nn.softmax", "nn.log_softmax")},
+    "where": [
+        *(Sample(data, _twice, first_dtype="bool") for data in (IMAGE, ROWS)),
+        Sample((3, 1), _fixed((3, 8), (8,)), first_dtype="bool"),
+        Sample(ROWS, _fixed((), ROWS), first_dtype="bool", constants=True),
+    ],
+    "cast": [
+        *(Sample(ROWS, attributes={"dtype": f32}, dtype=dtype) for dtype in ("float64", "int32")),
+        Sample(ROWS, attributes={"dtype": f64}),
+    ],
+    "concatenate": [
+        Sample(IMAGE, _same, {"axis": 1}),
+        Sample(IMAGE, _fixed((2, 1, 9, 8), (2, 3, 9, 8)), {"axis": 1}),
+        Sample(IMAGE, _same, {"axis": -1}),
+        Sample(ROWS, _twice, {"axis": 0}, constants=True),
+        Sample((2, 0), _fixed((2, 3)), {"axis": 1}, note="one is empty"),
+    ],
+    "split": [
+        Sample(IMAGE, attributes={"axis": 1, "sections": [1, 3]}),
+        Sample(ROWS, attributes={"axis": 0, "sections": [1, 1, 1]}),
+    ],
+    "transpose": [
+        Sample(IMAGE, attributes={"axes": [0, 2, 3, 1]}),
+        Sample(IMAGE, attributes={"axes": [3, 0, 1, 2]}),
+        Sample(ROWS, attributes={"axes": [1, 0]}),
+        Sample((4, 4), attributes={"axes": [1, 0]}, note="square"),
+        Sample((1, 5), attributes={"axes": [1, 0]}, note="axis of size 1"),
+    ],
+    "reshape": [
+        Sample(IMAGE, attributes={"newshape": [2, -1]}),
+        Sample(IMAGE, attributes={"newshape": [8, 9, 8]}),
+        Sample((1, 1), attributes={"newshape": []}),
+    ],
+    "expand_dims": [Sample(ROWS, attributes={"axis": axis}) for axis in ([1], [0, 3])],
+    "squeeze": [
+        Sample((3, 1, 8), attributes={"axis": [1]}),
+        Sample((1, 1, 8), attributes={"axis": [0]}),
+    ],
+    "broadcast_to": [
+        Sample((1, 8), attributes={"shape": [3, 8]}),
+        Sample((3, 1), attributes={"shape": [2, 3, 3]}),
+    ],
+    "nn.pad": [
+        Sample(ROWS, attributes={"pad_width": [1, 0, 2, 3], **more})
+        for more in ({}, {"pad_value": 2.5}, {"pad_mode": "edge"}, {"pad_mode": "reflect"})
+    ] + [Sample(ROWS, attributes={"pad_width": [0, 2, -1, 1]})],
+    "strided_slice": [
+        Sample(ROWS, attributes={"begin": [0, 2], "end": [3, 7], "strides": [1, 2]}),
+        Sample(ROWS, attributes={"begin": [2, 7], "end": [-1, 1], "strides": [-1, -3]}),
+    ],
+    "take": list(_indexed(_fixed((3,)), (0, 3), {"axis": 0}, {"axis": 1}))
+    + list(_indexed(_fixed((2, 2)), (0, 3), {"axis": -1})),
+    "gather": list(_indexed(_fixed((3, 5, 6)), (0, 3), {"axis": 0}))
+    + list(_indexed(_fixed((4, 2, 6)), (0, 3), {"axis": 1})),
+    "gather_nd": list(_indexed(_fixed((4, 2)), (0, 3), {}, {"batch_dims": 1})),
+    "cumsum": list(_scans()),
+    "cumprod": list(_scans()),
+    "image.resize": list(_resizes()),
+}  # fmt: skip
+"""By Relay name; the first sample of an op is its plainest."""

@@ -1,0 +1,30 @@
+"""Every property of an op is varied by its samples: a backend that ignores one is found."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.ir import Attribute
+
+from byoc_mlir.testing.conformance.cases import op_cases
+from byoc_mlir.testing.conformance.graph import OPS
+from byoc_mlir.testing.conformance.sample_table import samples_of
+
+SAMPLED = [name for name in OPS if samples_of(name)]
+
+ONE_VALUE = {"data_layout", "kernel_layout", "roi", "extrapolation_value"}
+"""Layouts are Relay's own everywhere; the others need a mode of resizing that has no sample."""
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_every_property_has_two_values(name: str) -> None:
+    found: dict[str, set[Attribute]] = {
+        key: set() for key in OPS[name].get_irdl_definition().properties if key not in ONE_VALUE
+    }
+    cases = list(op_cases(name, samples_of(name)))
+    for case in cases:
+        for op in case.module.walk():
+            if op.name == OPS[name].name:
+                for key in found:
+                    found[key].add(op.properties[key])
+    assert cases
+    assert {key for key, values in found.items() if len(values) < 2} == set()
