@@ -308,8 +308,8 @@ def _scans() -> Iterator[Sample]:
 def _resizes() -> Iterator[Sample]:
     modes: list[dict[str, Any]] = [
         {},
-        {"method": "nearest_neighbor"},
-        {"method": "nearest_neighbor", "rounding_method": "floor"},
+        {"method": "nearest"},
+        {"method": "nearest", "rounding_method": "ceil"},
         {"method": "cubic"},
         {"method": "cubic", "cubic_alpha": -0.5},
         {"method": "cubic", "exclude_outside": True},
