@@ -48,6 +48,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg
 from byoc_mlir.backends.dnnl.recurrent import gru, lstm
+from byoc_mlir.backends.dnnl.unit_dims import described_one_way
 from byoc_mlir.backends.dnnl.weighted import (
     convolution,
     deconvolution,
@@ -63,7 +64,7 @@ def primitive(op: Operation, layout: LayoutOf = layout_of) -> Primitive | None:
     `None` for ops that only name memory: views and constants.
     """
     describe = _DESCRIBERS.get(type(op))
-    return None if describe is None else describe(op, Types(layout))
+    return None if describe is None else described_one_way(describe(op, Types(layout)))
 
 
 def _pooling(op: PoolingOp, types: Types) -> Primitive:

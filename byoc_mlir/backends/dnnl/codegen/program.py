@@ -182,10 +182,33 @@ def _find(op: Operation, is_serial: bool, threads: int) -> _Found | OwnCode:
     assert described is not None
     with openmp_threads(used):
         descriptor = api().find(described.call)
-    if descriptor is None:
-        nodes = ", ".join(node_names(op)) or op.name
-        raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
-    return _Found(op, described, descriptor, is_serial)
+        if descriptor is None:
+            nodes = ", ".join(node_names(op)) or op.name
+            raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
+        return _Found(op, *_pinned(described, descriptor), is_serial)
+
+
+def _pinned(
+    described: Primitive, descriptor: PrimitiveDescriptor
+) -> tuple[Primitive, PrimitiveDescriptor]:
+    """With the weights as they are stored, if the library asks for them so and then runs the same
+    code: they need no packing. What it needs otherwise, such as scratchpad, may differ.
+    """
+    packed = [operand for operand in described.operands if operand.packed]
+    if not packed or not all(descriptor.wants(one.argument, one.descriptor) for one in packed):
+        return described, descriptor
+    stored = {operand.descriptor.dims: operand.descriptor for operand in packed}
+    arguments: list[Argument] = [
+        stored[argument.dims]
+        if isinstance(argument, MemoryDescriptor) and argument.layout == layouts.ANY
+        else argument
+        for argument in described.call.arguments
+    ]
+    call = replace(described.call, arguments=tuple(arguments))
+    found = api().find(call)
+    if found is None or found.implementation != descriptor.implementation:
+        return described, descriptor
+    return Primitive(call, tuple(replace(one, packed=False) for one in described.operands)), found
 
 
 class _Maker:
@@ -199,7 +222,7 @@ class _Maker:
         if isinstance(found, OwnCode):
             self._add_own(found)
             return
-        call = _pinned(found)
+        call = found.primitive.call
         self._number_arguments(call)
         program, scratchpad = self.program, found.descriptor.scratchpad_bytes
         created = CreatedPrimitive(call, scratchpad, found.is_serial)
@@ -240,7 +263,7 @@ class _Maker:
 
     def _argument(self, operand: Operand, number: int, found: _Found) -> MemoryRef:
         place = self._places.values[operand.value]
-        if not operand.packed or _is_stored_as_wanted(found, operand):
+        if not operand.packed:
             return self._memory(operand)
         assert isinstance(place, Stored)
         weight = _weight(place.constant)
@@ -281,26 +304,6 @@ class _Maker:
 
 def _weight(op: ConstantOp) -> Weight:
     return op.weight
-
-
-def _is_stored_as_wanted(found: _Found, operand: Operand) -> bool:
-    return found.descriptor.wants(operand.argument, operand.descriptor)
-
-
-def _pinned(found: _Found) -> PrimitiveCall:
-    """The call with `any` replaced where oneDNN asks for the weights as they are stored."""
-    call = found.primitive.call
-    packed = [operand for operand in found.primitive.operands if operand.packed]
-    if not packed or not all(_is_stored_as_wanted(found, operand) for operand in packed):
-        return call
-    stored = {operand.descriptor.dims: operand.descriptor for operand in packed}
-    arguments: list[Argument] = [
-        stored[argument.dims]
-        if isinstance(argument, MemoryDescriptor) and argument.layout == layouts.ANY
-        else argument
-        for argument in call.arguments
-    ]
-    return replace(call, arguments=tuple(arguments))
 
 
 def _detail(found: _Found | OwnCode, milliseconds: float | None) -> OpDetail:
