@@ -174,15 +174,9 @@ class Costs:
         for winograd in candidates(op, layout):
             if not isinstance(winograd, Winograd) or winograd.is_heavy:
                 continue
-            products = self._by_products(winograd, direct)
+            products = winograd.milliseconds(direct, self._api.threads)
             if products < direct - _WORTH_COMPILING:
                 yield Cost(products, winograd.name)
-
-    def _by_products(self, winograd: Winograd, direct: float) -> float:
-        """About the time of Winograd's algorithm as products."""
-        if self._api.has_avx512:  # the direct algorithm has vectors twice as wide
-            direct *= 2
-        return winograd.milliseconds(direct, self._api.threads)
 
     def _described(self, described: Primitive, algorithm: str = "") -> Cost:
         descriptor = self._api.find(described.call)

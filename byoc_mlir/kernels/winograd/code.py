@@ -15,7 +15,7 @@ from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
 from byoc_mlir.kernels.winograd.parameters import Parameters
-from byoc_mlir.kernels.winograd.product import define_product
+from byoc_mlir.kernels.winograd.product import Strips, define_product, strips_suffix
 from byoc_mlir.kernels.winograd.tiles import define_result_transform, define_source_transform
 
 _PREFIX = "byoc_winograd"
@@ -26,17 +26,21 @@ def define_winograd(
     *,
     unit: VectorUnit,
     algorithm: Algorithm,
+    strips: Strips,
     bias: bool,
     residual: bool,
 ) -> str:
-    """`void (slots)`: runs one convolution; `Slot` tells what it is called with."""
-    suffix = "_bias" * bias + "_sum" * residual
-    name = f"{_PREFIX}_{algorithm.name}_{unit.tile}{suffix}"
+    """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
+
+    `strips` are those of all blocks.
+    """
+    suffix = strips_suffix(strips) + "_bias" * bias + "_sum" * residual
+    name = f"{_PREFIX}_{algorithm.name}_{unit.tile}_{suffix}"
     if module.has(name):
         return name
     steps = (
         define_source_transform(module, unit, algorithm),
-        define_product(module, unit, algorithm.matrices),
+        define_product(module, unit, strips),
         define_result_transform(module, unit, algorithm, bias=bias, residual=residual),
     )
     blocks = _define_blocks(module, f"{name}_blocks", algorithm, steps)

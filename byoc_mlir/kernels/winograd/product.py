@@ -6,6 +6,7 @@ panel of weights stays in the first cache for all tiles of a block.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from xdsl.dialects.builtin import i64
@@ -23,22 +24,40 @@ _PREFETCH_ROWS = 16
 """How many rows of the weights ahead of the products they are prefetched."""
 
 
-def define_product(module: ModuleBuilder, unit: VectorUnit, matrices: int) -> str:
+Strips = tuple[int, ...]
+"""How many tiles strips have: each length that there is, shortest first."""
+
+
+def strips_of(tiles: Iterable[int], unit: VectorUnit) -> Strips:
+    """The lengths of the strips into which blocks of so many tiles are cut."""
+    lengths: set[int] = set()
+    for count in tiles:
+        strips = -(-count // unit.tile_rows)
+        lengths |= {count // strips, -(-count // strips)}
+    return tuple(sorted(lengths))
+
+
+def strips_suffix(strips: Strips) -> str:
+    """What tells the functions for different strips apart."""
+    return "_".join(map(str, strips))
+
+
+def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> str:
     """`void (parameters, source, weights, result, tiles, begin, end)`.
 
     The products of one block, or some of them: those of the panels from `begin` to `end`, where
     those of all matrices are counted.
     """
-    name = f"{_PREFIX}_product_{matrices}_{unit.tile}"
+    name = f"{_PREFIX}_product_{unit.tile}_{strips_suffix(strips)}"
     if module.has(name):
         return name
-    kernels = [_define_kernel(module, unit, rows) for rows in range(1, unit.tile_rows + 1)]
+    kernels = {rows: _define_kernel(module, unit, rows) for rows in strips}
     function = module.function(name, (*(POINTER,) * 4, i64, i64, i64), result=VOID, internal=True)
     address, source, weights, result, tiles, begin, end = function.parameters
     parameters = read(function, address, Parameters[SSAValue])
     inputs, outputs = parameters.source.matrix, parameters.result.matrix
     source_stride, result_stride = parameters.source.tile, parameters.result.tile
-    strips = function.divide(function.add(tiles, unit.tile_rows - 1), unit.tile_rows)
+    count = function.divide(function.add(tiles, unit.tile_rows - 1), unit.tile_rows)
     panel_size = function.multiply(inputs, unit.panel)
 
     def panel(index: SSAValue) -> None:
@@ -50,16 +69,16 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, matrices: int) -> st
         write_to = function.gep(write_to, function.multiply(column, unit.panel))
 
         def strip(index: SSAValue) -> None:
-            first, last = function.share(tiles, index, strips)
+            first, last = function.share(tiles, index, count)
             rows = function.gep(read_from, function.multiply(first, source_stride))
             to = function.gep(write_to, function.multiply(first, result_stride))
-            count = function.subtract(last, first)
-            for number, kernel in enumerate(kernels, 1):
-                chosen = function.compare("eq", count, function.integer(number))
+            length = function.subtract(last, first)
+            for size, kernel in kernels.items():
+                chosen = function.compare("eq", length, function.integer(size))
                 arguments = (rows, source_stride, held, inputs, to, result_stride)
                 function.when(chosen, partial(function.do, kernel, *arguments))
 
-        function.loop(strips, strip)
+        function.loop(count, strip)
 
     function.loop(function.subtract(end, begin), panel)
     function.finish()

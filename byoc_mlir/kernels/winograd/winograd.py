@@ -32,6 +32,7 @@ from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
 from byoc_mlir.kernels.winograd.code import define_winograd
 from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
+from byoc_mlir.kernels.winograd.product import strips_of
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
 """The tiles that are handled together: how often weights are used that were read once."""
@@ -174,15 +175,17 @@ class Winograd(ConvolutionKernel):
         return points.reshape(self.weights_shape)
 
     def code(self, threads: int) -> Code:
-        epilogue = self.convolution.epilogue
+        epilogue, blocks = self.convolution.epilogue, self.blocks(threads)
+        tiles = {self.tiles // blocks.count, -(-self.tiles // blocks.count)}
         define = partial(
             define_winograd,
             unit=self.unit,
             algorithm=self.algorithm,
+            strips=strips_of(tiles, self.unit),
             bias=epilogue.bias,
             residual=epilogue.residual,
         )
-        return Code(define, words(self._parameters(self.blocks(threads))))
+        return Code(define, words(self._parameters(blocks)))
 
     def _parameters(self, blocks: Blocks) -> Parameters[int]:
         convolution, (_, rows, columns) = self.convolution, self.grid

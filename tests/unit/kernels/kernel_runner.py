@@ -1,0 +1,165 @@
+"""Compiles kernels of convolutions and calls them with numpy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import i32
+
+from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image, Slot
+from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
+
+Array = NDArray[np.float32]
+
+_ALIGNMENT = 64
+
+
+def convolution(
+    source: tuple[int, int, int, int],
+    outputs: int,
+    window: tuple[int, int] = (3, 3),
+    *,
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0),
+    strides: tuple[int, int] = (1, 1),
+    dilation: tuple[int, int] = (1, 1),
+    block: int = 0,
+    epilogue: Epilogue | None = None,
+) -> Convolution:
+    """A convolution; with channels last, unless they are in blocks."""
+    batch, channels, *sizes = source
+    top, left, bottom, right = pads
+    height, width = (
+        (size + before + after - spread * (extent - 1) - 1) // stride + 1
+        for size, before, after, spread, extent, stride in zip(
+            sizes, (top, left), (bottom, right), dilation, window, strides, strict=True
+        )
+    )
+    return Convolution(
+        Image(source, block or channels),
+        Image((batch, outputs, height, width), block or outputs),
+        window,
+        strides,
+        dilation,
+        (top, left),
+        (bottom, right),
+        epilogue or Epilogue(),
+    )
+
+
+class Compiled:
+    """A kernel as native code."""
+
+    def __init__(self, kernel: ConvolutionKernel, threads: int = 1):
+        self._kernel, self._threads = kernel, threads
+        code, module = kernel.code(threads), ModuleBuilder()
+        function = module.function("main", (POINTER,), result=VOID)
+        function.call("omp_get_num_threads", result=i32)
+        function.do(code.define(module), function.parameters[0])
+        function.finish()
+        module.module.verify()
+        library = find_openmp()
+        assert library is not None
+        handles = [load_library(library)]
+        names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+        symbols = {name: resolve_symbol(name, handles) for name in names}
+        self._native = NativeModule(emit_object(module.module), ["main"], symbols)
+        self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
+        self._words = np.array(code.words, np.int64)
+
+    def __call__(self, **arrays: Array) -> Array:
+        """The result `[N, C, H, W]` for `x`, `w` and what the epilogue asks for: `b`, `r`."""
+        result = self._kernel.convolution.result
+        written = aligned(result.shape)
+        self.run(self.memory(written, **arrays))
+        return _as_planes(written, result)
+
+    def memory(self, written: Array, **arrays: Array) -> dict[Slot, NDArray[Any]]:
+        """What is in the slots, in memory as the kernel wants it."""
+        it = self._kernel.convolution
+        workspace = self._kernel.workspace_bytes(self._threads)
+        held: dict[Slot, NDArray[Any]] = {
+            Slot.WORKSPACE: aligned((workspace // 4,)),
+            Slot.WEIGHTS: _copied(self._kernel.pack(arrays["w"])),
+            Slot.SOURCE: _copied(_as_stored(arrays["x"], it.source)),
+            Slot.RESULT: written,
+            Slot.PARAMETERS: self._words,
+        }
+        if it.epilogue.bias:
+            columns = self._kernel.unit.panel
+            bias = np.zeros(-(-it.outputs // columns) * columns, np.float32)
+            bias[: it.outputs] = arrays["b"]
+            held[Slot.BIAS] = bias
+        if it.epilogue.residual:
+            held[Slot.RESIDUAL] = _copied(_as_stored(arrays["r"], it.result))
+        return held
+
+    def run(self, held: dict[Slot, NDArray[Any]]) -> None:
+        """Calls the code."""
+        pointers = [held[slot].ctypes.data if slot in held else None for slot in Slot]
+        self._main((ctypes.c_void_p * len(pointers))(*pointers))
+
+
+def aligned(shape: tuple[int, ...]) -> Array:
+    """Memory on a cache line, filled with NaN."""
+    size = int(np.prod(shape))
+    buffer = np.full(size + _ALIGNMENT // 4, np.nan, np.float32)
+    first = -buffer.ctypes.data % _ALIGNMENT // 4
+    return buffer[first : first + size].reshape(shape)
+
+
+def _copied(array: Array) -> Array:
+    copy = aligned(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _as_stored(array: Array, image: Image) -> Array:
+    batch, channels, height, width = image.shape
+    blocks = array.reshape(batch, channels // image.block, image.block, height, width)
+    return blocks.transpose(0, 1, 3, 4, 2)
+
+
+def _as_planes(stored: Array, image: Image) -> Array:
+    batch, channels, height, width = image.shape
+    blocks = stored.reshape(batch, channels // image.block, height, width, image.block)
+    return blocks.transpose(0, 1, 4, 2, 3).reshape(image.shape)
+
+
+def expected(it: Convolution, **arrays: Array) -> NDArray[np.float64]:
+    """The result in `f64`, by its definition."""
+    (top, left), (bottom, right) = it.begins, it.ends
+    x = np.pad(arrays["x"].astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
+    height, width = it.result.shape[2:]
+    total = np.zeros(it.result.shape)
+    for y in range(it.window[0]):
+        for z in range(it.window[1]):
+            lines = slice(y * it.dilation[0], None, it.strides[0])
+            pixels = slice(z * it.dilation[1], None, it.strides[1])
+            read = x[:, :, lines, pixels][:, :, :height, :width]
+            total += np.einsum("nihw,oi->nohw", read, arrays["w"][:, :, y, z].astype(np.float64))
+    if it.epilogue.bias:
+        total += arrays["b"][:, None, None]
+    if it.epilogue.residual:
+        total += arrays["r"]
+    return total.clip(it.epilogue.lower, it.epilogue.upper)
+
+
+def random_arrays(it: Convolution) -> dict[str, Array]:
+    """Arguments for `Compiled` and `expected`."""
+    generator = np.random.default_rng(0)
+    shapes = {
+        "x": it.source.shape,
+        "w": (it.outputs, it.inputs, *it.window),
+        "b": (it.outputs,),
+        "r": it.result.shape,
+    }
+    return {
+        name: generator.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()
+    }

@@ -1,0 +1,123 @@
+"""Kernels of convolutions for vectors of every length, whatever the processor has."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from kernel_runner import Compiled, convolution, expected, random_arrays
+
+from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
+from byoc_mlir.kernels.convolutions import convolution_kernels
+from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.implicit_gemm.implicit_gemm import ImplicitGemm
+from byoc_mlir.kernels.vectors import VectorUnit
+
+SSE, AVX2, AVX512 = VectorUnit(4, 16), VectorUnit(8, 16), VectorUnit(16, 32)
+UNITS = pytest.mark.parametrize("unit", [SSE, AVX2, AVX512], ids=lambda unit: unit.tile)
+
+_SUM = Epilogue(bias=True, residual=True, lower=-0.5, upper=2.0)
+_RELU = Epilogue(bias=True, lower=0.0)
+
+
+def _kernel(it: Convolution, unit: VectorUnit, name: str) -> ConvolutionKernel:
+    return next(one for one in convolution_kernels(it, unit) if one.name == name)
+
+
+def _check(it: Convolution, unit: VectorUnit, name: str, threads: int = 1) -> None:
+    kernel = _kernel(it, unit, name)
+    assert kernel.unit == unit
+    arrays = random_arrays(it)
+    wanted = expected(it, **arrays)
+    found = Compiled(kernel, threads)(**arrays)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-5 * abs(wanted).max())
+
+
+@UNITS
+@pytest.mark.parametrize("name", ["f2x3", "f4x3", "f6x3"])
+def test_winograd(unit: VectorUnit, name: str) -> None:
+    """Half a panel more, tiles beyond the image, several blocks of tiles."""
+    lanes = unit.lanes
+    it = convolution((1, lanes, 19, 25), 3 * lanes, pads=(1, 0, 1, 2), epilogue=_SUM)
+    _check(it, unit, name)
+
+
+@UNITS
+def test_winograd_in_blocks_of_channels(unit: VectorUnit) -> None:
+    lanes = unit.lanes
+    it = convolution((2, 2 * lanes, 9, 14), lanes, pads=(1, 1, 1, 1), block=lanes, epilogue=_RELU)
+    _check(it, unit, "f4x3", threads=2)
+
+
+@UNITS
+def test_implicit_products_with_padding_and_strides(unit: VectorUnit) -> None:
+    lanes = unit.lanes
+    it = convolution(
+        (2, lanes, 12, 15),
+        3 * lanes,
+        pads=(2, 1, 1, 0),
+        strides=(2, 1),
+        dilation=(1, 2),
+        epilogue=_SUM,
+    )
+    _check(it, unit, "implicit_gemm", threads=2)
+
+
+@UNITS
+@pytest.mark.parametrize("blocked", [False, True])
+def test_implicit_products_of_pixels(unit: VectorUnit, blocked: bool) -> None:
+    lanes = unit.lanes
+    block = lanes if blocked else 0
+    it = convolution((1, 2 * lanes, 7, 17), 2 * lanes, (1, 1), block=block, epilogue=_RELU)
+    _check(it, unit, "implicit_gemm")
+
+
+@pytest.mark.parametrize(
+    ("features", "unit"),
+    [
+        (("avx2", "avx512f", "fma"), AVX512),
+        (("avx2", "fma"), AVX2),
+        (("sse4_1",), SSE),
+        (("asimd",), VectorUnit(4, 32)),
+    ],
+)
+def test_vectors_of_processors(features: tuple[str, ...], unit: VectorUnit) -> None:
+    assert VectorUnit.of(features) == unit
+
+
+@UNITS
+def test_a_tile_fits_the_registers(unit: VectorUnit) -> None:
+    vectors = unit.panel // unit.lanes
+    sums_weights_number = unit.tile_rows * vectors + vectors + 1
+    assert unit.registers - vectors < sums_weights_number <= unit.registers
+
+
+@pytest.mark.parametrize(
+    ("channels", "lanes"), [(32, 16), (16, 16), (24, 8), (8, 8), (12, 4), (4, 4)]
+)
+def test_the_longest_vectors_that_fit_are_taken(channels: int, lanes: int) -> None:
+    it = convolution((1, channels, 6, 6), 48, pads=(1, 1, 1, 1))
+    assert {kernel.unit.lanes for kernel in convolution_kernels(it, AVX512)} == {lanes}
+
+
+@pytest.mark.parametrize("channels", [3, 6, 10])
+def test_channels_that_make_no_vectors(channels: int) -> None:
+    it = convolution((1, channels, 6, 6), 48)
+    assert not list(convolution_kernels(it, AVX512))
+
+
+def test_padding_needs_channels_last() -> None:
+    it = convolution((1, 32, 6, 6), 32, pads=(1, 1, 1, 1), block=16)
+    kernels = list(convolution_kernels(it, AVX512))
+    assert kernels
+    assert not any(isinstance(kernel, ImplicitGemm) for kernel in kernels)
+
+
+def test_nan_goes_through_limits() -> None:
+    it = convolution((1, 16, 3, 3), 16, (1, 1), epilogue=Epilogue(lower=0.0, upper=1.0))
+    arrays = random_arrays(it)
+    arrays["x"][0, :, 0, 0] = math.nan
+    found = Compiled(_kernel(it, AVX2, "implicit_gemm"))(**arrays)
+    assert np.isnan(found[0, :, 0, 0]).all()
+    assert not np.isnan(found[0, :, 1:]).any()
