@@ -20,55 +20,15 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import ARENA_ALIGNMENT, ARENA_BYTES, COMPILER, WORKSPACE, WORKSPACE_OFFSET
+from byoc_mlir.abi import ARENA_BYTES, COMPILER, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.kernels.arena import Request, plan_offsets
 from byoc_mlir.limits import current_limits
 from byoc_mlir.lowering.region_calls import (
     int_attribute,
 )
 from byoc_mlir.lowering.to_llvm.types import byte_width
-
-
-@dataclass(frozen=True)
-class Request:
-    """Memory that is needed from op `first` to op `last` of a block, both included."""
-
-    size: int
-    first: int
-    last: int
-
-
-def plan_offsets(requests: Sequence[Request]) -> tuple[list[int], int]:
-    """An offset for each request such that those alive together do not overlap, and the total.
-
-    Large requests first, each in the smallest gap that it fits; offsets are multiples of 64.
-    """
-    offsets = [0] * len(requests)
-    placed: list[tuple[int, int, Request]] = []
-    order = sorted(range(len(requests)), key=lambda n: (-requests[n].size, requests[n].first, n))
-    for number in order:
-        request = requests[number]
-        size = -(-request.size // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
-        offset = _best_gap(request, size, placed)
-        offsets[number] = offset
-        placed.append((offset, offset + size, request))
-    return offsets, max((end for _, end, _ in placed), default=0)
-
-
-def _best_gap(request: Request, size: int, placed: Sequence[tuple[int, int, Request]]) -> int:
-    neighbours = sorted(
-        (start, end)
-        for start, end, other in placed
-        if other.first <= request.last and request.first <= other.last
-    )
-    best, best_slack, free_from = -1, -1, 0
-    for start, end in neighbours:
-        slack = start - free_from - size
-        if slack >= 0 and (best < 0 or slack < best_slack):
-            best, best_slack = free_from, slack
-        free_from = max(free_from, end)
-    return free_from if best < 0 else best
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.dialects.relay import elementwise, nn, window
 from byoc_mlir.dialects.relay import reduce as folds
 from byoc_mlir.dialects.relay.evaluate import evaluate
-from byoc_mlir.lowering.plan_buffers import Request, plan_offsets
+from byoc_mlir.kernels.arena import Request, plan_offsets
 
 _SIZES = st.integers(1, 40)
 _SHAPES = st.lists(st.integers(1, 5), max_size=4)

@@ -22,8 +22,8 @@ from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.kernels.arena import Request, plan_offsets
 
-ALIGNMENT = 64
 _ELEMENT_BYTES = 4
 
 
@@ -90,16 +90,6 @@ def _shared_operand(op: Operation) -> SSAValue | None:
     return None
 
 
-@dataclass
-class _Interval:
-    """Bytes that are needed from one op to another, both included."""
-
-    first: int
-    last: int
-    size: int
-    offset: int = 0
-
-
 def assign_places(func: FuncOp, scratchpads: dict[Operation, int], plan: Plan) -> Places:
     """Plans the workspace, where values and scratchpads that are never needed at once share memory.
 
@@ -114,26 +104,27 @@ def assign_places(func: FuncOp, scratchpads: dict[Operation, int], plan: Plan) -
     last = block.last_op
     assert isinstance(last, ReturnOp)
     fixed |= {root(value): Output(index) for index, value in enumerate(last.operands)}
-    intervals: dict[SSAValue | Operation, _Interval] = {}
+    requests: dict[SSAValue | Operation, Request] = {}
     shown: dict[SSAValue, SSAValue] = {argument: argument for argument in block.args}
     for op, (first, last) in _times(block.ops, plan):
         if isinstance(op, ConstantOp):
             fixed[op.output] = Stored(op)
         for operand in op.operands:
-            if shown[operand] in intervals:
-                intervals[shown[operand]].last = last
+            if shown[operand] in requests:
+                requests[shown[operand]] = replace(requests[shown[operand]], last=last)
         for result in op.results:
             base = shown[result] = root(result)
             if base is result and base not in fixed:
-                intervals[base] = _Interval(first, last, _size_of(base))
+                requests[base] = Request(_size_of(base), first, last)
         if scratchpads.get(op):
-            intervals[op] = _Interval(first, last, scratchpads[op])
-    total = _pack(list(intervals.values()))
+            requests[op] = Request(scratchpads[op], first, last)
+    planned, total = plan_offsets(list(requests.values()))
+    offsets = dict(zip(requests, planned, strict=True))
     places = {
-        value: _further(fixed.get(base) or Workspace(intervals[base].offset), _offset(value))
+        value: _moved(fixed.get(base) or Workspace(offsets[base]), _offset(value))
         for value, base in shown.items()
     }
-    pads = {op: Workspace(intervals[op].offset) for op in scratchpads if op in intervals}
+    pads = {op: Workspace(offsets[op]) for op in scratchpads if op in offsets}
     return Places(places, pads, total)
 
 
@@ -164,7 +155,7 @@ def _offset(value: SSAValue) -> int:
     return total
 
 
-def _further(place: Place, offset: int) -> Place:
+def _moved(place: Place, offset: int) -> Place:
     if isinstance(place, Stored):
         assert not offset
         return place
@@ -173,26 +164,3 @@ def _further(place: Place, offset: int) -> Place:
 
 def _size_of(value: SSAValue) -> int:
     return layouts.byte_size(shape_of(value), layout_of(value))
-
-
-def _pack(intervals: list[_Interval]) -> int:
-    """Gives every interval an offset, the largest first, each at the lowest place that is free."""
-    placed: list[_Interval] = []
-    for interval in sorted(intervals, key=lambda one: (-one.size, one.first)):
-        rivals = sorted(
-            (one for one in placed if one.first <= interval.last and interval.first <= one.last),
-            key=lambda one: one.offset,
-        )
-        offset = 0
-        for rival in rivals:
-            if offset + interval.size <= rival.offset:
-                break
-            offset = max(offset, aligned(rival.offset + rival.size))
-        interval.offset = offset
-        placed.append(interval)
-    return max((aligned(one.offset + one.size) for one in placed), default=0)
-
-
-def aligned(size: int) -> int:
-    """The bytes after which the next memory may begin."""
-    return -(-size // ALIGNMENT) * ALIGNMENT

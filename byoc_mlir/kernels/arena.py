@@ -1,0 +1,50 @@
+"""Memory that is planned ahead: what is never needed at once shares its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from byoc_mlir.abi import ARENA_ALIGNMENT
+
+
+@dataclass(frozen=True)
+class Request:
+    """Memory that is needed from op `first` to op `last` of a block, both included."""
+
+    size: int
+    """In bytes."""
+    first: int
+    last: int
+
+
+def plan_offsets(requests: Sequence[Request]) -> tuple[list[int], int]:
+    """An offset for each request such that those alive together do not overlap, and the total.
+
+    Large requests first, each in the smallest gap that it fits; offsets are multiples of 64.
+    """
+    offsets = [0] * len(requests)
+    placed: list[tuple[int, int, Request]] = []
+    order = sorted(range(len(requests)), key=lambda n: (-requests[n].size, requests[n].first, n))
+    for number in order:
+        request = requests[number]
+        size = -(-request.size // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+        offset = _best_gap(request, size, placed)
+        offsets[number] = offset
+        placed.append((offset, offset + size, request))
+    return offsets, max((end for _, end, _ in placed), default=0)
+
+
+def _best_gap(request: Request, size: int, placed: Sequence[tuple[int, int, Request]]) -> int:
+    neighbours = sorted(
+        (start, end)
+        for start, end, other in placed
+        if other.first <= request.last and request.first <= other.last
+    )
+    best, best_slack, free_from = -1, -1, 0
+    for start, end in neighbours:
+        slack = start - free_from - size
+        if slack >= 0 and (best < 0 or slack < best_slack):
+            best, best_slack = free_from, slack
+        free_from = max(free_from, end)
+    return free_from if best < 0 else best
