@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -26,7 +26,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     dim,
     dims,
 )
-from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel
+from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.nn import contract, window
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, accumulator_type, bounds
 
@@ -112,26 +112,51 @@ def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    """The products of every element and every tap, then the sum of those that meet.
+    """The sum of the products of an element and a tap that meet, for each place of the output.
 
     Nothing is multiplied but elements and weights: an inserted zero times infinity would be NaN.
     """
     output = tensor_type(op.output)
-    products = _tap_products(b, op)
-    k = Kernel(op, inputs=[products])
-    planes, kernel, sizes = (
-        prod(output.get_shape()[:2]),
-        shape_of(op.weight)[2:],
-        shape_of(op.data)[2:],
-    )
-    terms = k.inputs[0].reshaped(planes, *kernel, *sizes)
+    kernel, sizes = shape_of(op.weight)[2:], shape_of(op.data)[2:]
+    planes = prod(output.get_shape()[:2])
+    is_depthwise = shape_of(op.data)[1] == op.groups.value.data
+    k = Kernel(op, inputs=None if is_depthwise else [_tap_products(b, op)])
     target = k.outputs[0].reshaped(planes, *output.get_shape()[2:])
+    product = (
+        _depthwise_product(k, op) if is_depthwise else _stored_product(k, planes, kernel, sizes)
+    )
+    zero = k.constant(0, accumulator_type(output.element_type))
     with k.loops(target.shape, cost=4 * prod(kernel)) as (plane, *place):
-        total = k.variable(k.constant(0, terms.type))
-        with _meeting_taps(k, op, place) as at:
-            total.value = total.value + terms[(plane, *at)]
+        total = k.variable(zero)
+        with _meeting_taps(k, op, place) as (tap, element):
+            total.value = total.value + product(k.index(plane), tap, element)
         target[(plane, *place)] = total.value.to(target.type)
     return k.finish(b)
+
+
+_Product = Callable[[Num, Sequence[Index], Sequence[Index]], Num]
+"""What a tap and an element of a plane of the output contribute."""
+
+
+def _depthwise_product(k: Kernel, op: relay.ConvTransposeOp) -> _Product:
+    """Of one input channel for each group, multiplied where it is needed."""
+    wide = accumulator_type(tensor_type(op.output).element_type)
+    channels = shape_of(op.output)[1]
+    of_group = shape_of(op.weight)[1]
+    data = k.inputs[0].reshaped(prod(shape_of(op.data)[:2]), *shape_of(op.data)[2:])
+    weight = k.inputs[1].reshaped(channels, *shape_of(op.weight)[2:])
+
+    def product(plane: Num, tap: Sequence[Index], element: Sequence[Index]) -> Num:
+        factor = weight[(plane % channels, *tap)].to(wide)
+        return data[(plane / of_group, *element)].to(wide) * factor
+
+    return product
+
+
+def _stored_product(k: Kernel, shape: Sequence[int]) -> _Product:
+    """Of all input channels, multiplied and summed before: `[planes, kernel..., sizes...]`."""
+    terms = k.inputs[0].reshaped(*shape)
+    return lambda plane, tap, element: terms[(plane, *tap, *element)]
 
 
 def _tap_products(b: LinalgBuilder, op: relay.ConvTransposeOp) -> SSAValue:
@@ -150,7 +175,7 @@ def _tap_products(b: LinalgBuilder, op: relay.ConvTransposeOp) -> SSAValue:
 @contextmanager
 def _meeting_taps(
     k: Kernel, op: relay.ConvTransposeOp, place: Sequence[Index]
-) -> Generator[list[Index]]:
+) -> Generator[tuple[list[Index], list[Index]]]:
     """For each tap that takes an element to `place` of the output: the tap and the element."""
     strides, padding, dilation = op.checked_window()
     taps: list[Index] = []
@@ -172,7 +197,7 @@ def _meeting_taps(
             inside.enter_context(k.when(meets))
             taps.append(tap)
             elements.append(element)
-        yield [*taps, *elements]
+        yield taps, elements
 
 
 def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
