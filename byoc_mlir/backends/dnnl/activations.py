@@ -31,7 +31,7 @@ from byoc_mlir.dialects.relay.elementwise import (
     WhereOp,
 )
 from byoc_mlir.dialects.relay.logic import LessOp
-from byoc_mlir.dialects.relay.nn import LeakyReluOp, ReluOp
+from byoc_mlir.dialects.relay.nn import LeakyReluOp, PreluOp, ReluOp
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,9 @@ class Reader:
             return Activation(_UNARY[type(op)], self.resolve(op.operands[0]))
         if isinstance(op, LeakyReluOp):
             return Activation("relu", self.resolve(op.data), op.alpha.value.data)
+        if isinstance(op, PreluOp):
+            slope = self.number(op.rhs)
+            return None if slope is None else Activation("relu", self.resolve(op.lhs), slope)
         if isinstance(op, NegativeOp):
             return Activation("linear", self.resolve(op.data), -1.0, 0.0)
         return self._composed(value)

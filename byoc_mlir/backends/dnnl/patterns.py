@@ -23,6 +23,7 @@ from byoc_mlir.backends.dnnl.recurrent_layer import (
     read_recurrent_layer,
 )
 from byoc_mlir.backends.dnnl.rules import op_rules, unsupported_types
+from byoc_mlir.backends.dnnl.trial import slow_here
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp, MatmulOp, PreluOp
@@ -327,7 +328,7 @@ def _refused_residual(match: Match) -> str | None:
     if residual.type == summed.type == anchor.results[0].type:
         return None
     if summed.type == anchor.results[0].type and _keeps_rank(anchor):
-        return None
+        return slow_here(match.op("summed"))
     return f"residual {residual.type} is broadcast to {summed.type}"
 
 

@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import api, openmp_threads
-from byoc_mlir.backends.dnnl.choices import LAYOUTS, MEASURED, Choices
+from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.choose_products import choose_products
 from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Budget, Costs
 from byoc_mlir.backends.dnnl.dialect import (
-    BatchNormalizationOp,
-    BinaryOp,
-    ConcatOp,
     ConvolutionOp,
-    DeconvolutionOp,
-    EltwiseOp,
-    LrnOp,
     MatmulOp,
     PermuteOp,
-    PoolingOp,
     ReorderOp,
-    ResamplingOp,
-    ShuffleOp,
-    SoftmaxOp,
     ViewOp,
     layout_of,
     with_layout,
 )
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
-from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.fuse_sums import fuse_sums
+from byoc_mlir.backends.dnnl.layout_choices import (
+    is_planned,
+    kinds,
+    laid_out_operands,
+    layout_of_kind,
+    layouts_in,
+    plain_layout,
+    read_as,
+    sources,
+)
 from byoc_mlir.backends.dnnl.place_products import place_products
 from byoc_mlir.backends.dnnl.plan import Plan
+from byoc_mlir.backends.dnnl.reference_code import refuse_reference
 from byoc_mlir.backends.dnnl.share_threads import share_threads
 from byoc_mlir.backends.dnnl.split_activations import split_activations
 from byoc_mlir.backends.dnnl.split_post_ops import split_post_ops
@@ -49,29 +47,12 @@ from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 
-_ANY_LAYOUT = (
-    BatchNormalizationOp,
-    BinaryOp,
-    ConcatOp,
-    ConvolutionOp,
-    DeconvolutionOp,
-    EltwiseOp,
-    LrnOp,
-    PoolingOp,
-    ResamplingOp,
-    ShuffleOp,
-    SoftmaxOp,
-)
-"""Ops that run in other layouts than the row-major one; the others see rows of a matrix."""
-
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
 """Ops whose operands were brought to their layouts before the others are planned."""
 
 _SWEEPS = 4
 _WORTH_A_CHANGE = 0.85
 """A layout of its own must make the ops around a value this much cheaper, for times are noisy."""
-
-_LEAST_BLOCKED_CHANNELS = 8
 
 Choice = dict[SSAValue, str]
 """The layout in which every value of the region is written."""
@@ -116,17 +97,19 @@ class PlanDnnlLayouts(ModulePass):
 
 def plan_region(func: FuncOp, threads: int, budget: Budget, choices: Choices) -> Plan:
     """Plans one region in place, measuring for as long as the budget lasts."""
+    with openmp_threads(1):
+        split_post_ops(func)
     fuse_sums(func)
     costs = Costs(api(), budget, choices)
     with openmp_threads(threads):
         choose_products(func, costs)
     with openmp_threads(1):
-        split_post_ops(func)
         place_products(func, costs)
         planner = _Planner(func, costs)
         choice = planner.best()
         times = planner.write(choice)
         split_activations(func, costs, times)
+        refuse_reference(func)
     return share_threads(func, costs, times, threads)
 
 
@@ -136,10 +119,8 @@ class _Planner:
         self._costs = costs
         block = func.body.block
         self._ops = [op for op in block.ops if not isinstance(op, ConstantOp)]
-        self._free = [
-            op.results[0] for op in self._ops if isinstance(op, _ANY_LAYOUT) and _is_spatial(op)
-        ]
-        self._kinds = _kinds(costs.choices) if self._free else ()
+        self._free = [op.results[0] for op in self._ops if is_planned(op)]
+        self._kinds = kinds(costs.choices) if self._free else ()
         self._before: dict[SSAValue, str] = {
             value: layout_of(value) for op in block.ops for value in op.results
         }
@@ -152,10 +133,10 @@ class _Planner:
         return min(choices, key=self._total, default={})
 
     def _improved(self, kind: str) -> Choice:
-        choice: Choice = {value: _layout(kind, value) for value in self._free}
+        choice: Choice = {value: layout_of_kind(kind, value) for value in self._free}
         for value in self._free:
             if self._at(choice, value.owner)[0] >= IMPOSSIBLE:
-                choice[value] = _plain(value)
+                choice[value] = plain_layout(value)
         for _ in range(_SWEEPS):
             if not self._sweep(choice):
                 break
@@ -168,7 +149,7 @@ class _Planner:
             touched = _touched(value)
             kept = choice[value]
             best = sum(self._at(choice, op)[0] for op in touched)
-            for layout in dict.fromkeys(_layout(kind, value) for kind in self._kinds):
+            for layout in dict.fromkeys(layout_of_kind(kind, value) for kind in self._kinds):
                 choice[value] = layout
                 cost = sum(self._at(choice, op)[0] for op in touched)
                 if cost < best * _WORTH_A_CHANGE:
@@ -183,23 +164,23 @@ class _Planner:
         """The cost of an op with reorders of its operands, and the layout it reads them in."""
         if isinstance(op, Block):
             return 0.0, ""
-        operands = _laid_out(op)
+        operands = laid_out_operands(op)
         produced = [self._written(choice, operand) for operand in operands]
-        if not isinstance(op, _ANY_LAYOUT) or not _is_spatial(op):
+        if not is_planned(op):
             return self._fixed(op, produced)
         wanted = choice[op.results[0]]
         key = (op, (wanted, *produced))
         if key not in self._op_costs:
             self._op_costs[key] = min(
                 (self._with_source(op, operands, produced, source, wanted), source)
-                for source in _sources(op, wanted)
+                for source in sources(op, wanted)
             )
         return self._op_costs[key]
 
     def _fixed(self, op: Operation, produced: Sequence[str]) -> tuple[float, str]:
         cost = sum(
             self._costs.reorder(operand, layout, self._asked(op, operand))
-            for operand, layout in zip(_laid_out(op), produced, strict=True)
+            for operand, layout in zip(laid_out_operands(op), produced, strict=True)
         )
         return cost, ""
 
@@ -207,7 +188,7 @@ class _Planner:
         """The layout in which an op that is not planned reads an operand."""
         if isinstance(op, _AS_PLACED):
             return self._before.get(operand) or layout_of(operand)
-        return _plain(operand)
+        return plain_layout(operand)
 
     def _with_source(
         self,
@@ -219,13 +200,13 @@ class _Planner:
     ) -> float:
         cost = self._op_time(op, source, wanted)
         for operand, layout in zip(operands, produced, strict=True):
-            cost += self._costs.reorder(operand, layout, _read_as(op, operand, source, wanted))
+            cost += self._costs.reorder(operand, layout, read_as(op, operand, source, wanted))
         return cost
 
     def _op_time(self, op: Operation, source: str, wanted: str) -> float:
         key = (op, source, wanted)
         if key not in self._op_times:
-            self._op_times[key] = self._costs.op(op, _layouts_of(op, source, wanted))
+            self._op_times[key] = self._costs.op(op, layouts_in(op, source, wanted))
         return self._op_times[key]
 
     def _written(self, choice: Choice, value: SSAValue) -> str:
@@ -237,19 +218,19 @@ class _Planner:
         reads = {op: self._at(choice, op)[1] for op in self._ops}
         times: dict[Operation, float] = {}
         for op in self._ops:
-            free = isinstance(op, _ANY_LAYOUT) and _is_spatial(op)
+            free = is_planned(op)
             wanted = choice[op.results[0]] if free else ""
             if free:
-                cost = self._costs.best(op, _layouts_of(op, reads[op], wanted))
+                cost = self._costs.best(op, layouts_in(op, reads[op], wanted))
                 times |= {op: cost.milliseconds} if cost.is_measured else {}
                 if isinstance(op, ConvolutionOp):
                     op.algorithm = StringAttr(cost.algorithm)
-            laid_out = set(_laid_out(op))
+            laid_out = set(laid_out_operands(op))
             wishes = [
                 (
                     index,
                     operand,
-                    _read_as(op, operand, reads[op], wanted) if free else self._asked(op, operand),
+                    read_as(op, operand, reads[op], wanted) if free else self._asked(op, operand),
                 )
                 for index, operand in enumerate(op.operands)
                 if operand in laid_out
@@ -284,97 +265,8 @@ class _Planner:
         return copies[value, layout]
 
 
-def _plain(value: SSAValue) -> str:
-    return layouts.plain(len(shape_of(value)))
-
-
-def _is_spatial(op: Operation) -> bool:
-    return 3 <= len(shape_of(op.results[0])) <= 5
-
-
-def _laid_out(op: Operation) -> tuple[SSAValue, ...]:
-    """The operands whose layout is a matter of choice: tensors with the rank of the result."""
-    if isinstance(op, ReturnOp | ViewOp | PermuteOp | ReorderOp):
-        return tuple(op.operands)
-    if isinstance(op, WeightedWindowOp):
-        return (op.arguments[0], *_full_rank(op))
-    if isinstance(op, PostOpsOp):
-        extra = op.primary[1:2] if isinstance(op, BinaryOp | MatmulOp) else ()
-        return (op.primary[0], *_of_rank(op, extra), *_full_rank(op))
-    if isinstance(op, ConcatOp):
-        return tuple(op.sources)
-    if isinstance(op, RecurrentOp):
-        return (op.source, *op.states)
-    return tuple(op.operands[:1])
-
-
-def _full_rank(op: PostOpsOp) -> tuple[SSAValue, ...]:
-    return _of_rank(op, op.post_op_operands)
-
-
-def _of_rank(op: Operation, values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
-    rank = len(shape_of(op.results[0]))
-    return tuple(value for value in values if len(shape_of(value)) == rank)
-
-
-def _read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
-    """The layout in which an op reads an operand: a post-op's follows the result."""
-    shape, result = shape_of(operand), shape_of(op.results[0])
-    if (
-        isinstance(op, PostOpsOp)
-        and operand in op.post_op_operands
-        and operand is not op.primary[0]
-    ):
-        return wanted if shape == result else layouts.plain(len(shape))
-    if isinstance(op, BinaryOp) and shape != result:
-        # oneDNN broadcasts along the pixels of a blocked tensor what is blocked like it
-        return source if shape[1] == result[1] else layouts.plain(len(shape))
-    return source
-
-
-def _layouts_of(op: Operation, source: str, wanted: str) -> Callable[[SSAValue], str]:
-    """The layouts of an op's operands and result when it reads one layout and writes another."""
-    laid_out = {operand: _read_as(op, operand, source, wanted) for operand in _laid_out(op)}
-    laid_out[op.results[0]] = wanted
-    return lambda value: laid_out.get(value) or layout_of(value)
-
-
 def _touched(value: SSAValue) -> list[Operation]:
     """The ops whose cost depends on the layout of a value."""
     users = dict.fromkeys(use.operation for use in value.uses)
     owner = value.owner
     return [*([owner] if isinstance(owner, Operation) else []), *users]
-
-
-def _layout(kind: str, value: SSAValue) -> str:
-    rank, channels = len(shape_of(value)), shape_of(value)[1]
-    if kind == "plain" or (kind != "channels_last" and channels < _LEAST_BLOCKED_CHANNELS):
-        return layouts.plain(rank)
-    if kind == "channels_last":
-        return layouts.channels_last(rank)
-    return layouts.blocked_channels(rank, 16 if kind == "blocked_16" else 8)
-
-
-def _kinds(choices: Choices) -> Sequence[str]:
-    """The families of layouts that are tried."""
-    if choices.layout != MEASURED:
-        return (choices.layout,)
-    return LAYOUTS if api().has_avx512 else LAYOUTS[:-1]
-
-
-def _sources(op: Operation, wanted: str) -> list[str]:
-    """The layouts in which an op may read its source, given that of its result."""
-    if not isinstance(op, WeightedWindowOp):
-        return [wanted]
-    rank = len(shape_of(op.results[0]))
-    source = op.arguments[0]
-    same = _layout_like(wanted, source)
-    return list(dict.fromkeys([same, layouts.plain(rank)]))
-
-
-def _layout_like(wanted: str, value: SSAValue) -> str:
-    """The layout of the same kind for another value: few channels are not blocked."""
-    rank, channels = len(shape_of(value)), shape_of(value)[1]
-    if layouts.blocks(wanted) and channels < _LEAST_BLOCKED_CHANNELS:
-        return layouts.plain(rank)
-    return wanted

@@ -164,6 +164,8 @@ def _eltwise(op: EltwiseOp, types: Types) -> Primitive:
 
 
 def _binary(op: BinaryOp, types: Types) -> Primitive:
+    if op.algorithm.data == "prelu":
+        return _prelu(op, types)
     attributes, post_operands = types.post_ops(op)
     a, b = op.primary
     call = PrimitiveCall(
@@ -178,6 +180,18 @@ def _binary(op: BinaryOp, types: Types) -> Primitive:
         ),
     )
     return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *post_operands])
+
+
+def _prelu(op: BinaryOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    source, slopes = op.primary
+    described = (types.of(source), types.of(slopes), types.of(op.output))
+    call = PrimitiveCall(
+        "dnnl_prelu_forward_primitive_desc_create",
+        (ENGINE, FORWARD_INFERENCE, *described, attributes),
+    )
+    operands = [types.operand(Arg.WEIGHTS, slopes), *post_operands]
+    return unary(call, types, source, op.output, operands)
 
 
 def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:

@@ -1,4 +1,5 @@
-"""What oneDNN runs, op by op, and why it refuses the rest. Pure functions of the IR.
+"""What oneDNN runs, op by op, and why it refuses the rest. Functions of the IR and of
+what the library has code for on the machine at hand.
 
 See `docs/dnnl.md` for the policy behind the element-wise rules.
 """
@@ -17,6 +18,7 @@ from xdsl.traits import Commutative
 from byoc_mlir.backends.base import Rule
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.resampling import is_between_centres
+from byoc_mlir.backends.dnnl.trial import slow_here
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, image, nn, reduce, transform, window
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
@@ -90,11 +92,13 @@ ELEMENTWISE = (
 
 
 def _guarded(rule: Callable[[Op], str | None]) -> Rule:
-    """The rule, asked only for ops on static `f32` tensors of a rank that oneDNN has."""
+    """The rule, asked only for ops on static `f32` tensors of a rank that oneDNN has, and refused
+    where that has nothing but reference code."""
 
     @wraps(rule)
     def guarded(op: Operation) -> str | None:
-        return unsupported_types(op) or rule(op)  # pyright: ignore[reportArgumentType]
+        reason = unsupported_types(op) or rule(op)  # pyright: ignore[reportArgumentType]
+        return reason or slow_here(op)
 
     return guarded
 

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.dialect import (
     BinaryAttr,
     BinaryOp,
     DeconvolutionOp,
-    InnerProductOp,
-    MatmulOp,
-    SumAttr,
+    EltwiseAttr,
+    EltwiseOp,
     ViewOp,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.dialects.relay.base import shape_of
 
 
 def split_post_ops(func: FuncOp) -> None:
-    """Takes binary post-ops off products that run as reference code with them, and faster without;
-    and biases off deconvolutions.
+    """Takes post-ops off primitives that run as reference code with them, and faster without; and
+    biases off deconvolutions.
 
     ```mlir
     %1 = dnnl.matmul %a, %b, %mask {post_ops = [#dnnl.binary<add>]} : …
@@ -35,43 +35,57 @@ def split_post_ops(func: FuncOp) -> None:
     %1 = dnnl.binary %0, %mask {algorithm = "add"} : …
     ```
     """
-    for op in list(func.body.block.ops):
-        if isinstance(op, MatmulOp | InnerProductOp) and _is_slow(op):
-            _split(op)
-        elif isinstance(op, DeconvolutionOp) and op.bias is not None and not _has_sum(op):
+    pending = [op for op in func.body.block.ops if isinstance(op, PostOpsOp)]
+    while pending:
+        op = pending.pop()
+        kept = _kept(op)
+        if kept < len(op.post_ops):
+            pending.append(_split(op, kept))
+        elif isinstance(op, DeconvolutionOp) and op.bias is not None:
             _split_bias(op, op.bias)
 
 
-def _is_slow(op: PostOpsOp) -> bool:
-    described = primitive(op)
-    found = api().find(described.call) if described is not None else None
-    return found is None or found.implementation.startswith("ref")
+def _kept(op: PostOpsOp) -> int:
+    """The most post-ops that the library has fast code with; all of them where it has none."""
+    if only_reference(op) is None:
+        return len(op.post_ops)
+    for count in reversed(range(len(op.post_ops))):
+        shorter = _with_post_ops(op, count)
+        is_fast = only_reference(shorter) is None
+        shorter.erase()
+        if is_fast:
+            return count
+    return len(op.post_ops)
 
 
-def _split(op: PostOpsOp) -> None:
-    post_ops = list(op.post_ops)
-    positions = [i for i, one in enumerate(post_ops) if isinstance(one, BinaryAttr)]
-    if not positions:
-        return
-    first = positions[0]
-    attribute, others = post_ops[first], post_ops[first + 1 :]
-    assert isinstance(attribute, BinaryAttr)
-    operand, *rest = op.post_op_operands
-    shorter = _with_post_ops(op, post_ops[:first])
-    binary = BinaryOp(
-        [shorter.result, operand, *rest],
-        algorithm=attribute.algorithm,
-        post_ops=ArrayAttr(others),
-    )
-    for new in (shorter, binary):
+def _split(op: PostOpsOp, count: int) -> PostOpsOp:
+    """Lets an op keep so many post-ops. Returns the one that does the others."""
+    shorter = _with_post_ops(op, count)
+    operands = op.post_op_operands[shorter.post_op_count :]
+    first, *others = op.post_ops.data[count:]
+    rest = _alone(shorter.result, first, operands, ArrayAttr(others))
+    for new in (shorter, rest):
         new.location = op.location
-    Rewriter.insert_op((shorter, binary), InsertPoint.before(op))
-    op.result.replace_all_uses_with(binary.output)
+    Rewriter.insert_op((shorter, rest), InsertPoint.before(op))
+    op.result.replace_all_uses_with(rest.result)
     Rewriter.erase_op(op)
+    return rest
 
 
-def _has_sum(op: PostOpsOp) -> bool:
-    return any(isinstance(one, SumAttr) for one in op.post_ops)
+def _alone(
+    source: SSAValue, post_op: Attribute, operands: Sequence[SSAValue], others: ArrayAttr[Attribute]
+) -> PostOpsOp:
+    """A post-op as a primitive that has the others behind it."""
+    if isinstance(post_op, EltwiseAttr):
+        return EltwiseOp(
+            [source, *operands],
+            algorithm=post_op.algorithm,
+            alpha=post_op.alpha,
+            beta=post_op.beta,
+            post_ops=others,
+        )
+    assert isinstance(post_op, BinaryAttr)
+    return BinaryOp([source, *operands], algorithm=post_op.algorithm, post_ops=others)
 
 
 def _split_bias(op: DeconvolutionOp, bias: SSAValue) -> None:
@@ -107,9 +121,12 @@ def _split_bias(op: DeconvolutionOp, bias: SSAValue) -> None:
     Rewriter.erase_op(op)
 
 
-def _with_post_ops(op: PostOpsOp, post_ops: list[Attribute]) -> PostOpsOp:
+def _with_post_ops(op: PostOpsOp, count: int) -> PostOpsOp:
+    """The op with its first post-ops only."""
+    post_ops = ArrayAttr(op.post_ops.data[:count])
+    reading = sum(not isinstance(one, EltwiseAttr) for one in post_ops)
     return type(op).create(
-        operands=op.primary,
+        operands=[*op.primary, *op.post_op_operands[:reading]],
         result_types=[op.result.type],
-        properties={**op.properties, "post_ops": ArrayAttr(post_ops)},
+        properties={**op.properties, "post_ops": post_ops},
     )

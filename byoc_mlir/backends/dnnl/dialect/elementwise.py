@@ -57,6 +57,8 @@ class ActivationOp(DnnlOp):
 class BinaryOp(PostOpsOp):
     """`a [...], b [...] -> [...]` of one rank; dimensions of 1 broadcast.
 
+    The algorithm `prelu` multiplies what is negative by the slopes `b`; it has a primitive of its
+    own, without post-ops: https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_prelu.html
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_binary.html
     """
 
@@ -66,7 +68,7 @@ class BinaryOp(PostOpsOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = self.check_primary(2, 2)
-        if self.algorithm.data not in enums.BINARY:
+        if self.algorithm.data not in (*enums.BINARY, "prelu"):
             raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
         if len(shape_of(a)) != len(shape_of(b)):
             raise VerifyException(f"{self.name}: ranks of {a.type} and {b.type} differ")

@@ -163,15 +163,6 @@ def test_a_chain_with_numbers_between_a_reshape_and_a_resize() -> None:
     assert len({row.region for row in report}) == 1
 
 
-def test_reference_code_is_a_warning(generated: list[NativeCode]) -> None:
-    report = check(model([node("Softmax", "x", axis=2)], {"x": (2, 3, 4, 5, 6)}))
-    (row,) = report.placed("dnnl")
-    assert row.implementation.startswith("ref")
-    assert "Softmax_y: abcde, a reference implementation, slow" in str(report)
-    (code,) = generated
-    assert [detail.is_warning for detail in code.details] == [True]
-
-
 def test_eight_threads_get_the_same_bits() -> None:
     built = NETWORKS["resnet18"](image=64)
     inputs = [random_inputs(built, seed=seed) for seed in range(8)]
