@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 from onnx import numpy_helper
+from onnx.checker import ValidationError
 from onnx.defs import OpSchema
 from onnx.shape_inference import InferenceError, infer_node_outputs
 from xdsl.dialects.builtin import TensorType
@@ -60,24 +61,50 @@ def _output_types(
     opsets: Mapping[str, int],
     inputs: Sequence[Value | None],
 ) -> list[Attribute] | None:
-    named = {name: v for name, v in zip(node.input, inputs, strict=False) if v is not None}
     try:
-        types = {
-            name: onnx.helper.make_tensor_type_proto(
-                onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
-            )
-            for name, value in named.items()
-        }
-        data = {
-            name: numpy_helper.from_array(value.constant, name)
-            for name, value in named.items()
-            if value.constant is not None and value.constant.size <= MAX_KNOWN_ELEMENTS
-        }
-        versions = [onnx.helper.make_opsetid(d, version) for d, version in opsets.items()]
-        inferred = infer_node_outputs(schema, node, types, data, opset_imports=versions)
+        inferred = _inferred(node, schema, opsets, inputs)
         return [_static_type(inferred[name]) for name in node.output if name]
-    except (InferenceError, ByocError, KeyError, ValueError):
+    except (InferenceError, ValidationError, ByocError, KeyError, ValueError):
         return None
+
+
+def invalid_by_onnx(
+    node: onnx.NodeProto,
+    schema: OpSchema,
+    opsets: Mapping[str, int],
+    inputs: Sequence[Value | None],
+) -> str | None:
+    """What ONNX's own inference says against a node's operands and attributes, if anything."""
+    if any(isinstance(value, SequenceValue) for value in inputs):
+        return None
+    try:
+        _inferred(node, schema, opsets, inputs)
+    except (InferenceError, ValidationError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def _inferred(
+    node: onnx.NodeProto,
+    schema: OpSchema,
+    opsets: Mapping[str, int],
+    inputs: Sequence[Value | None],
+) -> dict[str, onnx.TypeProto]:
+    """The types of the outputs by ONNX's inference."""
+    named = {name: v for name, v in zip(node.input, inputs, strict=False) if v is not None}
+    types = {
+        name: onnx.helper.make_tensor_type_proto(
+            onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+        )
+        for name, value in named.items()
+    }
+    data = {
+        name: numpy_helper.from_array(value.constant, name)
+        for name, value in named.items()
+        if value.constant is not None and value.constant.size <= MAX_KNOWN_ELEMENTS
+    }
+    versions = [onnx.helper.make_opsetid(d, version) for d, version in opsets.items()]
+    return infer_node_outputs(schema, node, types, data, opset_imports=versions)
 
 
 def _static_type(type_: onnx.TypeProto) -> Attribute:

@@ -11,10 +11,10 @@ from onnx.defs import OpSchema
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
-from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
-from byoc_mlir.frontend.external import external_node
+from byoc_mlir.frontend.external import external_node, invalid_by_onnx
 from byoc_mlir.frontend.fold import fold_node
 from byoc_mlir.frontend.functions import (
     bound_node,
@@ -108,8 +108,15 @@ class Scope:
         )
         try:
             return op(context, inputs, node_attributes(node, self.session.reader))
+        except (NodeRefused, ByocError, MemoryError, RecursionError):
+            raise
         except VerifyException as error:
             raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
+        except Exception as error:  # the function relies on what ONNX promises of a valid node
+            reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)
+            if not reason:
+                raise
+            raise InvalidModelError(f"node '{name}' ({node.op_type}): {reason}") from error
 
     def _carried(
         self,

@@ -90,7 +90,7 @@ def _running(
     exclusive: int,
     reverse: int,
 ) -> Value:
-    (along,) = context.ints(axis, "axis")
+    along = context.count(axis, "axis", least=-data.rank)
     return context.emit(op, data, axis=along, exclusive=bool(exclusive), reverse=bool(reverse))
 
 

@@ -89,6 +89,24 @@ def test_refusal(name: str) -> None:
     assert caught.value.stage is not None
 
 
+@pytest.mark.parametrize(
+    "built",
+    [
+        one("Cast", to=2**40),
+        one("DepthToSpace", blocksize=2),
+        one("SpaceToDepth", (), blocksize=2),
+        one("Trilu", ()),
+        one("LayerNormalization", (), {"s": X}),
+        one("Col2Im", (3,), {"i": np.int64([2, 2]), "b": np.int64([2, 2])}),
+    ],
+    ids=lambda built: built.graph.node[0].op_type,
+)
+def test_operands_that_onnx_does_not_allow(built: onnx.ModelProto) -> None:
+    with pytest.raises(InvalidModelError, match="node 'n'") as caught:
+        byoc_mlir.compile(built, targets=())
+    assert caught.value.node == "n"
+
+
 def test_ops_of_other_domains_are_refused_when_compiling() -> None:
     node = helper.make_node("FusedConv", ["x"], ["y"], "c", domain="com.microsoft")
     built = model([node], {"x": ["n", 4]})

@@ -19,7 +19,7 @@ from byoc_mlir.errors import (
     UnsupportedModelError,
 )
 from byoc_mlir.frontend import import_model, load_model
-from byoc_mlir.limits import DEFAULT_LIMITS
+from byoc_mlir.limits import Limits, limited
 
 
 def _weights(shape: tuple[int, ...] = (2, 3)) -> TensorProto:
@@ -122,11 +122,12 @@ def test_unsorted_nodes_are_sorted() -> None:
 def test_subgraphs_nested_too_deep() -> None:
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
     graph = helper.make_graph([node("Relu", "x", "y")], "g", [], outputs)
-    for _ in range(DEFAULT_LIMITS.nesting + 1):
+    for _ in range(17):
         graph = helper.make_graph([node("If", "c", "y", then_branch=graph)], "g", [], outputs)
     inputs = [("x", TensorProto.FLOAT, (2, 3)), ("c", TensorProto.BOOL, ())]
     model = model_of(graph.node, inputs)
-    with pytest.raises(LimitExceededError, match=r"graphs in each other: 33, the limit is 32"):
+    message = r"graphs in each other: 17, the limit is 16"
+    with limited(Limits(nesting=16)), pytest.raises(LimitExceededError, match=message):
         load_model(model)
 
 
