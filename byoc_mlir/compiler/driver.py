@@ -166,6 +166,7 @@ class ModelSpecialiser:
         return build_program(self._source, shapes, {}, self._options, self._kernels)
 
 
+@collection_paused()
 def build_program(
     source: Source,
     shapes: Shapes,
@@ -179,7 +180,7 @@ def build_program(
         kernels: those that the model's other shapes left; the new ones join them.
     """
     stages = Stages()
-    with limited(options.limits), collection_paused(), stages.shown():
+    with limited(options.limits), stages.shown():
         with stages.stage("import"):
             imported = source.bind(shapes, values)
             if options.denormals == "keep":

@@ -1,0 +1,139 @@
+"""How much memory a process gains while it compiles, runs and closes models again and again.
+
+    python benchmarks/soak.py                                   300 cycles, 100,000 runs
+    python benchmarks/soak.py --models symbolic --workers 4     four at once, for each shape anew
+
+Growth is of the resident memory, after the first cycles (or tenth of the runs), with garbage
+collected. With `--limit` the command fails when any growth is larger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+import byoc_mlir
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.memory import return_freed_memory
+
+_CHANNELS = 16
+_TARGETS = {"host": (), "dnnl": ("dnnl",), "symbolic": ("dnnl",)}
+_SHAPES = 3
+"""Sizes of the batch that each executable of a symbolic model runs with."""
+
+
+def main() -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cycles", type=int, default=300, help="of compile, run and close")
+    parser.add_argument("--first", type=int, default=20, help="cycles that do not count")
+    parser.add_argument("--runs", type=int, default=100_000, help="of one executable")
+    parser.add_argument("--models", nargs="+", default=list(_TARGETS), choices=list(_TARGETS))
+    parser.add_argument("--threads", type=int, default=1, help="OpenMP threads of a run")
+    parser.add_argument("--workers", type=int, default=1, help="Python threads that work at once")
+    parser.add_argument("--limit", type=float, help="megabytes of growth that are accepted")
+    arguments = parser.parse_args()
+    print("| model | megabytes | cycles | more megabytes | runs | more megabytes |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    most = 0.0
+    with ThreadPoolExecutor(arguments.workers) as pool:
+        for kind in arguments.models:
+            cycles = soak_cycles(kind, arguments, pool)
+            size = resident_megabytes()
+            runs = soak_runs(kind, arguments, pool) if arguments.runs else 0.0
+            row = (kind, f"{size:.0f}", arguments.cycles, f"{cycles:.2f}", arguments.runs)
+            print(f"| {' | '.join(map(str, row))} | {runs:.2f} |", flush=True)
+            most = max(most, cycles, runs)
+    return int(arguments.limit is not None and most > arguments.limit)
+
+
+def soak_cycles(kind: str, arguments: argparse.Namespace, pool: ThreadPoolExecutor) -> float:
+    """The growth by cycles of compiling, running and closing, in megabytes."""
+    model = network(kind)
+
+    def cycle(_: int) -> None:
+        with compiled(model, kind, arguments.threads) as executable:
+            for inputs in requests(kind):
+                executable.run(inputs)
+
+    return growth(cycle, arguments.first, arguments.cycles, pool, arguments.workers)
+
+
+def soak_runs(kind: str, arguments: argparse.Namespace, pool: ThreadPoolExecutor) -> float:
+    """The growth by runs of one executable, in megabytes."""
+    inputs = requests(kind)
+    with compiled(network(kind), kind, arguments.threads) as executable:
+
+        def run(number: int) -> None:
+            executable.run(inputs[number % len(inputs)])
+
+        return growth(run, arguments.runs // 10, arguments.runs, pool, arguments.workers)
+
+
+def growth(
+    work: Callable[[int], None], first: int, count: int, pool: ThreadPoolExecutor, workers: int
+) -> float:
+    """Megabytes that working so often left behind, but for what the first times did."""
+
+    def work_on(numbers: range) -> None:
+        for number in numbers:
+            work(number)
+
+    sizes: list[float] = []
+    for part in (range(first), range(first, count)):
+        for _ in pool.map(work_on, [part[start::workers] for start in range(workers)]):
+            pass
+        sizes.append(resident_megabytes())
+    return sizes[1] - sizes[0]
+
+
+def resident_megabytes() -> float:
+    """The memory of this process that is in use."""
+    gc.collect()
+    return_freed_memory()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def compiled(model: ModelProto, kind: str, threads: int) -> Executable:
+    """A new executable."""
+    return byoc_mlir.compile(model, _TARGETS[kind], threads=threads, fallback="allow")
+
+
+def network(kind: str) -> ModelProto:
+    """A convolution and a sum of exponentials; of any batch size where that is symbolic."""
+    weights = np.random.default_rng(0).standard_normal((_CHANNELS, 3, 3, 3)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["convolved"], pads=[1] * 4),
+        helper.make_node("Relu", ["convolved"], ["positive"]),
+        helper.make_node("Exp", ["positive"], ["e"]),
+        helper.make_node("ReduceSum", ["e", "axes"], ["y"], keepdims=0),
+    ]
+    batch = "batch" if kind == "symbolic" else 1
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 3, 8, 8])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, _CHANNELS])
+    constants = [
+        numpy_helper.from_array(weights, "w"),
+        numpy_helper.from_array(np.array([2, 3]), "axes"),
+    ]
+    graph = helper.make_graph(nodes, "soak", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+
+def requests(kind: str) -> Sequence[dict[str, np.ndarray]]:
+    """What an executable is run with."""
+    batches = range(1, 1 + (_SHAPES if kind == "symbolic" else 1))
+    return [{"x": np.ones((batch, 3, 8, 8), np.float32)} for batch in batches]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
