@@ -19,7 +19,7 @@ from byoc_mlir.errors import ByocError, CompilationError, ExecutionError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds, Outcome, Settings
 from byoc_mlir.testing.fuzz.graphs import ops_in
-from byoc_mlir.testing.fuzz.oracles import ORACLES, Answer, difference, knows, slack_of
+from byoc_mlir.testing.fuzz.oracles import ORACLES, Answer, difference, finite_only, knows, slack_of
 
 Say = Callable[[str], None]
 """Tells what comes next, for whoever must explain a crash: `compile`, `run`, an oracle's name."""
@@ -120,6 +120,7 @@ def _compared(
             continue
         if not _RANDOM.isdisjoint(ops):
             got, want = _shapes(got), _shapes(want)
+        got = finite_only(got, want, ops)
         reason = difference(got, want)
         if not reason:
             return Outcome("agrees")

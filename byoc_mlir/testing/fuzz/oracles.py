@@ -72,6 +72,26 @@ _WRONG_IN_REFERENCE = frozenset(
 )
 
 
+def finite_only(got: Answer, want: Answer, ops: Set[str]) -> Answer:
+    """What is got, as it is expected where either is not finite, if one of the ops interpolates.
+
+    Beside an infinity the oracles multiply it by zero, in elements that do not count.
+    """
+    if ops.isdisjoint(_INTERPOLATING):
+        return got
+    return {name: _finite_only(got[name], value) for name, value in want.items() if name in got}
+
+
+_INTERPOLATING = frozenset(("RoiAlign", "GridSample", "Resize", "Upsample", "DeformConv"))
+
+
+def _finite_only(got: Array, want: Array) -> Array:
+    if got.shape != want.shape or got.dtype != want.dtype or not is_float(want.dtype):
+        return got
+    one, two = got.astype(np.float64), want.astype(np.float64)
+    return np.where(np.isfinite(one) & np.isfinite(two), got, want)
+
+
 def difference(got: Answer, want: Answer, slack: Answer | None = None) -> str:
     """The first difference between two answers, empty when there is none that counts.
 
