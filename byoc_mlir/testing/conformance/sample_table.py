@@ -13,12 +13,16 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, f32, f64
 
 from byoc_mlir.dialects.relay.base import PyValue
+from byoc_mlir.testing.conformance import shapes
 from byoc_mlir.testing.conformance.samples import Range, Rest, Sample, Shape
 
 IMAGE, ROWS, SEQUENCE, VECTOR = (2, 4, 9, 8), (3, 8), (2, 5, 8), (7,)
 SPATIAL: Mapping[int, Shape] = {1: (2, 4, 9), 2: IMAGE, 3: (1, 4, 6, 5, 7)}
 POSITIVE: Range = (0.2, 3.0)
 LONG = 5000
+"""Numbers in a long sum."""
+LARGE = (2, 8, 20, 16)
+"""Enough for a backend that refuses what is small."""
 
 
 def samples_of(name: str) -> Sequence[Sample]:
@@ -32,79 +36,6 @@ def samples_of(name: str) -> Sequence[Sample]:
         large = (2**24 - 40, 2**24 + 40)
         others.append(replace(known[0], dtype="int32", values=large, note="large integers"))
     return (*known, *others)
-
-
-def _same(data: Shape) -> Sequence[Shape]:
-    return (data,)
-
-
-def _twice(data: Shape) -> Sequence[Shape]:
-    return data, data
-
-
-def _scalar(data: Shape) -> Sequence[Shape]:
-    return ((),)
-
-
-def _one(data: Shape) -> Sequence[Shape]:
-    return ((1,),)
-
-
-def _last(data: Shape) -> Sequence[Shape]:
-    return (data[-1:],)
-
-
-def _channel(data: Shape) -> Sequence[Shape]:
-    return ((data[min(1, len(data) - 1)],),)
-
-
-def _first_axis(data: Shape) -> Sequence[Shape]:
-    return (data[:1],)
-
-
-def _channel_column(data: Shape) -> Sequence[Shape]:
-    return ((data[1], *(1 for _ in data[2:])),)
-
-
-def _crossed(data: Shape) -> Sequence[Shape]:
-    """Of higher rank, and broadcast itself along the last axis: both sides are stretched."""
-    return ((2, *data[:-1], 1),)
-
-
-def _four_channels(data: Shape) -> Sequence[Shape]:
-    return ((data[1],),) * 4
-
-
-def _four_last(data: Shape) -> Sequence[Shape]:
-    return (data[-1:],) * 4
-
-
-def _last_two_twice(data: Shape) -> Sequence[Shape]:
-    return (data[-2:],) * 2
-
-
-def _last_twice(data: Shape) -> Sequence[Shape]:
-    return (data[-1:],) * 2
-
-
-def _units(data: Shape) -> Sequence[Shape]:
-    return ((6, data[-1]),)
-
-
-def _square(data: Shape) -> Sequence[Shape]:
-    return ((data[-1], data[-1]),)
-
-
-def _columns(data: Shape) -> Sequence[Shape]:
-    return ((*data[:-2], data[-1], 6),)
-
-
-def _kernel(*sizes: int, groups: int = 1) -> Rest:
-    return lambda data: ((8, data[1] // groups, *sizes),)
-
-
-def _transposed_kernel(*sizes: int, outputs: int = 6) -> Rest:
-    return lambda data: ((data[1], outputs, *sizes),)
 
 
 def _window(rank: int, stride: int = 1, padding: int = 0, dilation: int = 1) -> dict[str, PyValue]:
@@ -126,18 +57,18 @@ def _uneven(rank: int) -> dict[str, PyValue]:
 
 def _convolutions(rank: int) -> Iterator[Sample]:
     data, three = SPATIAL[rank], (3,) * rank
-    padded = Sample(data, _kernel(*three), _window(rank, padding=1))
+    padded = Sample(data, shapes.kernel(*three), _window(rank, padding=1))
     narrow = (3, 2, 1)[:rank] if rank > 1 else (2,)
     for sample in (
         padded,
-        Sample(data, _kernel(*three), _window(rank, stride=2, padding=1)),
-        Sample(data, _kernel(*(1,) * rank), _window(rank)),
-        Sample(data, _kernel(*three), _window(rank, padding=2, dilation=2)),
-        Sample(data, _kernel(*three), _uneven(rank)),
-        Sample(data, _kernel(*narrow), _window(rank)),
-        Sample(data, _kernel(*three, groups=2), {**_window(rank, padding=1), "groups": 2}),
-        Sample(data, _kernel(*three, groups=4), {**_window(rank, padding=1), "groups": 4}),
-        Sample((1, 1, *data[2:]), _kernel(*three), _window(rank), note="one channel"),
+        Sample(data, shapes.kernel(*three), _window(rank, stride=2, padding=1)),
+        Sample(data, shapes.kernel(*(1,) * rank), _window(rank)),
+        Sample(data, shapes.kernel(*three), _window(rank, padding=2, dilation=2)),
+        Sample(data, shapes.kernel(*three), _uneven(rank)),
+        Sample(data, shapes.kernel(*narrow), _window(rank)),
+        Sample(data, shapes.kernel(*three, groups=2), {**_window(rank, padding=1), "groups": 2}),
+        Sample(data, shapes.kernel(*three, groups=4), {**_window(rank, padding=1), "groups": 4}),
+        Sample((1, 1, *data[2:]), shapes.kernel(*three), _window(rank), note="one channel"),
     ):
         yield replace(sample, constants=True)
     yield padded
@@ -147,7 +78,7 @@ def _convolutions(rank: int) -> Iterator[Sample]:
 def _transposed_convolutions(rank: int) -> Iterator[Sample]:
     data, three = SPATIAL[rank], (3,) * rank
     plain: dict[str, PyValue] = {"output_padding": [0] * rank}
-    kernel = _transposed_kernel(*three)
+    kernel = shapes.transposed_kernel(*three)
     padded: dict[str, PyValue] = {**plain, **_window(rank, padding=1)}
     for sample in (
         Sample(data, kernel, padded),
@@ -155,7 +86,7 @@ def _transposed_convolutions(rank: int) -> Iterator[Sample]:
         Sample(data, kernel, {**plain, **_window(rank, 2, 0)}),
         Sample(data, kernel, {**plain, **_window(rank, padding=1, dilation=2)}),
         Sample(data, kernel, {**plain, **_uneven(rank)}),
-        Sample(data, _transposed_kernel(*three, outputs=3), {**padded, "groups": 2}),
+        Sample(data, shapes.transposed_kernel(*three, outputs=3), {**padded, "groups": 2}),
     ):
         yield replace(sample, constants=True)
 
@@ -178,32 +109,33 @@ def _pools(rank: int, **more: PyValue) -> Iterator[Sample]:
 
 
 def _unary(values: Range | None = None, **attributes: PyValue) -> Sequence[Sample]:
-    shapes = (IMAGE, ROWS, VECTOR, (), (2, 1, 3, 1, 2), (1, 1))
     plain = Sample(IMAGE, attributes=attributes, values=values)
+    every = (IMAGE, ROWS, VECTOR, (), (2, 1, 3, 1, 2), (1, 1), LARGE)
     return [
-        *(replace(plain, data=data) for data in shapes),
+        *(replace(plain, data=data) for data in every),
         replace(plain, data=(0, 8), note="empty"),
         replace(plain, data=(4, 16), special=True, note="special values"),
     ]
 
 
 def _binary(dtype: str = "float32", values: Range | None = None) -> Sequence[Sample]:
-    base = Sample(IMAGE, _same, dtype=dtype, values=values)
-    column = replace(base, rest=_channel_column)
+    base = Sample(IMAGE, shapes.same, dtype=dtype, values=values)
+    column = replace(base, rest=shapes.channel_column)
     made = [
         base,
         replace(base, data=ROWS),
+        replace(base, data=LARGE),
         replace(base, data=()),
         column,
         replace(column, constants=True),
-        replace(base, rest=_last),
-        replace(base, rest=_crossed),
-        replace(base, data=(4, 4), rest=_last, note="a row, not a column"),
-        replace(base, data=(3, 1), rest=_fixed((3, 8)), note="the first is stretched"),
-        replace(base, data=(), rest=_fixed(ROWS), note="the first is stretched"),
-        replace(base, data=(1, 1), rest=_scalar),
-        replace(base, data=ROWS, rest=_one, constants=True),
-        replace(base, rest=_scalar, constants=True),
+        replace(base, rest=shapes.last),
+        replace(base, rest=shapes.crossed),
+        replace(base, data=(4, 4), rest=shapes.last, note="a row, not a column"),
+        replace(base, data=(3, 1), rest=shapes.fixed((3, 8)), note="the first is stretched"),
+        replace(base, data=(), rest=shapes.fixed(ROWS), note="the first is stretched"),
+        replace(base, data=(1, 1), rest=shapes.scalar),
+        replace(base, data=ROWS, rest=shapes.one, constants=True),
+        replace(base, rest=shapes.scalar, constants=True),
         replace(base, constants=True),
         replace(base, first_constant=True),
         replace(base, data=(0, 8), note="empty"),
@@ -219,7 +151,7 @@ def _products(rest: Rest) -> Iterator[Sample]:
     yield Sample(ROWS, rest)
     yield Sample((1, 8), rest, constants=True, note="one row")
     yield Sample((3, 1), rest, constants=True, note="inner size 1")
-    yield Sample((3, 8), _square, constants=True, note="square weight")
+    yield Sample((3, 8), shapes.square, constants=True, note="square weight")
     yield Sample((2, 2, 3, 8), rest)
     yield Sample((2, LONG), rest, dtype="float16", values=(0.5, 1.0), note="long sums")
     yield Sample(ROWS, rest, special=True, constants=True, note="special values")
@@ -227,24 +159,20 @@ def _products(rest: Rest) -> Iterator[Sample]:
 
 def _stacks() -> Iterator[Sample]:
     """Products of stacks of matrices, with each way of sharing and of transposing an operand."""
-    yield Sample(SEQUENCE, _fixed((8, 6)), note="shared right-hand side")
-    yield Sample((5, 8), _fixed((2, 8, 6)), note="shared left-hand side")
-    yield Sample((2, 1, 5, 8), _fixed((3, 8, 6)), note="both are stretched")
+    yield Sample(SEQUENCE, shapes.fixed((8, 6)), note="shared right-hand side")
+    yield Sample((5, 8), shapes.fixed((2, 8, 6)), note="shared left-hand side")
+    yield Sample((2, 1, 5, 8), shapes.fixed((3, 8, 6)), note="both are stretched")
     flags = {"transpose_a": True}, {"transpose_b": True}, {"transpose_a": True, "transpose_b": True}
     for each in flags:
         a, b = (8, 5) if "transpose_a" in each else (5, 8), (6, 8)
         b = b if "transpose_b" in each else (8, 6)
         for lead, other in (((), ()), ((2,), (2,))):
-            yield Sample((*lead, *a), _fixed((*other, *b)), dict(each))
-        yield Sample((4, 4), _same, dict(each), note="square")
+            yield Sample((*lead, *a), shapes.fixed((*other, *b)), dict(each))
+        yield Sample((4, 4), shapes.same, dict(each), note="square")
 
 
-def _fixed(*shapes: Shape) -> Rest:
-    return lambda data: shapes
-
-
-def _weighted(rest: Rest, *shapes: Shape, **attributes: PyValue) -> Sequence[Sample]:
-    made = [Sample(data, rest, attributes) for data in shapes]
+def _weighted(rest: Rest, *data: Shape, **attributes: PyValue) -> Sequence[Sample]:
+    made = [Sample(one, rest, attributes) for one in data]
     return [*(replace(sample, constants=True) for sample in made), made[0]]
 
 
@@ -372,27 +300,27 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
     **{name: list(_reductions()) for name in ("prod", "max", "min")},
     **{name: [*_reductions(), *_long_sums()] for name in ("sum", "mean")},
     **{name: list(_arg_reductions()) for name in ("argmax", "argmin")},
-    "nn.dense": list(_products(_units)),
-    "nn.matmul": [*_products(_columns), *_stacks()],
+    "nn.dense": list(_products(shapes.units)),
+    "nn.matmul": [*_products(shapes.columns), *_stacks()],
     "nn.bias_add": [
-        *_weighted(_channel, IMAGE, ROWS, (4, 4)),
-        _axis(Sample(IMAGE, constants=True), -1, _last),
-        _axis(Sample((4, 4), constants=True), 0, _first_axis),
+        *_weighted(shapes.channel, IMAGE, ROWS, (4, 4)),
+        _axis(Sample(IMAGE, constants=True), -1, shapes.last),
+        _axis(Sample((4, 4), constants=True), 0, shapes.first_axis),
     ],
     "nn.prelu": [
-        *_weighted(_channel_column, IMAGE, ROWS),
-        *_weighted(_last, IMAGE),
-        *_weighted(_one, IMAGE),
+        *_weighted(shapes.channel_column, IMAGE, ROWS),
+        *_weighted(shapes.last, IMAGE),
+        *_weighted(shapes.one, IMAGE),
     ],
     "nn.layer_norm": [
-        *_weighted(_last_twice, SEQUENCE, ROWS),
-        *_weighted(_last_twice, ROWS, epsilon=0.1),
-        *_weighted(_last_two_twice, SEQUENCE, axis=1),
+        *_weighted(shapes.last_twice, SEQUENCE, ROWS),
+        *_weighted(shapes.last_twice, ROWS, epsilon=0.1),
+        *_weighted(shapes.last_two_twice, SEQUENCE, axis=1),
     ],
     "nn.batch_norm": [
-        *(replace(s, rest_values=POSITIVE) for s in _weighted(_four_channels, IMAGE, ROWS)),
-        Sample(IMAGE, _four_channels, {"epsilon": 0.1}, rest_values=POSITIVE, constants=True),
-        Sample(IMAGE, _four_last, {"axis": -1}, rest_values=POSITIVE, constants=True),
+        *(replace(s, rest_values=POSITIVE) for s in _weighted(shapes.four_channels, IMAGE, ROWS)),
+        Sample(IMAGE, shapes.four_channels, {"epsilon": 0.1}, rest_values=POSITIVE, constants=True),
+        Sample(IMAGE, shapes.four_last, {"axis": -1}, rest_values=POSITIVE, constants=True),
     ],
     "nn.lrn": [
         Sample(IMAGE, attributes={"size": 3, "alpha": 0.01}),
@@ -401,20 +329,20 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
     ],
     **{name: list(_normalised(axis=-1)) for name in ("nn.softmax", "nn.log_softmax")},
     "where": [
-        *(Sample(data, _twice, first_dtype="bool") for data in (IMAGE, ROWS)),
-        Sample((3, 1), _fixed((3, 8), (8,)), first_dtype="bool"),
-        Sample(ROWS, _fixed((), ROWS), first_dtype="bool", constants=True),
+        *(Sample(data, shapes.twice, first_dtype="bool") for data in (IMAGE, ROWS)),
+        Sample((3, 1), shapes.fixed((3, 8), (8,)), first_dtype="bool"),
+        Sample(ROWS, shapes.fixed((), ROWS), first_dtype="bool", constants=True),
     ],
     "cast": [
         *(Sample(ROWS, attributes={"dtype": f32}, dtype=dtype) for dtype in ("float64", "int32")),
         Sample(ROWS, attributes={"dtype": f64}),
     ],
     "concatenate": [
-        Sample(IMAGE, _same, {"axis": 1}),
-        Sample(IMAGE, _fixed((2, 1, 9, 8), (2, 3, 9, 8)), {"axis": 1}),
-        Sample(IMAGE, _same, {"axis": -1}),
-        Sample(ROWS, _twice, {"axis": 0}, constants=True),
-        Sample((2, 0), _fixed((2, 3)), {"axis": 1}, note="one is empty"),
+        Sample(IMAGE, shapes.same, {"axis": 1}),
+        Sample(IMAGE, shapes.fixed((2, 1, 9, 8), (2, 3, 9, 8)), {"axis": 1}),
+        Sample(IMAGE, shapes.same, {"axis": -1}),
+        Sample(ROWS, shapes.twice, {"axis": 0}, constants=True),
+        Sample((2, 0), shapes.fixed((2, 3)), {"axis": 1}, note="one is empty"),
     ],
     "split": [
         Sample(IMAGE, attributes={"axis": 1, "sections": [1, 3]}),
@@ -449,11 +377,11 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
         Sample(ROWS, attributes={"begin": [0, 2], "end": [3, 7], "strides": [1, 2]}),
         Sample(ROWS, attributes={"begin": [2, 7], "end": [-1, 1], "strides": [-1, -3]}),
     ],
-    "take": list(_indexed(_fixed((3,)), (0, 3), {"axis": 0}, {"axis": 1}))
-    + list(_indexed(_fixed((2, 2)), (0, 3), {"axis": -1})),
-    "gather": list(_indexed(_fixed((3, 5, 6)), (0, 3), {"axis": 0}))
-    + list(_indexed(_fixed((4, 2, 6)), (0, 3), {"axis": 1})),
-    "gather_nd": list(_indexed(_fixed((4, 2)), (0, 3), {}, {"batch_dims": 1})),
+    "take": list(_indexed(shapes.fixed((3,)), (0, 3), {"axis": 0}, {"axis": 1}))
+    + list(_indexed(shapes.fixed((2, 2)), (0, 3), {"axis": -1})),
+    "gather": list(_indexed(shapes.fixed((3, 5, 6)), (0, 3), {"axis": 0}))
+    + list(_indexed(shapes.fixed((4, 2, 6)), (0, 3), {"axis": 1})),
+    "gather_nd": list(_indexed(shapes.fixed((4, 2)), (0, 3), {}, {"batch_dims": 1})),
     "cumsum": list(_scans()),
     "cumprod": list(_scans()),
     "image.resize": list(_resizes()),
