@@ -12,8 +12,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.lowering.to_llvm.f32_code import F32Code
-from byoc_mlir.lowering.to_llvm.f32_functions import FUNCTIONS
+from byoc_mlir.kernels.f32_code import F32Code
+from byoc_mlir.kernels.f32_functions import FUNCTIONS
 
 
 @dataclass(frozen=True)

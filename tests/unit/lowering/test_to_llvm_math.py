@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from jit_helpers import MLIR_TYPES, Native, assert_same, elementwise, lowered, ulp_error
 
+from byoc_mlir.kernels.f32_functions import FUNCTIONS
 from byoc_mlir.lowering.llvm_ir.codegen import optimised_assembly
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
-from byoc_mlir.lowering.to_llvm.f32_functions import FUNCTIONS
 
 _F32 = np.dtype(np.float32)
 _SIZE = 1 << 18

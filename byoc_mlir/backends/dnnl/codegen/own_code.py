@@ -9,13 +9,13 @@ from functools import partial
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation
 
-from byoc_mlir.backends.dnnl.codegen.activation_kernels import add_activation
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.backends.dnnl.descriptions import Operand, Types
 from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.kernels.activations import activation_code
 from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
 from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
@@ -62,8 +62,9 @@ def own_code(op: Operation, *, threads: int, is_serial: bool) -> OwnCode | None:
 def _activation(op: ActivationOp, is_serial: bool) -> OwnCode:
     operand = Types(layout_of).operand(Arg.DST, op.output)
     elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays 0
-    code = Generated(partial(add_activation, algorithm=op.algorithm.data), (elements,))
-    return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,), is_serial)
+    code = activation_code(op.algorithm.data, elements)
+    generated = Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.words)
+    return OwnCode(op, f"loop:{op.algorithm.data}", generated, (operand,), is_serial)
 
 
 def _convolution(

@@ -14,8 +14,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.lowering.to_llvm.f32_code import INFINITY, NAN, F32Code
-from byoc_mlir.lowering.to_llvm.f32_trigonometry import cos, sin, tan
+from byoc_mlir.kernels.f32_code import INFINITY, NAN, F32Code, FloatCode
+from byoc_mlir.kernels.f32_trigonometry import cos, sin, tan
 
 _LOG2_E = 1.44269504
 _LN2_HIGH = 0.693359375
@@ -144,18 +144,18 @@ def log1p(code: F32Code, x: SSAValue) -> SSAValue:
     return _keep_zero(code, x, code.select(is_infinite, logarithm, corrected))
 
 
-def tanh(code: F32Code, x: SSAValue) -> SSAValue:
+def tanh(code: FloatCode, x: SSAValue) -> SSAValue:
     """5.3 ulp: a quotient of polynomials, and 1 from where `tanh` rounds to that."""
     return _odd_quotient(code, x, _TANH_NUMERATOR, _TANH_DENOMINATOR, _TANH_IS_ONE)
 
 
-def erf(code: F32Code, x: SSAValue) -> SSAValue:
+def erf(code: FloatCode, x: SSAValue) -> SSAValue:
     """6.0 ulp: a quotient of polynomials, and 1 from where `erf` rounds to that."""
     return _odd_quotient(code, x, _ERF_NUMERATOR, _ERF_DENOMINATOR, _ERF_IS_ONE)
 
 
 def _odd_quotient(
-    code: F32Code,
+    code: FloatCode,
     x: SSAValue,
     numerator: Sequence[float],
     denominator: Sequence[float],

@@ -1,8 +1,9 @@
-"""Formulas on f32 values (and f64 where one is needed on the way), written as arith ops."""
+"""Formulas on f32 values, and on f64 where one is needed on the way."""
 
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
@@ -27,12 +28,65 @@ INFINITY = float("inf")
 NAN = float("nan")
 
 
-class F32Code:
-    """Appends arith ops through a builder.
+class FloatCode(ABC):
+    """Writes formulas on `f32`, with the ops of some dialect.
 
     Products and sums may be contracted to fused multiply-adds, and nothing else: the bit tricks and
     the split constants of the formulas rely on every rounding.
     """
+
+    @abstractmethod
+    def number(self, value: float) -> SSAValue:
+        """A constant."""
+
+    @abstractmethod
+    def add(self, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
+        """`lhs + rhs`."""
+
+    @abstractmethod
+    def multiply(self, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
+        """`lhs * rhs`."""
+
+    @abstractmethod
+    def divide(self, lhs: SSAValue | float, rhs: SSAValue) -> SSAValue:
+        """`lhs / rhs`."""
+
+    @abstractmethod
+    def select(
+        self, condition: SSAValue, then: SSAValue | float, otherwise: SSAValue | float
+    ) -> SSAValue:
+        """One value or the other."""
+
+    @abstractmethod
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
+        """An `i1`."""
+
+    @abstractmethod
+    def absolute(self, x: SSAValue) -> SSAValue:
+        """`|x|`."""
+
+    @abstractmethod
+    def with_sign_of(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
+        """A magnitude with the sign of another value."""
+
+    def polynomial(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
+        """`c0 + c1 x + c2 x^2 + ...`, by Horner's rule."""
+        *rest, value = [self.number(coefficient) for coefficient in coefficients]
+        for coefficient in reversed(rest):
+            value = self.add(self.multiply(value, x), coefficient)
+        return value
+
+    def at_most(self, x: SSAValue, bound: float) -> SSAValue:
+        """The smaller of both; a NaN stays."""
+        return self.select(self.compare("ogt", x, bound), bound, x)
+
+    def at_least(self, x: SSAValue, bound: float) -> SSAValue:
+        """The larger of both; a NaN stays."""
+        return self.select(self.compare("olt", x, bound), bound, x)
+
+
+class F32Code(FloatCode):
+    """Appends `arith` and `math` ops through a builder."""
 
     def __init__(self, builder: Builder, location: LocationAttr) -> None:
         self._builder = builder
@@ -63,13 +117,6 @@ class F32Code:
     def divide(self, lhs: SSAValue | float, rhs: SSAValue) -> SSAValue:
         return self.emit(arith.DivfOp(self._value(lhs), rhs))
 
-    def polynomial(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
-        """`c0 + c1 x + c2 x^2 + ...`, by Horner's rule."""
-        *rest, value = [self.number(coefficient) for coefficient in coefficients]
-        for coefficient in reversed(rest):
-            value = self.add(self.multiply(value, x), coefficient)
-        return value
-
     def select(
         self, condition: SSAValue, then: SSAValue | float, otherwise: SSAValue | float
     ) -> SSAValue:
@@ -77,14 +124,6 @@ class F32Code:
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
         return self.emit(arith.CmpfOp(lhs, self._value(rhs), predicate))
-
-    def at_most(self, x: SSAValue, bound: float) -> SSAValue:
-        """The smaller of both; a NaN stays."""
-        return self.select(self.compare("ogt", x, bound), bound, x)
-
-    def at_least(self, x: SSAValue, bound: float) -> SSAValue:
-        """The larger of both; a NaN stays."""
-        return self.select(self.compare("olt", x, bound), bound, x)
 
     def absolute(self, x: SSAValue) -> SSAValue:
         return self.emit(math.AbsFOp(x))

@@ -8,7 +8,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32, f64, i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.lowering.to_llvm.f32_code import F32Code
+from byoc_mlir.kernels.f32_code import F32Code
 
 _CHUNK_BITS = 24
 _TWO_OVER_PI = (

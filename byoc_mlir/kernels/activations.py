@@ -1,0 +1,121 @@
+"""Activations of all elements of a buffer, in place, on all threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import f32, i64
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.f32_code import FloatCode
+from byoc_mlir.kernels.f32_functions import erf, tanh
+
+_PREFIX = "byoc_activation"
+_CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
+
+Formula = Callable[[FloatCode, SSAValue], SSAValue]
+
+
+def _swish(code: FloatCode, x: SSAValue) -> SSAValue:
+    """`x / (1 + e^-x)`, as `h + h tanh(h)` of the half of x."""
+    half = code.multiply(x, 0.5)
+    return code.add(half, code.multiply(half, tanh(code, half)))
+
+
+def _gelu_erf(code: FloatCode, x: SSAValue) -> SSAValue:
+    half = code.multiply(x, 0.5)
+    return code.add(half, code.multiply(half, erf(code, code.multiply(x, math.sqrt(0.5)))))
+
+
+def _gelu_tanh(code: FloatCode, x: SSAValue) -> SSAValue:
+    half = code.multiply(x, 0.5)
+    cubic = code.multiply(code.multiply(x, x), 0.044715 * math.sqrt(2 / math.pi))
+    inner = code.multiply(x, code.add(cubic, math.sqrt(2 / math.pi)))
+    return code.add(half, code.multiply(half, tanh(code, inner)))
+
+
+FORMULAS: Mapping[str, Formula] = {
+    "swish": _swish,
+    "gelu_erf": _gelu_erf,
+    "gelu_tanh": _gelu_tanh,
+}
+"""By the names of oneDNN's algorithms."""
+
+
+def activation_code(algorithm: str, elements: int) -> Code:
+    """Applies an activation to so many elements of the result."""
+    return Code(partial(_define_activation, algorithm=algorithm), (elements,))
+
+
+def _define_activation(module: ModuleBuilder, algorithm: str) -> str:
+    """`void (slots)`; the one parameter is how many elements there are."""
+    name = f"{_PREFIX}_{algorithm}"
+    if module.has(name):
+        return name
+    elements = _define_elements(module, algorithm)
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    (slots,) = function.parameters
+    count = function.word(function.pointer(slots, Slot.PARAMETERS), 0)
+    function.parallel_for(elements, function.pointer(slots, Slot.RESULT), count)
+    function.finish()
+    return name
+
+
+def _define_elements(module: ModuleBuilder, algorithm: str) -> str:
+    """`void (buffer, begin, end)`: a loop that LLVM vectorises."""
+    name = f"{_PREFIX}_{algorithm}_elements"
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    buffer, begin, end = function.parameters
+    first = function.gep(buffer, begin)
+
+    def element(index: SSAValue) -> None:
+        place = function.gep(first, index)
+        value = FORMULAS[algorithm](_ScalarCode(function), function.load(place, f32))
+        function.store(value, place)
+
+    function.loop(function.subtract(end, begin), element)
+    function.finish()
+    return name
+
+
+@dataclass(frozen=True)
+class _ScalarCode(FloatCode):
+    """Appends `llvm` ops to a function."""
+
+    function: FunctionBuilder
+
+    def number(self, value: float) -> SSAValue:
+        return self.function.real(value)
+
+    def add(self, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
+        return self.function.insert(llvm.FAddOp(lhs, self._value(rhs), _CONTRACT))
+
+    def multiply(self, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
+        return self.function.insert(llvm.FMulOp(lhs, self._value(rhs), _CONTRACT))
+
+    def divide(self, lhs: SSAValue | float, rhs: SSAValue) -> SSAValue:
+        return self.function.insert(llvm.FDivOp(self._value(lhs), rhs))
+
+    def select(
+        self, condition: SSAValue, then: SSAValue | float, otherwise: SSAValue | float
+    ) -> SSAValue:
+        return self.function.select(condition, self._value(then), self._value(otherwise))
+
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
+        return self.function.insert(llvm.FCmpOp(lhs, self._value(rhs), predicate))
+
+    def absolute(self, x: SSAValue) -> SSAValue:
+        return self.function.insert(llvm.FAbsOp(x, f32))
+
+    def with_sign_of(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
+        return self.function.insert(llvm.FCopySignOp(magnitude, sign))
+
+    def _value(self, value: SSAValue | float) -> SSAValue:
+        return value if isinstance(value, SSAValue) else self.number(value)
