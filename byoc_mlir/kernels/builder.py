@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     ModuleOp,
     TensorType,
     f32,
@@ -99,6 +100,7 @@ class FunctionBuilder:
     def __init__(self, module: ModuleBuilder, entry: Block):
         self.module, self.block = module, entry
         self._entry = entry
+        self._constants: dict[Attribute, SSAValue] = {}
 
     @property
     def parameters(self) -> tuple[SSAValue, ...]:
@@ -121,13 +123,25 @@ class FunctionBuilder:
         """A signed integer as one of 64 bits."""
         return self._add(llvm.SExtOp(value, i64))
 
-    def integer(self, value: int, type_: Attribute = i64) -> SSAValue:
+    def integer(self, value: int, type_: IntegerType = i64) -> SSAValue:
         """A constant."""
-        return self._add(llvm.ConstantOp(IntegerAttr(value, type_), type_))  # pyright: ignore
+        return self.constant(IntegerAttr(value, type_), type_)
 
     def real(self, value: float) -> SSAValue:
         """A constant of `f32`."""
-        return self._add(llvm.ConstantOp(FloatAttr(value, f32), f32))
+        return self.constant(FloatAttr(value, f32), f32)
+
+    def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
+        """A constant of any type: one op for all uses, at the start of the function."""
+        if value not in self._constants:
+            op = llvm.ConstantOp(value, type_)
+            first = self._entry.first_op
+            if first is None:
+                self._entry.add_op(op)
+            else:
+                self._entry.insert_op_before(op, first)
+            self._constants[value] = op.result
+        return self._constants[value]
 
     def null(self) -> SSAValue:
         """The null pointer."""

@@ -93,7 +93,7 @@ class Vectors:
     def splat(self, value: float) -> SSAValue:
         """A constant for all lanes."""
         data = DenseIntOrFPElementsAttr.from_list(self.type, [value] * self.lanes)
-        return self.function.insert(llvm.ConstantOp(data, self.type))
+        return self.function.constant(data, self.type)
 
     def broadcast(self, number: SSAValue) -> SSAValue:
         """An `f32` for all lanes."""

@@ -10,7 +10,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, Index, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
@@ -19,6 +19,12 @@ from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
 
 _PREFIX = "byoc_winograd"
 _SLOT_BYTES = 8
+
+
+def _multiples(function: FunctionBuilder, step: SSAValue, count: int) -> list[SSAValue]:
+    """`0`, `step`, `2 step`, …"""
+    return [function.multiply(step, number) for number in range(count)]
+
 
 Bounds = tuple[SSAValue, SSAValue]
 """The first pixel along an axis and the one behind the last."""
@@ -32,10 +38,16 @@ class _Pixels:
     line: SSAValue
     step: SSAValue
 
-    def at(self, function: FunctionBuilder, y: Index, x: Index) -> SSAValue:
+    def at(self, function: FunctionBuilder, y: SSAValue, x: SSAValue) -> SSAValue:
         """The address of a vector of a pixel."""
         line = function.multiply(self.line, y)
         return function.gep(self.base, function.add(line, function.multiply(self.step, x)))
+
+    def grid(self, function: FunctionBuilder, size: int) -> list[list[SSAValue]]:
+        """The addresses for all pixels of so many lines of so many pixels."""
+        steps = _multiples(function, self.step, size)
+        lines = [function.gep(self.base, line) for line in _multiples(function, self.line, size)]
+        return [[function.gep(line, step) for step in steps] for line in lines]
 
     def or_else(self, function: FunctionBuilder, condition: SSAValue, other: _Pixels) -> _Pixels:
         """These if the condition holds, else the others."""
@@ -61,6 +73,8 @@ class _Tile:
     """Whether all are."""
     points: SSAValue
     """Its rows of the matrices."""
+    matrices: Sequence[SSAValue]
+    """Elements from the first matrix to each."""
 
     @property
     def _function(self) -> FunctionBuilder:
@@ -72,11 +86,11 @@ class _Tile:
         base = self._function.gep(memory, self._function.add(self.start, offset))
         return _Pixels(base, self.image.line, self.image.pixel)
 
-    def point(self, vector: SSAValue, number: int) -> SSAValue:
-        """The address of a vector in one of the matrices."""
+    def point_addresses(self, vector: SSAValue) -> list[SSAValue]:
+        """The addresses of a vector in all matrices."""
         offset = self._function.multiply(vector, self.vectors.lanes)
         row = self._function.gep(self.points, offset)
-        return self._function.gep(row, self._function.multiply(self.image.matrix, number))
+        return [self._function.gep(row, matrix) for matrix in self.matrices]
 
     def unless_inside(self, body: Callable[[], None]) -> None:
         """Runs `body` for a tile that reaches beyond the image."""
@@ -139,17 +153,19 @@ def define_source_transform(module: ModuleBuilder, unit: VectorUnit, algorithm: 
             tile.copy(image, buffer)
             pixels = image.or_else(function, tile.is_inside, buffer)
             lines = [
-                axis([vectors.load(pixels.at(function, y, x)) for x in range(size)])
-                for y in range(size)
+                axis([vectors.load(address) for address in line])
+                for line in pixels.grid(function, size)
             ]
+            points = tile.point_addresses(vector)
             for x, column in enumerate(zip(*lines, strict=True)):
                 for y, value in enumerate(axis(column)):
-                    vectors.store(value, tile.point(vector, y * size + x))
+                    vectors.store(value, points[y * size + x])
 
         function.loop(tile.image.vectors, transform)
 
     sizes = (algorithm.step, size)
-    _each_tile(vectors, parameters, parameters.source, matrices, tiles, sizes, write)
+    memory = (matrices, _multiples(function, parameters.source.matrix, algorithm.matrices))
+    _each_tile(vectors, parameters, parameters.source, memory, tiles, sizes, write)
     function.finish()
     return name
 
@@ -176,12 +192,13 @@ def define_result_transform(
     )
     lower, upper = (vectors.broadcast_bits(one) for one in (parameters.lower, parameters.upper))
     buffer, term_buffer = _buffer(vectors, size), _buffer(vectors, size)
-    axis, points = partial(result_axis, vectors, algorithm), range(algorithm.tile)
+    axis = partial(result_axis, vectors, algorithm)
 
     def write(tile: _Tile) -> None:
         def transform(vector: SSAValue) -> None:
             image = tile.pixels(result, vector)
             pixels = image.or_else(function, tile.is_inside, buffer)
+            places = pixels.grid(function, size)
             added: list[Callable[[int, int], SSAValue]] = []
             if bias:
                 place = function.gep(biases, function.multiply(vector, unit.lanes))
@@ -191,20 +208,22 @@ def define_result_transform(
                 others = tile.pixels(terms, vector)
                 tile.copy(others, term_buffer)
                 others = others.or_else(function, tile.is_inside, term_buffer)
-                added.append(lambda y, x: vectors.load(others.at(function, y, x)))
+                residuals = others.grid(function, size)
+                added.append(lambda y, x: vectors.load(residuals[y][x]))
+            points, side = tile.point_addresses(vector), algorithm.tile
             columns = [
-                axis([vectors.load(tile.point(vector, y * len(points) + x)) for y in points])
-                for x in points
+                axis([vectors.load(point) for point in points[x::side]]) for x in range(side)
             ]
             for y, line in enumerate(zip(*columns, strict=True)):
                 for x, value in enumerate(axis(line)):
                     total = reduce(vectors.add, [one(y, x) for one in added], value)
-                    vectors.store(vectors.clamp(total, lower, upper), pixels.at(function, y, x))
+                    vectors.store(vectors.clamp(total, lower, upper), places[y][x])
             tile.copy(buffer, image)
 
         function.loop(tile.image.vectors, transform)
 
-    _each_tile(vectors, parameters, parameters.result, matrices, tiles, (size, size), write)
+    memory = (matrices, _multiples(function, parameters.result.matrix, algorithm.matrices))
+    _each_tile(vectors, parameters, parameters.result, memory, tiles, (size, size), write)
     function.finish()
     return name
 
@@ -213,7 +232,7 @@ def _each_tile(
     vectors: Vectors,
     parameters: Parameters[SSAValue],
     image: ImageParameters[SSAValue],
-    matrices: SSAValue,
+    memory: tuple[SSAValue, Sequence[SSAValue]],
     tiles: Sequence[SSAValue],
     sizes: tuple[int, int],
     write: Callable[[_Tile], None],
@@ -224,7 +243,7 @@ def _each_tile(
         vectors: where the code goes.
         parameters: those of the convolution.
         image: whose tiles they are.
-        matrices: the first row of the matrices of the block.
+        memory: the first row of the matrices of the block, and the elements to each matrix.
         tiles: the first of the block; where to begin in the block and where to end.
         sizes: the pixels from tile to tile, and those of one.
         write: writes what is done with one.
@@ -250,8 +269,9 @@ def _each_tile(
         lines, pixels = bounds(y, image.height), bounds(x, image.width)
         seen = [function.subtract(last, one) for one, last in (lines, pixels)]
         inside = [function.compare("eq", count, whole) for count in seen]
+        matrices, distances = memory
         points = function.gep(matrices, function.multiply(row, image.tile))
         is_inside = function.binary(llvm.AndOp, *inside)
-        write(_Tile(vectors, image, start, lines, pixels, is_inside, points))
+        write(_Tile(vectors, image, start, lines, pixels, is_inside, points, distances))
 
     function.loop(function.subtract(end, begin), tile)
