@@ -123,7 +123,7 @@ def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequen
     k = Kernel(op, inputs=None if is_depthwise else [_tap_products(b, op)])
     target = k.outputs[0].reshaped(planes, *output.get_shape()[2:])
     product = (
-        _depthwise_product(k, op) if is_depthwise else _stored_product(k, planes, kernel, sizes)
+        _depthwise_product(k, op) if is_depthwise else _stored_product(k, (planes, *kernel, *sizes))
     )
     zero = k.constant(0, accumulator_type(output.element_type))
     with k.loops(target.shape, cost=4 * prod(kernel)) as (plane, *place):
