@@ -67,6 +67,7 @@ _WRONG_IN_REFERENCE = frozenset(
     (
         *("Optional", "OptionalGetElement"),  # the tensor becomes a list of one
         *("LSTM", "GRU", "RNN"),  # lengths of sequences and peepholes are ignored
+        "GlobalMaxPool",  # of three spatial axes one is kept
         *("LpNormalization", "LpPool", "GlobalLpPool"),  # odd powers keep the sign
     )
 )

@@ -10,6 +10,7 @@ from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
 from byoc_mlir.testing.fuzz.generate.tensor import RejectedError
 from byoc_mlir.testing.fuzz.generate.window import image_of
+from byoc_mlir.testing.fuzz.values import is_float
 
 _F32 = np.dtype(np.float32)
 
@@ -17,9 +18,12 @@ _F32 = np.dtype(np.float32)
 @recipe("Resize", "Upsample")
 def resize(graph: GraphBuilder, op_type: str) -> None:
     rng = graph.rng
-    x = image_of(graph, graph.dtypes(op_type), rng.choice([1, 2, 2, 2]))
+    floats = [dtype for dtype in graph.dtypes(op_type) if is_float(dtype)]
+    exact = rng.random() < 0.3  # how interpolated integers are rounded is open
+    allowed = graph.dtypes(op_type) if exact else floats
+    x = image_of(graph, allowed, rng.choice([1, 2, 2, 2]))
     modes = ["nearest", "linear"] + (["cubic"] if op_type == "Resize" and x.rank == 4 else [])
-    mode = rng.choice(modes)
+    mode = "nearest" if exact else rng.choice(modes)
     factors = [1.0, 1.0, *(rng.choice([0.5, 1.0, 1.5, 2.0, 2.5, 3.0]) for _ in x.sizes[2:])]
     if op_type == "Upsample" or graph.opset < 11:
         up = [max(factor, 1.0) for factor in factors]
@@ -102,8 +106,8 @@ def regions(graph: GraphBuilder, op_type: str) -> None:
 def suppress(graph: GraphBuilder, op_type: str) -> None:
     rng = graph.rng
     batch, count, classes = rng.randint(1, 2), rng.randint(1, 8), rng.randint(1, 3)
-    boxes = graph.tensor(_F32, (batch, count, 4), fresh=True)
-    scores = graph.tensor(_F32, (batch, classes, count), fresh=True)
+    boxes = graph.tensor(_F32, (batch, count, 4), style="plain")
+    scores = graph.tensor(_F32, (batch, classes, count), style="plain")
     most = graph.parameter(np.array([rng.randint(0, 4)], np.int64))
     limits = [graph.parameter(np.array([rng.randint(0, 8) / 8], np.float32)) for _ in range(2)]
     operands = [boxes, scores, most, *limits]

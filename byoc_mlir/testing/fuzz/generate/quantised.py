@@ -6,6 +6,7 @@ import numpy as np
 
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import recipe, some_axis
+from byoc_mlir.testing.fuzz.generate.tensor import RejectedError
 
 
 @recipe("QuantizeLinear", "DequantizeLinear")
@@ -31,4 +32,7 @@ def quantise(graph: GraphBuilder, op_type: str) -> None:
 
 @recipe("DynamicQuantizeLinear")
 def dynamic(graph: GraphBuilder, op_type: str) -> None:
-    graph.emit(op_type, [graph.tensor(graph.dtypes(op_type))], 3)
+    x = graph.tensor(graph.dtypes(op_type), style="plain")
+    if 0 in x.sizes:
+        raise RejectedError("what has no elements has no range")
+    graph.emit(op_type, [x], 3)

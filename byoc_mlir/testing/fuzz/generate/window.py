@@ -10,7 +10,7 @@ import numpy as np
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
 from byoc_mlir.testing.fuzz.generate.tensor import RejectedError, Tensor
-from byoc_mlir.testing.fuzz.values import Dtype
+from byoc_mlir.testing.fuzz.values import Dtype, Style
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ def add_conv(graph: GraphBuilder, x: Tensor, window: Window | None = None) -> Te
     if not channels or x.rank < 3:
         raise RejectedError("no channels")
     outputs = groups * rng.choice([1, 1, 2, 3, 4, 8, 16] if groups < 5 else [1, 2])
-    weights = graph.tensor(x.dtype, (outputs, channels // groups, *window.kernel))
+    weights = graph.tensor(
+        x.dtype, (outputs, channels // groups, *window.kernel), style=_finite(graph)
+    )
     bias = graph.tensor(x.dtype, (outputs,)) if rng.random() < 0.6 else None
     (y,) = graph.emit(
         "Conv",
@@ -96,13 +98,18 @@ def add_conv(graph: GraphBuilder, x: Tensor, window: Window | None = None) -> Te
     return y
 
 
+def _finite(graph: GraphBuilder) -> Style | None:
+    """The style of weights: what infinite ones make of the padding is open."""
+    return "plain" if graph.style in ("extreme", "limits") else None
+
+
 @recipe("ConvTranspose")
 def conv_transpose(graph: GraphBuilder, op_type: str) -> None:
     x = _image(graph, graph.dtypes(op_type))
     window = _window(graph, x.rank - 2)
     groups = 2 if x.sizes[1] % 2 == 0 and x.sizes[1] and graph.rng.random() < 0.3 else 1
     outputs = graph.rng.choice([1, 2, 3, 8])
-    weights = graph.tensor(x.dtype, (x.sizes[1], outputs, *window.kernel))
+    weights = graph.tensor(x.dtype, (x.sizes[1], outputs, *window.kernel), style=_finite(graph))
     bias = [graph.tensor(x.dtype, (outputs * groups,))] if graph.rng.random() < 0.5 else []
     extra = [graph.rng.randint(0, stride - 1) for stride in window.strides]
     graph.emit(
