@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.utils.exceptions import VerifyException
+
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
@@ -13,7 +17,7 @@ def depth_to_space(
     context: NodeContext, data: Value, *, blocksize: int, mode: str = "DCR"
 ) -> Value:
     """https://onnx.ai/onnx/operators/onnx__DepthToSpace.html"""
-    n, c, h, w = data.shape
+    n, c, h, w = _image(data)
     b = blocksize
     if b < 1 or c % (b * b):
         raise NodeRefused(f"{c} channels do not hold blocks of {b} x {b}")
@@ -33,7 +37,7 @@ def space_to_depth(
     context: NodeContext, data: Value, *, blocksize: int, mode: str = "DCR"
 ) -> Value:
     """https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html"""
-    n, c, h, w = data.shape
+    n, c, h, w = _image(data)
     b = blocksize
     if b < 1 or h % b or w % b:
         raise NodeRefused(f"an image of {h} x {w} has no whole blocks of {b} x {b}")
@@ -42,6 +46,12 @@ def space_to_depth(
     order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
     turned = arith.transpose(context, blocks, order)
     return arith.reshape(context, turned, (n, c * b * b, h // b, w // b))
+
+
+def _image(data: Value) -> Sequence[int]:
+    if data.rank != 4:
+        raise VerifyException(f"the input has rank {data.rank}, accepted is 4: [N, C, H, W]")
+    return data.shape
 
 
 def _check_mode(mode: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import nn, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
@@ -13,6 +15,7 @@ from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
 _ELLIPSIS = "0123456789"
+_TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
 """Names for the dimensions that `...` stands for, the last one first."""
 
 
@@ -32,6 +35,11 @@ def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[str], str]:
     """One letter for each dimension of each operand, and of the output."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
+    if not all(map(_TERM.fullmatch, (*terms, right))):
+        raise VerifyException(
+            f"equation is {equation!r}, accepted are terms of letters with at most one '...' each,"
+            " as in 'ij,jk->ik'"
+        )
     if len(terms) != len(operands):
         raise NodeRefused(f"equation '{equation}' does not have {len(operands)} terms")
     hidden = [

@@ -8,6 +8,7 @@ import numpy as np
 
 from byoc_mlir.dialects.relay import elementwise, index, logic, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
@@ -160,10 +161,11 @@ def hardmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> Valu
 
 
 def _hardmax(context: NodeContext, data: Value, axis: int) -> Value:
+    count = arith.size_along(data, axis)
     place = axis % data.rank
     best = context.emit(reduce.ArgmaxOp, data, axis=[place], keepdims=True)
     shape = [size if at == place else 1 for at, size in enumerate(data.shape)]
-    classes = context.constant(np.arange(data.shape[place]).reshape(shape))
+    classes = context.constant(np.arange(count).reshape(shape))
     hot = context.emit(logic.EqualOp, best, classes)
     return context.emit(elementwise.WhereOp, hot, scalar(data, 1), scalar(data, 0))
 

@@ -146,6 +146,11 @@ def max_unpool(
 ) -> Value:
     rank = len(kernel_shape)
     steps, around = strides or [1] * rank, pads or [0] * 2 * rank
+    if (data.rank, len(steps), len(around)) != (rank + 2, rank, 2 * rank):
+        raise VerifyException(
+            f"strides {list(steps)} and pads {list(around)} do not fit a window of rank {rank} and"
+            f" an input of rank {data.rank}"
+        )
     spatial = [
         (data.shape[i + 2] - 1) * steps[i] - around[i] - around[rank + i] + kernel_shape[i]
         for i in range(rank)

@@ -179,6 +179,8 @@ def _refused(
 
 
 def _raised(error: BaseException) -> Outcome:
+    if error.__cause__ is not None and isinstance(error, ByocError):  # the cause is the defect
+        error = error.__cause__
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f"{Path(f.filename).name}:{f.name}" for f in frames if "byoc_mlir" in f.filename]
     place = ours[-1] if ours else "elsewhere"
