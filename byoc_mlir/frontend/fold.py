@@ -20,8 +20,16 @@ _RANDOM = frozenset(
     for suffix in ("", "Like")
 )
 
-_CLAMPING = frozenset({"GatherElements"})
-"""Ops for which the reference evaluator may not end when an index is outside."""
+_COMPUTED_OTHERWISE = frozenset(
+    (
+        "GatherElements",  # it may not end when an index is outside
+        "GlobalMaxPool",  # with three axes, or five
+        *("MaxPool", "AveragePool", "LpPool", "GlobalLpPool"),  # pads that differ, odd powers
+        *("LpNormalization", "LSTM", "GRU", "RNN"),
+        *("Softmax", "LogSoftmax", "Hardmax"),  # before opset 13 they are of rows
+    )
+)
+"""What the reference evaluator computes wrongly in some forms; our own evaluators fold it later."""
 
 
 def fold_node(
@@ -29,10 +37,10 @@ def fold_node(
 ) -> tuple[Array, ...] | None:
     """The outputs of a node whose present inputs are all known; `None` when it is not to be folded.
 
-    Not folded are random ops, those of `_CLAMPING`, ops with subgraphs, and what grows beyond
-    `MAX_FOLDED_BYTES`.
+    Not folded are random ops, ops with subgraphs, what is computed otherwise, and what grows
+    beyond `MAX_FOLDED_BYTES`.
     """
-    if node.op_type in _RANDOM | _CLAMPING or any(
+    if node.op_type in _RANDOM | _COMPUTED_OTHERWISE or any(
         attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
         for attribute in node.attribute
     ):

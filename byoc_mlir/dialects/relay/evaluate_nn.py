@@ -54,6 +54,8 @@ def _layer_norm(op: nn.LayerNormOp, data: Array, gamma: Array, beta: Array) -> A
 
 
 def _lrn(op: nn.LrnOp, data: Array) -> Array:
+    if not data.size:
+        return data
     wide = widened(data)
     size, axis = op.size.value.data, normalize_axis(op.axis.value.data, data.ndim)
     before, after = (size - 1) // 2, size // 2

@@ -33,7 +33,7 @@ def _matrix(count: int, parts: int, length: int, *, inverse: bool, onesided: boo
     factors = np.exp(1j * angles) / (length if inverse else 1)
     if inverse and onesided:
         both = np.full(used, 2.0)
-        both[0] = 1.0
+        both[:1] = 1.0
         if length % 2 == 0 and used == length // 2 + 1:
             both[-1] = 1.0
         factors = factors * both

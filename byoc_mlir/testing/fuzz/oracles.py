@@ -68,6 +68,9 @@ _WRONG_IN_REFERENCE = frozenset(
         *("Optional", "OptionalGetElement"),  # the tensor becomes a list of one
         *("LSTM", "GRU", "RNN"),  # lengths of sequences and peepholes are ignored
         "GlobalMaxPool",  # of three spatial axes one is kept
+        *("MaxPool", "AveragePool"),  # pads that differ
+        *("Softmax", "LogSoftmax", "Hardmax"),  # before opset 13 they are of rows
+        "Loop",  # what is scanned is joined, not stacked
         *("LpNormalization", "LpPool", "GlobalLpPool"),  # odd powers keep the sign
     )
 )

@@ -13,14 +13,14 @@ from byoc_mlir.testing.fuzz.report import summary
 
 SEED = 2026
 
-HOST, DEFAULT = Settings(targets=()), Settings()
+HOST, DNNL = Settings(targets=()), Settings(targets=("dnnl",))
 
 
 @pytest.mark.parametrize(
     ("settings", "plan", "cases", "seconds"),
     [
         pytest.param(HOST, Plan(SEED), 60, 25.0, id="host"),
-        pytest.param(DEFAULT, Plan(SEED + 1), 40, 25.0, id="default"),
+        pytest.param(DNNL, Plan(SEED + 1), 40, 25.0, id="dnnl"),
         pytest.param(HOST, Plan(SEED + 2, symbolic=True), 20, 15.0, id="symbolic"),
         pytest.param(HOST, Plan(SEED + 3, mutate=True), 100, 15.0, id="mutated"),
     ],

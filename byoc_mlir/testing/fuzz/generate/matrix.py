@@ -7,7 +7,7 @@ import numpy as np
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe, some_axis
 from byoc_mlir.testing.fuzz.generate.tensor import Tensor
-from byoc_mlir.testing.fuzz.values import broadcastable
+from byoc_mlir.testing.fuzz.values import broadcastable, is_float
 
 
 @recipe("MatMul")
@@ -30,8 +30,8 @@ def _right(graph: GraphBuilder, x: Tensor, dtype: np.dtype) -> Tensor:
 
 @recipe("Gemm")
 def gemm(graph: GraphBuilder, op_type: str) -> None:
-    x = graph.tensor(graph.dtypes(op_type), least=2, most=2)
-    add_gemm(graph, x)
+    floats = [dtype for dtype in graph.dtypes(op_type) if is_float(dtype)]
+    add_gemm(graph, graph.tensor(floats, least=2, most=2))
 
 
 def add_gemm(graph: GraphBuilder, x: Tensor) -> Tensor:
