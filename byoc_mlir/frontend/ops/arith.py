@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -97,6 +98,8 @@ def reshape(context: NodeContext, data: Value, shape: Sequence[int]) -> Value:
     if data.shape == tuple(shape):
         return data
     if data.constant is not None:
+        if -1 not in shape and math.prod(shape) != data.constant.size:
+            raise VerifyException(f"{data.constant.size} elements do not fill {list(shape)}")
         return context.derived(data, data.constant.reshape(tuple(shape)))
     return context.emit(transform.ReshapeOp, data, newshape=shape)
 

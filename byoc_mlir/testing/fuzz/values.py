@@ -20,7 +20,7 @@ Dtype: TypeAlias = np.dtype[Any]
 Shape: TypeAlias = tuple[int, ...]
 Style: TypeAlias = Literal["plain", "positive", "integral", "extreme", "limits"]
 """What numbers an array holds: small ones, small ones above zero, multiples of a half; `extreme`:
-also infinities, not-a-numbers, zeros with a sign and denormals; `limits`: also the largest ones."""
+also infinities, not-a-numbers and zeros with a sign; `limits`: also denormals and the largest."""
 
 MAX_ELEMENTS = 4096
 
@@ -71,14 +71,16 @@ def is_float(dtype: Dtype) -> bool:
 def _specials(dtype: Dtype, largest: bool) -> Array:
     """The numbers of a type at which mistakes show.
 
-    Sums of its largest floats are finite in one order and infinite in another.
+    Sums of its largest floats are finite in one order and infinite in another; denormals may
+    become zero, and so a not-a-number beside an infinity, when a factor is multiplied in.
     """
     if is_float(dtype):
         info = ml_dtypes.finfo(dtype)
         numbers = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5]
-        numbers += [float(info.smallest_normal)]
-        numbers += [float(info.smallest_subnormal), -float(info.smallest_subnormal), 88.5, -104.0]
-        numbers += [float(info.max), float(info.min), 1e30] if largest else []
+        numbers += [float(info.smallest_normal), 88.5, -104.0]
+        if largest:
+            tiny = float(info.smallest_subnormal)
+            numbers += [float(info.max), float(info.min), 1e30, tiny, -tiny]
         with np.errstate(over="ignore"):
             return np.array(numbers).astype(dtype)
     info = np.iinfo(dtype)

@@ -11,7 +11,7 @@ from byoc_mlir.testing.fuzz.case import Settings
 from byoc_mlir.testing.fuzz.cases import Plan
 from byoc_mlir.testing.fuzz.report import summary
 
-SEED = 2026
+SEED = 2226
 
 HOST, DNNL = Settings(targets=()), Settings(targets=("dnnl",))
 
