@@ -50,8 +50,8 @@ class MyBackend(Backend):
     def patterns(self) -> Sequence[CompositePattern]:
         conv = is_op("nn.conv2d")(wildcard(), is_constant()).named("conv")
         parameters = [is_constant() for _ in range(4)]
-        norm = is_op("nn.batch_norm")(conv, *parameters).named("per_channel")
-        normalised = is_tuple_get_item(norm, 0)
+        norm = is_op("nn.batch_norm")(conv, *parameters)
+        normalised = is_tuple_get_item(norm, 0).named("per_channel")
         biased = is_op("nn.bias_add")(conv, is_constant()).named("per_channel")
         rows: dict[str, Pattern] = {"conv2d_bn_relu": normalised, "conv2d_bias_relu": biased}
         return [
