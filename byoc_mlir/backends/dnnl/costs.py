@@ -26,9 +26,9 @@ from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.implicit_gemm.implicit_gemm import ImplicitGemm
+from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
-from byoc_mlir.lowering.host_pipeline import vector_bits
-from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.runtime.cpu import Cpu
 
 IMPOSSIBLE = math.inf
 
@@ -58,9 +58,8 @@ _WORTH_COMPILING = 0.02
 for its code."""
 
 
-_OWN_VECTOR_BITS = 256
-"""What the kernels of `implicit_gemm.py` are measured for; oneDNN's have longer vectors where the
-processor has."""
+_IMPLICIT_LANES = 8
+"""The vectors with which implicit products were measured to beat oneDNN's direct algorithm."""
 
 
 @dataclass
@@ -126,7 +125,7 @@ class Costs:
     def __init__(self, api: Api, budget: Budget, choices: Choices):
         self._api = api
         self.choices = choices
-        self._has_own_kernels = vector_bits(Target.host()) == _OWN_VECTOR_BITS
+        self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._budget = budget
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
@@ -150,7 +149,7 @@ class Costs:
         direct = self._described(described, "direct")
         if self.choices.convolution != MEASURED:
             return [self._asked_for(op, layout, direct)]
-        for gemm in candidates(op, layout) if self._has_own_kernels else ():
+        for gemm in candidates(op, layout) if self._lanes == _IMPLICIT_LANES else ():
             if isinstance(gemm, ImplicitGemm) and gemm.is_faster:  # not cheaper: changes no layout
                 direct = Cost(direct.milliseconds, gemm.name)
         if self.choices.winograd != MEASURED:
@@ -174,7 +173,8 @@ class Costs:
         for winograd in candidates(op, layout):
             if not isinstance(winograd, Winograd) or winograd.is_heavy:
                 continue
-            products = winograd.milliseconds(direct, self._api.threads)
+            as_direct = direct * self._lanes / winograd.unit.lanes  # with its shorter vectors
+            products = winograd.milliseconds(as_direct, self._api.threads)
             if products < direct - _WORTH_COMPILING:
                 yield Cost(products, winograd.name)
 

@@ -13,8 +13,8 @@ from dnnl_models import check, convolution, node
 from onnx import ModelProto, NodeProto
 
 import byoc_mlir
-from byoc_mlir.lowering.host_pipeline import vector_bits
-from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.testing.reference import random_inputs
 
 _FEW = (1, 256, 7, 7)
@@ -129,7 +129,7 @@ def test_padding_needs_channels_last() -> None:
 )
 def test_where_it_is_taken(built: ModelProto, expected: bool) -> None:
     """Longer vectors are left to the library."""
-    has_kernels = vector_bits(Target.host()) == 256
+    has_kernels = VectorUnit.of(Cpu.host().features).lanes == 8
     found = _algorithm(built, _target(algorithm="measured"))
     assert (found == "implicit_gemm") == (expected and has_kernels)
 
