@@ -23,6 +23,7 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
         if shorter is None:
             return
         fitting = shorter
+    fitting = fitting.for_outputs(convolution.outputs)
     yield from winograd_kernels(convolution, fitting)
     implicit = implicit_gemm_kernel(convolution, fitting)
     if implicit is not None:

@@ -22,8 +22,12 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 
 ELEMENT_BYTES = 4
 
-PANEL_VECTORS = 2
-"""The vectors of weights that a kernel reads for each input channel."""
+_NARROW, _WIDE = 2, 4
+"""Vectors of a panel. A wide one reads fewer rows at a time: many, at distances of a large power of
+two, push each other out of the first cache."""
+
+_WIDE_REGISTERS = 32
+"""With fewer registers there is no room for a wide panel."""
 
 _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
 _ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
@@ -35,6 +39,8 @@ class VectorUnit:
 
     lanes: int
     registers: int
+    panel_vectors: int = _NARROW
+    """The vectors of weights that a kernel reads for each input channel."""
 
     @staticmethod
     def of(features: Collection[str]) -> VectorUnit:
@@ -48,14 +54,14 @@ class VectorUnit:
     @property
     def panel(self) -> int:
         """The columns of weights that a kernel handles at once; they are stored in such panels."""
-        return PANEL_VECTORS * self.lanes
+        return self.panel_vectors * self.lanes
 
     @property
     def tile_rows(self) -> int:
         """The most rows of a kernel: their sums, a row of the panel and a broadcast number stay in
         registers.
         """
-        return (self.registers - PANEL_VECTORS - 1) // PANEL_VECTORS
+        return (self.registers - self.panel_vectors - 1) // self.panel_vectors
 
     @property
     def tile(self) -> str:
@@ -65,6 +71,11 @@ class VectorUnit:
     def shorter(self) -> VectorUnit | None:
         """Vectors of half the length; `None` below those of SSE."""
         return VectorUnit(self.lanes // 2, self.registers) if self.lanes > _FEWEST_LANES else None
+
+    def for_outputs(self, outputs: int) -> VectorUnit:
+        """The same vectors with the widest panels that so many outputs fill."""
+        wide = VectorUnit(self.lanes, self.registers, _WIDE)
+        return wide if self.registers >= _WIDE_REGISTERS and outputs % wide.panel == 0 else self
 
 
 _FEWEST_LANES = 4

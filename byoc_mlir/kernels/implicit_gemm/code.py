@@ -105,12 +105,13 @@ class _Units:
     def _panel(self, number: SSAValue) -> _Panel:
         function, parameters, unit = self.function, self.parameters, self.unit
         weights, bias = (function.pointer(self.slots, slot) for slot in (Slot.WEIGHTS, Slot.BIAS))
-        vectors = function.multiply(number, unit.panel // unit.lanes)
+        vectors = function.multiply(number, unit.panel_vectors)
+        last = function.add(vectors, unit.panel_vectors - 1)
         return _Panel(
             function.gep(weights, function.multiply(number, parameters.panel)),
             function.gep(bias, function.multiply(number, unit.panel)),
             function.multiply(vectors, parameters.result_vector),
-            function.compare("slt", function.add(vectors, 1), parameters.outputs),
+            function.compare("slt", last, parameters.outputs),
         )
 
     def _counts(self) -> tuple[SSAValue, SSAValue]:

@@ -15,13 +15,14 @@ from byoc_mlir.kernels.epilogue import Limits
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
 from byoc_mlir.kernels.parameters import read
-from byoc_mlir.kernels.vectors import PANEL_VECTORS, Vectors, VectorUnit
+from byoc_mlir.kernels.vectors import Vectors, VectorUnit
 
 PREFIX = "byoc_implicit_gemm"
 
 TYPES = (POINTER, POINTER, i64, i64, *(POINTER,) * 5, i1, POINTER)
 """The parameters; the first pixel's window, and where it begins in its image; panel, bias, zeros,
-what to prefetch, and result; whether the panel's second half is written; the residual, or null."""
+what to prefetch, and result; whether more is written than the panel's first vector; the residual,
+or null."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,19 @@ def define_kernel(module: ModuleBuilder, variant: Variant) -> str:
     sums, limit = window.sums(panel, bias), _limit(vectors, parameters, variant.limits)
     steps = [function.multiply(parameters.result_pixel, pixel) for pixel in range(variant.pixels)]
 
-    def write(half: int) -> None:
-        vector = function.multiply(parameters.result_vector, half)
-        for pixel, step in enumerate(steps):
-            at, total = function.add(step, vector), sums[pixel * PANEL_VECTORS + half]
-            if variant.residual:
-                total = vectors.add(total, vectors.load(function.gep(other, at)))
-            vectors.store(limit(total), function.gep(result, at))
+    count = variant.unit.panel_vectors
 
-    write(0)
-    function.when(is_whole, partial(write, 1))
+    def write(columns: range) -> None:
+        for column in columns:
+            vector = function.multiply(parameters.result_vector, column)
+            for pixel, step in enumerate(steps):
+                at, total = function.add(step, vector), sums[pixel * count + column]
+                if variant.residual:
+                    total = vectors.add(total, vectors.load(function.gep(other, at)))
+                vectors.store(limit(total), function.gep(result, at))
+
+    write(range(1))
+    function.when(is_whole, partial(write, range(1, count)))
     function.finish()
     return name
 
@@ -167,12 +171,23 @@ class _Window:
         offset = function.multiply(index, self.parameters.input)
         places = [function.gep(source, offset) for source in sources]
         panel = function.gep(held, function.multiply(index, unit.lanes * unit.panel))
-        for channel in range(unit.lanes):
-            numbers = [function.gep(place, channel) for place in places]
-            row = function.gep(panel, channel * unit.panel)
-            sums = add_products(self.vectors, numbers, row, sums)
-        return sums
+        unrolled = min(unit.lanes, _MOST_UNROLLED)
 
+        def channels(part: SSAValue, sums: Sums) -> Sums:
+            first = function.multiply(part, unrolled)
+            numbers = [function.gep(place, first) for place in places]
+            rows = function.gep(panel, function.multiply(first, unit.panel))
+            for channel in range(unrolled):
+                addresses = [function.gep(number, channel) for number in numbers]
+                row = function.gep(rows, channel * unit.panel)
+                sums = add_products(self.vectors, unit, addresses, row, sums)
+            return sums
+
+        return function.fold(function.integer(unit.lanes // unrolled), sums, channels)
+
+
+_MOST_UNROLLED = 8
+"""Channels whose products are written one after the other, without a loop."""
 
 _LINE_ELEMENTS = 16
 """Those of a cache line."""

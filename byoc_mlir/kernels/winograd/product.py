@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.parameters import read
-from byoc_mlir.kernels.vectors import PANEL_VECTORS, Vectors, VectorUnit
+from byoc_mlir.kernels.vectors import Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.parameters import Parameters
 
 _PREFIX = "byoc_winograd"
@@ -100,10 +100,10 @@ def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
         weights = function.gep(panel, function.multiply(index, unit.panel))
         function.prefetch(function.gep(weights, _PREFETCH_ROWS * unit.panel))
         numbers = [function.gep(values, index) for values in sources]
-        return add_products(vectors, numbers, weights, sums)
+        return add_products(vectors, unit, numbers, weights, sums)
 
     zero = vectors.splat(0.0)
-    sums = iter(function.fold(inputs, [zero] * (rows * PANEL_VECTORS), add_input))
+    sums = iter(function.fold(inputs, [zero] * (rows * unit.panel_vectors), add_input))
     for row in range(rows):
         to = function.gep(result, function.multiply(result_stride, row))
         for column in range(0, unit.panel, unit.lanes):

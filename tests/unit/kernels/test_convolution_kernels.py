@@ -15,6 +15,7 @@ from byoc_mlir.kernels.implicit_gemm.implicit_gemm import ImplicitGemm
 from byoc_mlir.kernels.vectors import VectorUnit
 
 SSE, AVX2, AVX512 = VectorUnit(4, 16), VectorUnit(8, 16), VectorUnit(16, 32)
+WIDE = VectorUnit(16, 32, 4)
 UNITS = pytest.mark.parametrize("unit", [SSE, AVX2, AVX512], ids=lambda unit: unit.tile)
 
 _SUM = Epilogue(bias=True, residual=True, lower=-0.5, upper=2.0)
@@ -27,7 +28,7 @@ def _kernel(it: Convolution, unit: VectorUnit, name: str) -> ConvolutionKernel:
 
 def _check(it: Convolution, unit: VectorUnit, name: str, threads: int = 1) -> None:
     kernel = _kernel(it, unit, name)
-    assert kernel.unit == unit
+    assert kernel.unit == unit.for_outputs(it.outputs)
     arrays = random_arrays(it)
     wanted = expected(it, **arrays)
     found = Compiled(kernel, threads)(**arrays)
@@ -86,9 +87,9 @@ def test_vectors_of_processors(features: tuple[str, ...], unit: VectorUnit) -> N
     assert VectorUnit.of(features) == unit
 
 
-@UNITS
+@pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
 def test_a_tile_fits_the_registers(unit: VectorUnit) -> None:
-    vectors = unit.panel // unit.lanes
+    vectors = unit.panel_vectors
     sums_weights_number = unit.tile_rows * vectors + vectors + 1
     assert unit.registers - vectors < sums_weights_number <= unit.registers
 
@@ -99,6 +100,13 @@ def test_a_tile_fits_the_registers(unit: VectorUnit) -> None:
 def test_the_longest_vectors_that_fit_are_taken(channels: int, lanes: int) -> None:
     it = convolution((1, channels, 6, 6), 48, pads=(1, 1, 1, 1))
     assert {kernel.unit.lanes for kernel in convolution_kernels(it, AVX512)} == {lanes}
+
+
+@pytest.mark.parametrize("name", ["f4x3", "implicit_gemm"])
+def test_wide_panels(name: str) -> None:
+    it = convolution((1, 16, 11, 13), 128, pads=(1, 1, 1, 1), epilogue=_SUM)
+    assert _kernel(it, AVX512, name).unit == WIDE
+    _check(it, AVX512, name)
 
 
 @pytest.mark.parametrize("channels", [3, 6, 10])
