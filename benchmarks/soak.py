@@ -110,21 +110,19 @@ def compiled(model: ModelProto, kind: str, threads: int) -> Executable:
 
 
 def network(kind: str) -> ModelProto:
-    """A convolution and a sum of exponentials; of any batch size where that is symbolic."""
-    weights = np.random.default_rng(0).standard_normal((_CHANNELS, 3, 3, 3)).astype(np.float32)
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["convolved"], pads=[1] * 4),
-        helper.make_node("Relu", ["convolved"], ["positive"]),
-        helper.make_node("Exp", ["positive"], ["e"]),
-        helper.make_node("ReduceSum", ["e", "axes"], ["y"], keepdims=0),
-    ]
+    """Sums of exponentials, but for the host behind a convolution; of any batch where symbolic."""
+    node = helper.make_node
+    sums = [node("Exp", ["positive"], ["e"]), node("ReduceSum", ["e", "axes"], ["y"], keepdims=0)]
+    weights = np.random.default_rng(0).standard_normal((_CHANNELS, _CHANNELS, 3, 3))
+    convolution = node("Conv", ["x", "w"], ["convolved"], pads=[1] * 4)
+    nodes = [node("Relu", ["x" if kind == "host" else "convolved"], ["positive"]), *sums]
+    constants = [numpy_helper.from_array(np.array([2, 3]), "axes")]
+    if kind != "host":
+        nodes.insert(0, convolution)
+        constants.append(numpy_helper.from_array(weights.astype(np.float32), "w"))
     batch = "batch" if kind == "symbolic" else 1
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 3, 8, 8])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, _CHANNELS, 8, 8])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, _CHANNELS])
-    constants = [
-        numpy_helper.from_array(weights, "w"),
-        numpy_helper.from_array(np.array([2, 3]), "axes"),
-    ]
     graph = helper.make_graph(nodes, "soak", [x], [y], constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 
@@ -132,7 +130,7 @@ def network(kind: str) -> ModelProto:
 def requests(kind: str) -> Sequence[dict[str, np.ndarray]]:
     """What an executable is run with."""
     batches = range(1, 1 + (_SHAPES if kind == "symbolic" else 1))
-    return [{"x": np.ones((batch, 3, 8, 8), np.float32)} for batch in batches]
+    return [{"x": np.ones((batch, _CHANNELS, 8, 8), np.float32)} for batch in batches]
 
 
 if __name__ == "__main__":

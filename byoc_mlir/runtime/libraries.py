@@ -16,6 +16,7 @@ from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.threads import prepare_openmp_environment
 
 
+@cache
 def load_library(path: Path) -> ctypes.CDLL:
     """The library at `path` (or known to the loader by that name); it stays loaded.
 
@@ -68,7 +69,7 @@ def resolve_symbol(name: str, libraries: Sequence[ctypes.CDLL]) -> int:
     Raises:
         ExecutionError: nobody defines it.
     """
-    for library in (*libraries, ctypes.CDLL(None), *open_system_libraries()):
+    for library in (*libraries, _process(), *open_system_libraries()):
         try:
             address = ctypes.cast(library[name], ctypes.c_void_p).value
         except AttributeError:
@@ -79,6 +80,11 @@ def resolve_symbol(name: str, libraries: Sequence[ctypes.CDLL]) -> int:
         f"no library defines the function '{name}' that the compiled code calls;"
         " a library of another version than at compile time?"
     )
+
+
+@cache
+def _process() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 @cache
