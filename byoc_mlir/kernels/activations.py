@@ -20,8 +20,6 @@ from byoc_mlir.kernels.f32_functions import erf, tanh
 _PREFIX = "byoc_activation"
 _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
 
-Formula = Callable[[FloatCode, SSAValue], SSAValue]
-
 
 def _swish(code: FloatCode, x: SSAValue) -> SSAValue:
     """`x / (1 + e^-x)`, as `h + h tanh(h)` of the half of x."""
@@ -41,7 +39,7 @@ def _gelu_tanh(code: FloatCode, x: SSAValue) -> SSAValue:
     return code.add(half, code.multiply(half, tanh(code, inner)))
 
 
-FORMULAS: Mapping[str, Formula] = {
+FORMULAS: Mapping[str, Callable[[FloatCode, SSAValue], SSAValue]] = {
     "swish": _swish,
     "gelu_erf": _gelu_erf,
     "gelu_tanh": _gelu_tanh,
@@ -49,17 +47,23 @@ FORMULAS: Mapping[str, Formula] = {
 """By the names of oneDNN's algorithms."""
 
 
-def activation_code(algorithm: str, elements: int) -> Code:
-    """Applies an activation to so many elements of the result."""
-    return Code(partial(_define_activation, algorithm=algorithm), (elements,))
+def activation_code(name: str, elements: int, formula: Formula | None = None) -> Code:
+    """Applies an activation to so many elements of the result.
+
+    Args:
+        name: of the formula, one of `FORMULAS` if none is given.
+        elements: how many there are.
+        formula: computes one.
+    """
+    chosen = FORMULAS[name] if formula is None else formula
+    return Code(partial(_define_activation, name=f"{_PREFIX}_{name}", formula=chosen), (elements,))
 
 
-def _define_activation(module: ModuleBuilder, algorithm: str) -> str:
+def _define_activation(module: ModuleBuilder, name: str, formula: Formula) -> str:
     """`void (slots)`; the one parameter is how many elements there are."""
-    name = f"{_PREFIX}_{algorithm}"
     if module.has(name):
         return name
-    elements = _define_elements(module, algorithm)
+    elements = _define_elements(module, f"{name}_elements", formula)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     count = function.word(function.pointer(slots, Slot.PARAMETERS), 0)
@@ -68,16 +72,15 @@ def _define_activation(module: ModuleBuilder, algorithm: str) -> str:
     return name
 
 
-def _define_elements(module: ModuleBuilder, algorithm: str) -> str:
+def _define_elements(module: ModuleBuilder, name: str, formula: Formula) -> str:
     """`void (buffer, begin, end)`: a loop that LLVM vectorises."""
-    name = f"{_PREFIX}_{algorithm}_elements"
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     buffer, begin, end = function.parameters
     first = function.gep(buffer, begin)
 
     def element(index: SSAValue) -> None:
         place = function.gep(first, index)
-        value = FORMULAS[algorithm](_ScalarCode(function), function.load(place, f32))
+        value = formula(ScalarCode(function), function.load(place, f32))
         function.store(value, place)
 
     function.loop(function.subtract(end, begin), element)
@@ -86,7 +89,7 @@ def _define_elements(module: ModuleBuilder, algorithm: str) -> str:
 
 
 @dataclass(frozen=True)
-class _ScalarCode(FloatCode):
+class ScalarCode(FloatCode):
     """Appends `llvm` ops to a function."""
 
     function: FunctionBuilder
@@ -117,5 +120,13 @@ class _ScalarCode(FloatCode):
     def with_sign_of(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
         return self.function.insert(llvm.FCopySignOp(magnitude, sign))
 
+    def exp(self, x: SSAValue) -> SSAValue:
+        """`e^x`, by a call of the C library for each element."""
+        return self.function.insert(llvm.CallIntrinsicOp("llvm.exp.f32", [x], [f32]))
+
     def _value(self, value: SSAValue | float) -> SSAValue:
         return value if isinstance(value, SSAValue) else self.number(value)
+
+
+Formula = Callable[[ScalarCode, SSAValue], SSAValue]
+"""Computes one element of the result."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+import numpy as np
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
@@ -20,6 +22,7 @@ from byoc_mlir.backends.dnnl.calls import (
     Prelu,
 )
 from byoc_mlir.backends.dnnl.codegen import helpers
+from byoc_mlir.backends.dnnl.codegen.executions import Group, Threads, groups
 from byoc_mlir.backends.dnnl.codegen.helpers import (
     ENGINE_SLOT,
     LOAD_STREAM_SLOT,
@@ -30,6 +33,7 @@ from byoc_mlir.backends.dnnl.codegen.places import Input, Output, Workspace
 from byoc_mlir.backends.dnnl.codegen.program import Execution, Program
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT, SlotLayout, slot_layout
+from byoc_mlir.backends.dnnl.codegen.special_values import add_any_special
 from byoc_mlir.kernels.builder import (
     POINTER,
     VOID,
@@ -78,40 +82,6 @@ def _number_runs(program: Program) -> dict[Descriptors, int]:
                 for item in argument.items:
                     program.descriptors.append(item)
     return runs
-
-
-_Group = Sequence[tuple[Execution, int]]
-"""Executions that run at the same time, each with the first slot of its arguments."""
-
-
-def _groups(executions: Sequence[Execution], first: int) -> list[_Group]:
-    groups: list[list[tuple[Execution, int]]] = []
-    for execution in executions:
-        if not execution.is_beside:
-            groups.append([])
-        groups[-1].append((execution, first))
-        first += 2 * len(execution.arguments)
-    return list(groups)
-
-
-class _Threads:
-    """Sets the number of OpenMP threads where it changes along a function."""
-
-    def __init__(self, function: FunctionBuilder):
-        self._function = function
-        self._all: SSAValue | None = None
-        self._is_serial = False
-
-    def use(self, is_serial: bool) -> None:
-        """One thread from here on, or as many as at the function's start."""
-        if is_serial == self._is_serial:
-            return
-        function = self._function
-        if self._all is None:
-            self._all = function.call("omp_get_max_threads")
-        count = function.integer(1, i32) if is_serial else self._all
-        function.do("omp_set_num_threads", count)
-        self._is_serial = is_serial
 
 
 class _Emitter:
@@ -164,7 +134,7 @@ class _Emitter:
         for number, attributes in enumerate(program.attributes.items):
             slot = function.slot(state, layout.attributes + number)
             self._create_attributes(function, state, slot, attributes)
-        threads = _Threads(function)
+        threads = Threads(function)
         for number, (maker, created) in enumerate(
             zip(makers, program.primitives.items, strict=True)
         ):
@@ -282,12 +252,12 @@ class _Emitter:
 
     def _argument_rows(self, executions: Sequence[Execution]) -> list[list[int]]:
         layout, rows = self._layout, list[list[int]]()
-        for execution in executions:
-            for argument, memory in execution.arguments:
-                destination = layout.arguments + 2 * len(rows)
-                in_state = memory.kind != "context"
-                slot = layout.memory_slot(memory)
-                rows.append(helpers.exec_argument_words(argument, in_state, slot, destination))
+        parts = (part for execution in executions for part in execution.parts)
+        for argument, memory in (pair for part in parts for pair in part.arguments):
+            destination = layout.arguments + 2 * len(rows)
+            in_state = memory.kind != "context"
+            slot = layout.memory_slot(memory)
+            rows.append(helpers.exec_argument_words(argument, in_state, slot, destination))
         return rows
 
     def emit_run(self, inputs: int, outputs: int) -> None:
@@ -304,35 +274,83 @@ class _Emitter:
                     tensor = function.offset(tensor, function.integer(memory.place.offset))
                 function.check(function.call("dnnl_memory_set_data_handle", held, tensor))
         status = function.integer(0, i32)
-        threads = _Threads(function)
-        for group in _groups(program.executions, layout.arguments):
+        special = self._special(function, tensors[:inputs])
+        threads = Threads(function)
+        for group in groups(program.executions, layout.arguments):
             threads.use(group[0][0].is_serial)
-            result = self._run_group(function, state, context, group)
+            result = self._run_group(function, state, context, group, special)
             status = function.binary(llvm.OrOp, status, result)
         threads.use(False)
         waited = function.call("dnnl_stream_wait", function.pointer(context, STREAM_SLOT))
         function.finish(function.binary(llvm.OrOp, status, waited))
 
+    def _special(self, function: FunctionBuilder, inputs: Sequence[SSAValue]) -> SSAValue | None:
+        """Whether an input or weight has a NaN or an infinity; `None` if it makes no difference."""
+        program = self._program
+        if not any(execution.careful for execution in program.executions):
+            return None
+        if not all(np.isfinite(weight.data).all() for weight in program.weights.values()):
+            return function.compare("eq", function.integer(0), function.integer(0))
+        look, found = add_any_special(self._shared), function.integer(0, i32)
+        for tensor, elements in zip(inputs, program.input_elements, strict=True):
+            one = function.call(look, tensor, function.integer(elements))
+            found = function.binary(llvm.OrOp, found, one)
+        return function.compare("ne", found, function.integer(0, i32))
+
     def _run_group(
-        self, function: FunctionBuilder, state: SSAValue, context: SSAValue, group: _Group
+        self,
+        function: FunctionBuilder,
+        state: SSAValue,
+        context: SSAValue,
+        group: Group,
+        special: SSAValue | None,
     ) -> SSAValue:
         """The status of one execution, or of several that run at the same time."""
+        if len(group) > 1:
 
-        def execute(inner: FunctionBuilder, state: SSAValue, context: SSAValue, n: int) -> SSAValue:
-            execution, destination = group[n]
-            pairs = inner.slot(context, destination)
-            if isinstance(execution.code, Generated):
-                table = self._table(f"table_{destination}", [execution.code.words])
-                return inner.call(execution.code.add(self._shared), pairs, inner.address(table))
-            primitive = inner.pointer(state, self._layout.primitives + execution.code)
-            stream = inner.pointer(context, STREAM_SLOT)
-            count = inner.integer(len(execution.arguments), i32)
-            return inner.call("dnnl_primitive_execute", primitive, stream, count, pairs)
+            def member(
+                inner: FunctionBuilder, state: SSAValue, context: SSAValue, n: int
+            ) -> SSAValue:
+                return self._execute(inner, state, context, *group[n])
 
-        if len(group) == 1:
-            return execute(function, state, context, 0)
-        name = self._helper(f"beside_{group[0][1]}")
-        return run_side_by_side(function, name, (state, context), len(group), execute)
+            name = self._helper(f"beside_{group[0][1]}")
+            return run_side_by_side(function, name, (state, context), len(group), member)
+        ((execution, first),) = group
+        if special is None or not execution.careful:
+            return self._execute(function, state, context, execution, first)
+
+        def carefully() -> SSAValue:
+            status, slot = function.integer(0, i32), first
+            for before, part in pairwise(execution.parts):
+                slot += 2 * len(before.arguments)
+                result = self._execute(function, state, context, part, slot)
+                status = function.binary(llvm.OrOp, status, result)
+            return status
+
+        return function.branch(
+            special,
+            carefully,
+            lambda: self._execute(function, state, context, execution, first),
+            i32,
+        )
+
+    def _execute(
+        self,
+        function: FunctionBuilder,
+        state: SSAValue,
+        context: SSAValue,
+        execution: Execution,
+        first: int,
+    ) -> SSAValue:
+        """The status of one execution whose arguments stand in the context from a slot on."""
+        pairs = function.slot(context, first)
+        if isinstance(execution.code, Generated):
+            table = self._table(f"table_{first}", [execution.code.words])
+            return function.call(execution.code.add(self._shared), pairs, function.address(table))
+        primitive = function.pointer(state, self._layout.primitives + execution.code)
+        stream = function.pointer(context, STREAM_SLOT)
+        count = function.integer(len(execution.arguments), i32)
+        return function.call("dnnl_primitive_execute", primitive, stream, count, pairs)
 
     def emit_close(self) -> None:
         """`R_close`: what `R_open` made."""

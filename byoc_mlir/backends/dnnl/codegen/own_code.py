@@ -62,9 +62,13 @@ def own_code(op: Operation, *, threads: int, is_serial: bool) -> OwnCode | None:
 def _activation(op: ActivationOp, is_serial: bool) -> OwnCode:
     operand = Types(layout_of).operand(Arg.DST, op.output)
     elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays 0
-    code = activation_code(op.algorithm.data, elements)
-    generated = Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.words)
-    return OwnCode(op, f"loop:{op.algorithm.data}", generated, (operand,), is_serial)
+    code = on_result(activation_code(op.algorithm.data, elements))
+    return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,), is_serial)
+
+
+def on_result(code: Code) -> Generated:
+    """A kernel whose one argument is the result, which it reads and writes."""
+    return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.words)
 
 
 def _convolution(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
@@ -19,6 +20,7 @@ from byoc_mlir.backends.dnnl.calls import (
     MemoryDescriptor,
     PrimitiveCall,
 )
+from byoc_mlir.backends.dnnl.codegen.careful import Careful, careful
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated, OwnCode, own_code
 from byoc_mlir.backends.dnnl.codegen.places import (
     Place,
@@ -33,6 +35,7 @@ from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.errors import CompilationError
 
 T = TypeVar("T", bound=Hashable)
@@ -111,6 +114,13 @@ class Execution:
     """Whether one thread runs it."""
     is_beside: bool = False
     """Whether it runs at the same time as the one before."""
+    careful: tuple[Execution, ...] = ()
+    """What runs instead, one after the other, where an input has a NaN or an infinity."""
+
+    @property
+    def parts(self) -> tuple[Execution, ...]:
+        """Itself and what may run instead."""
+        return (self, *self.careful)
 
 
 @dataclass
@@ -127,6 +137,15 @@ class Program:
     executions: list[Execution] = field(default_factory=list[Execution])
     weights: dict[str, Weight] = field(default_factory=dict[str, Weight])
     details: list[OpDetail] = field(default_factory=list[OpDetail])
+    input_elements: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Instead:
+    """What computes an op where there are NaN or infinities."""
+
+    bare: _Found
+    careful: Careful
 
 
 @dataclass(frozen=True)
@@ -137,11 +156,13 @@ class _Found:
     primitive: Primitive
     descriptor: PrimitiveDescriptor
     is_serial: bool
+    instead: _Instead | None = None
 
     @property
     def scratchpad_bytes(self) -> int:
         """The memory that is needed beside the operands and the result."""
-        return self.descriptor.scratchpad_bytes
+        careful = 0 if self.instead is None else self.instead.bare.scratchpad_bytes
+        return max(self.descriptor.scratchpad_bytes, careful)
 
     @property
     def implementation(self) -> str:
@@ -167,7 +188,8 @@ def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
     ]
     scratchpads = {one.op: one.scratchpad_bytes for one in found}
     places = assign_places(func, scratchpads, plan)
-    maker = _Maker(Program(workspace_bytes=places.workspace_bytes), places)
+    elements = tuple(math.prod(shape_of(value)) for value in func.body.block.args)
+    maker = _Maker(Program(places.workspace_bytes, input_elements=elements), places)
     for one in found:
         maker.add(one, plan)
     return maker.program
@@ -185,7 +207,28 @@ def _find(op: Operation, is_serial: bool, threads: int) -> _Found | OwnCode:
         if descriptor is None:
             nodes = ", ".join(node_names(op)) or op.name
             raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
-        return _Found(op, *_pinned(described, descriptor), is_serial)
+        primitive_, descriptor = _pinned(described, descriptor)
+    return _Found(op, primitive_, descriptor, is_serial, _instead(op, is_serial, used))
+
+
+def _instead(op: Operation, is_serial: bool, threads: int) -> _Instead | None:
+    found = careful(op)
+    if found is None:
+        return None
+    bare = found.bare
+    described = primitive(bare)
+    assert described is not None
+    operands = tuple(
+        replace(one, value=op.results[0]) if one.value is bare.results[0] else one
+        for one in described.operands
+    )
+    bare.erase()
+    described = replace(described, operands=operands)
+    with openmp_threads(threads):
+        descriptor = api().find(described.call)
+        if descriptor is None:
+            return None
+        return _Instead(_Found(op, *_pinned(described, descriptor), is_serial), found)
 
 
 def _pinned(
@@ -222,34 +265,45 @@ class _Maker:
         if isinstance(found, OwnCode):
             self._add_own(found)
             return
+        is_beside = plan.runs_beside(found.op)
+        execution = replace(self._execution(found), is_beside=is_beside)
+        if found.instead is not None:
+            execution = replace(execution, careful=self._careful(found.instead))
+        self.program.executions.append(execution)
+
+    def _execution(self, found: _Found) -> Execution:
         call = found.primitive.call
         self._number_arguments(call)
-        program, scratchpad = self.program, found.descriptor.scratchpad_bytes
+        scratchpad = found.descriptor.scratchpad_bytes
         created = CreatedPrimitive(call, scratchpad, found.is_serial)
-        number = program.primitives.number(created)
+        number = self.program.primitives.number(created)
         arguments = [
             (operand.argument, self._argument(operand, number, found))
             for operand in found.primitive.operands
         ]
         if scratchpad:
-            arguments.append((Arg.SCRATCHPAD, self._scratchpad(found)))
-        is_beside = plan.runs_beside(found.op)
-        execution = Execution(number, tuple(arguments), found.is_serial, is_beside)
-        program.executions.append(execution)
+            arguments.append((Arg.SCRATCHPAD, self._scratchpad(found.op, scratchpad)))
+        return Execution(number, tuple(arguments), found.is_serial)
+
+    def _careful(self, instead: _Instead) -> tuple[Execution, ...]:
+        bare, careful_ = self._execution(instead.bare), instead.careful
+        arguments = [(one.argument, self._memory(one)) for one in careful_.operands]
+        return bare, Execution(careful_.code, tuple(arguments), bare.is_serial)
 
     def _add_own(self, found: OwnCode) -> None:
         arguments: list[tuple[int, MemoryRef]] = []
         if found.scratchpad_bytes:
-            arguments.append((Arg.SCRATCHPAD, self._scratchpad(found)))
+            scratchpad = self._scratchpad(found.op, found.scratchpad_bytes)
+            arguments.append((Arg.SCRATCHPAD, scratchpad))
         if found.weights is not None:
             stored = MemoryDescriptor.plain(found.weights.data.shape)
             arguments.append((Arg.WEIGHTS, self._constant(found.weights, stored)))
         arguments += [(one.argument, self._memory(one)) for one in found.operands]
         self.program.executions.append(Execution(found.code, tuple(arguments), found.is_serial))
 
-    def _scratchpad(self, found: _Found | OwnCode) -> MemoryRef:
-        descriptor = MemoryDescriptor.plain((found.scratchpad_bytes,), DataType.U8)
-        return self._context_memory(descriptor, self._places.scratchpads[found.op])
+    def _scratchpad(self, op: Operation, size: int) -> MemoryRef:
+        descriptor = MemoryDescriptor.plain((size,), DataType.U8)
+        return self._context_memory(descriptor, self._places.scratchpads[op])
 
     def _number_arguments(self, call: PrimitiveCall) -> None:
         for argument in call.arguments:

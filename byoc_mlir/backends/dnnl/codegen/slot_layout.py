@@ -41,7 +41,7 @@ def slot_layout(program: Program) -> SlotLayout:
     buffers = packed + len(program.packed)
     memories = STREAM_SLOT + 1
     arguments = memories + len(program.memories.items)
-    pairs = sum(len(execution.arguments) for execution in program.executions)
+    pairs = sum(len(one.arguments) for execution in program.executions for one in execution.parts)
     return SlotLayout(
         descriptors=FIRST_FREE_SLOT,
         attributes=attributes,

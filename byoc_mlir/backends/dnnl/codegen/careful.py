@@ -1,0 +1,139 @@
+"""What the library gets wrong with NaN and infinities, and what computes it right.
+
+Its code for some functions makes a number of NaN, or NaN of an infinity, each implementation
+otherwise. That code is fast and stays where a run's inputs are finite. In other runs its place is
+taken by the primitive without the function, and a loop of our own behind it.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f64, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.codegen.own_code import Generated, on_result
+from byoc_mlir.backends.dnnl.codegen.special_values import add_spread_nan
+from byoc_mlir.backends.dnnl.descriptions import Operand, Types
+from byoc_mlir.backends.dnnl.dialect import (
+    BatchNormalizationOp,
+    EltwiseAttr,
+    EltwiseOp,
+    SoftmaxOp,
+    layout_of,
+)
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.enums import Arg
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
+from byoc_mlir.kernels.f32_functions import tanh
+
+_ELEMENT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Careful:
+    """What computes an op whatever its operands hold: a primitive, then code of our own."""
+
+    bare: Operation
+    """The op without what the code does. It stands in no block."""
+    code: Generated
+    operands: tuple[Operand, ...]
+    """What the code is given."""
+
+
+def careful(op: Operation) -> Careful | None:
+    """How an op is computed where there are NaN or infinities; `None`: as everywhere."""
+    if isinstance(op, SoftmaxOp) and not op.post_ops and not layouts.blocks(layout_of(op.output)):
+        return _softmax(op)
+    if isinstance(op, BatchNormalizationOp) and op.relu.value.data:
+        return _without(op, EltwiseAttr.of("relu"), {"relu": IntegerAttr(0, i1)})
+    if isinstance(op, EltwiseOp) and not op.post_ops:
+        function = EltwiseAttr(op.algorithm, op.alpha, op.beta)
+        copied = {"algorithm": StringAttr("linear"), "alpha": FloatAttr(1.0, f64)}
+        return _without(op, function, {**copied, "beta": FloatAttr(0.0, f64)})
+    if isinstance(op, PostOpsOp) and op.post_ops:
+        *others, last = op.post_ops
+        return _without(op, last, {"post_ops": ArrayAttr(others)})
+    return None
+
+
+def _without(
+    op: Operation, function: Attribute, changes: Mapping[str, Attribute]
+) -> Careful | None:
+    """The op with changed properties, and the function that it lacks then."""
+    if not isinstance(function, EltwiseAttr):
+        return None
+    algorithm, parameters = function.algorithm.data, (function.alpha, function.beta)
+    alpha, beta = (one.value.data for one in parameters)
+    if algorithm not in _FORMULAS or (algorithm == "relu" and alpha != 0):
+        return None
+    operand = Types(layout_of).operand(Arg.DST, op.results[0])
+    elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays as it is
+    bits = struct.pack(">ff", alpha, beta).hex()
+    name, formula = f"careful_{algorithm}_{bits}", _formula(algorithm, alpha, beta)
+    code = on_result(activation_code(name, elements, formula))
+    return Careful(_changed(op, changes), code, (operand,))
+
+
+def _softmax(op: SoftmaxOp) -> Careful:
+    """The library keeps NaN to itself where ONNX spreads it along the axis."""
+    layout, axis, shape = layout_of(op.output), op.axis.value.data, shape_of(op.output)
+    order = layouts.order(layout)
+    inner = order[order.index(axis) + 1 :]
+    inside = math.prod(shape[one] for one in inner)
+    outside = math.prod(shape) // (inside * shape[axis])
+    operands = (Types(layout_of).operand(Arg.DST, op.output),)
+    code = Generated(add_spread_nan, (outside, shape[axis], inside))
+    return Careful(_changed(op, {}), code, operands)
+
+
+def _changed(op: Operation, changes: Mapping[str, Attribute]) -> Operation:
+    return type(op).create(
+        operands=op.operands,
+        result_types=[one.type for one in op.results],
+        properties={**op.properties, **changes},
+    )
+
+
+def _bounded(code: ScalarCode, x: SSAValue, low: float, high: float) -> SSAValue:
+    return code.at_most(code.at_least(x, low), high)
+
+
+def _relu(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    return code.at_least(x, 0.0)
+
+
+def _hard_sigmoid(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    return _bounded(code, code.add(code.multiply(x, alpha), beta), 0.0, 1.0)
+
+
+def _exp(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    return code.exp(x)
+
+
+def _logistic(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    """`1 / (1 + e^-x)`."""
+    return code.add(code.multiply(tanh(code, code.multiply(x, 0.5)), 0.5), 0.5)
+
+
+_FORMULAS: Mapping[str, Callable[[ScalarCode, SSAValue, float, float], SSAValue]] = {
+    "relu": _relu,
+    "clip": _bounded,
+    "clip_v2": _bounded,
+    "hardsigmoid": _hard_sigmoid,
+    "exp": _exp,
+    "logistic": _logistic,
+}
+"""What some implementation of the library's gets wrong, by the names of its algorithms."""
+
+
+@cache
+def _formula(algorithm: str, alpha: float, beta: float) -> Formula:
+    """The formula with its parameters."""
+    return lambda code, x: _FORMULAS[algorithm](code, x, alpha, beta)

@@ -1,0 +1,45 @@
+"""In which groups executions run, and on how many threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.codegen.program import Execution
+from byoc_mlir.kernels.builder import FunctionBuilder
+
+Group = Sequence[tuple[Execution, int]]
+"""Executions that run at the same time, each with the first slot of its arguments."""
+
+
+def groups(executions: Sequence[Execution], first: int) -> list[Group]:
+    """The executions with the slots of their arguments, counted from the first one."""
+    groups: list[list[tuple[Execution, int]]] = []
+    for execution in executions:
+        if not execution.is_beside:
+            groups.append([])
+        groups[-1].append((execution, first))
+        first += 2 * sum(len(one.arguments) for one in execution.parts)
+    return list(groups)
+
+
+class Threads:
+    """Sets the number of OpenMP threads where it changes along a function."""
+
+    def __init__(self, function: FunctionBuilder):
+        self._function = function
+        self._all: SSAValue | None = None
+        self._is_serial = False
+
+    def use(self, is_serial: bool) -> None:
+        """One thread from here on, or as many as at the function's start."""
+        if is_serial == self._is_serial:
+            return
+        function = self._function
+        if self._all is None:
+            self._all = function.call("omp_get_max_threads")
+        count = function.integer(1, i32) if is_serial else self._all
+        function.do("omp_set_num_threads", count)
+        self._is_serial = is_serial

@@ -1,0 +1,150 @@
+"""NaN, infinities, zeros of both signs, denormals: as in ONNX, behind primitives and alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from dnnl_models import model, node, scalar
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto
+from onnx.reference import ReferenceEvaluator
+
+import byoc_mlir
+from byoc_mlir.testing.reference import random_inputs
+
+Array = NDArray[np.float32]
+
+_VALUES = np.array(
+    [np.nan, np.inf, -np.inf, 0, -0.0, 1e-40, -1e-40, 1e-30, -1e-30, 5, -5, 90, -90, 1, -1, 0.3],
+    np.float32,
+)
+
+_ACTIVATIONS: Mapping[str, str] = {
+    **dict.fromkeys(["Relu", "Sigmoid", "Tanh", "Elu", "Abs", "Exp", "Sqrt", "Mish"], "c"),
+    **dict.fromkeys(["HardSwish", "HardSigmoid", "Gelu", "LeakyRelu"], "c"),
+    "Clip": "c low high",
+    "PRelu": "c slope",
+}
+_CONSTANTS = {"low": scalar(-4), "high": scalar(4), "slope": np.array([0.1], np.float32)}
+
+
+def _check(built: ModelProto, x: Array) -> byoc_mlir.Executable:
+    """Compares with the reference evaluator, special values exactly, and returns what ran."""
+    executable = byoc_mlir.compile(built, targets=("dnnl",), fallback="allow")
+    for inputs in (x, np.where(np.isfinite(x), x, np.float32(2))):
+        with np.errstate(all="ignore"):
+            (expected,) = ReferenceEvaluator(built).run(None, {"x": inputs})
+        found = executable.run({"x": inputs})["y"]
+        np.testing.assert_allclose(found, expected, rtol=3e-6, atol=3e-6)
+    return executable
+
+
+def _used(inputs: str) -> dict[str, Any]:
+    return {name: value for name, value in _CONSTANTS.items() if name in inputs.split()}
+
+
+@pytest.mark.parametrize("activation", _ACTIVATIONS)
+@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (1, 8, 4, 4), (2, 16, 3, 5)])
+def test_behind_convolutions(activation: str, shape: tuple[int, ...]) -> None:
+    inputs, channels = _ACTIVATIONS[activation], shape[1]
+    nodes = [node("Conv", "x w", "c", group=channels), node(activation, inputs)]
+    weights = {"w": np.ones((channels, 1, 1, 1), np.float32), **_used(inputs)}
+    _check(model(nodes, {"x": shape}, weights), np.resize(_VALUES, shape)).close()
+
+
+@pytest.mark.parametrize("activation", _ACTIVATIONS)
+def test_behind_products(activation: str) -> None:
+    inputs = _ACTIVATIONS[activation]
+    nodes = [node("MatMul", "x w", "c"), node(activation, inputs)]
+    weights = {"w": np.ones((1, 24), np.float32), **_used(inputs)}
+    _check(model(nodes, {"x": (16, 1)}, weights), _VALUES.reshape(16, 1)).close()
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Clip", "Sigmoid", "Tanh", "Abs", "Exp"])
+def test_alone_between_convolutions(activation: str) -> None:
+    """The first result is read twice, so that the function is no post-op of it."""
+    inputs = _ACTIVATIONS[activation]
+    nodes = [
+        node("Conv", "x w", "c", group=16),
+        node(activation, inputs, "a"),
+        node("Add", "a c", "s"),
+        node("Conv", "s w", group=16),
+    ]
+    weights = {"w": np.ones((16, 1, 1, 1), np.float32), **_used(inputs)}
+    shape = (1, 16, 16, 16)
+    _check(model(nodes, {"x": shape}, weights), np.resize(_VALUES, shape)).close()
+
+
+@pytest.mark.parametrize("after", ["Relu", "Clip", "Sigmoid"])
+def test_behind_sums(after: str) -> None:
+    """The sum is done in the memory of one of its summands."""
+    inputs = _ACTIVATIONS[after].replace("c", "s", 1)
+    nodes = [
+        node("Conv", "x w", "r", group=16),
+        node("Conv", "r w", "c", group=16),
+        node("Add", "c r", "s"),
+        node(after, inputs),
+    ]
+    weights = {"w": np.ones((16, 1, 1, 1), np.float32), **_used(inputs)}
+    shape = (1, 16, 8, 8)
+    _check(model(nodes, {"x": shape}, weights), np.resize(_VALUES, shape)).close()
+
+
+_ROWS = np.array(
+    [
+        [1, np.nan, 2, 3],
+        [np.inf, 1, 2, 3],
+        [-np.inf, 1, 2, 3],
+        [-np.inf] * 4,
+        [np.inf, np.inf, 1, 2],
+        [1, 2, 3, -1e30],
+        [88, 2, -88, 0],
+    ],
+    np.float32,
+)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_softmax(op: str, axis: int) -> None:
+    x = _ROWS if axis == 1 else np.ascontiguousarray(_ROWS.T)
+    _check(model([node(op, "x", axis=axis)], {"x": x.shape}), x).close()
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        node("AveragePool", "x", kernel_shape=[2, 2], strides=[2, 2]),
+        node("GlobalAveragePool", "x"),
+        node("LayerNormalization", "x scale", axis=-1),
+        node("LRN", "x", size=3, bias=1.0),
+    ],
+    ids=lambda op: op.op_type,
+)
+def test_sums_spread_nan(op: NodeProto) -> None:
+    x = np.ones((1, 8, 4, 4), np.float32)
+    x[0, :, 0, 0], x[0, 3, 2, 2] = np.nan, 7
+    weights = {"scale": np.ones(4, np.float32)} if "scale" in op.input else {}
+    _check(model([op], {"x": x.shape}, weights), x).close()
+
+
+def test_weights_that_are_not_finite() -> None:
+    """They decide alone, whatever the inputs are."""
+    weight = np.ones((8, 1, 1, 1), np.float32)
+    weight[:3, 0, 0, 0] = np.nan, np.inf, -np.inf
+    nodes = [node("Conv", "x w", "c", group=8), node("Clip", "c low high")]
+    built = model(nodes, {"x": (1, 8, 3, 3)}, {"w": weight, **_used("low high")})
+    _check(built, np.ones((1, 8, 3, 3), np.float32)).close()
+
+
+def test_relu_stays_a_post_op() -> None:
+    """No run of finite numbers pays for the others."""
+    nodes = [node("Conv", "x w", "c"), node("Relu", "c")]
+    built = model(nodes, {"x": (1, 16, 8, 8)}, {"w": (16, 16, 1, 1)})
+    with byoc_mlir.compile(built, targets=("dnnl",)) as executable:
+        rows = {row.node: row.composite for row in executable.report()}
+        executable.run(random_inputs(built))
+    assert set(rows.values()) == {"dnnl.conv2d_relu"}
