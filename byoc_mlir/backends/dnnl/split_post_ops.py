@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.reference_code import only_reference
+from byoc_mlir.backends.dnnl.split_activations import is_inaccurate
 from byoc_mlir.dialects.relay.base import shape_of
 
 
@@ -46,7 +47,12 @@ def split_post_ops(func: FuncOp) -> None:
 
 
 def _kept(op: PostOpsOp) -> int:
-    """The most post-ops that the library has fast code with; all of them where it has none."""
+    """The most post-ops that the library has fast code with; all of them where it has none. What is
+    not accurate must be the last, so that code of our own can do it.
+    """
+    for count, post_op in enumerate(op.post_ops.data[:-1], 1):
+        if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data):
+            return count
     if only_reference(op) is None:
         return len(op.post_ops)
     for count in reversed(range(len(op.post_ops))):

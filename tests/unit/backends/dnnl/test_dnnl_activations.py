@@ -69,6 +69,22 @@ def test_products(name: str, choice: str) -> None:
 
 
 @_CHOICES
+@pytest.mark.parametrize("anchor", ["MatMul", "ConvTranspose"])
+def test_gelu_is_accurate_wherever_it_stands(anchor: str, choice: str) -> None:
+    """Before a product with another tensor, and behind a bias that is added alone."""
+    shape, weights = ((33, 20), (20, 37)) if anchor == "MatMul" else ((1, 8, 9, 9), (8, 8, 3, 3))
+    nodes = [
+        node(anchor, "x w", "m"),
+        node("Add", "m b", "c"),
+        *ACTIVATIONS["gelu_erf"]("c", "a"),
+        node("Mul", "a f"),
+    ]
+    bias = (37,) if anchor == "MatMul" else (8, 1, 1)
+    built = model(nodes, {"x": shape}, {"w": weights, "b": bias, "f": bias})
+    check(built, tolerance=2e-6, target=f"dnnl{{activation={choice}}}")
+
+
+@_CHOICES
 def test_results_that_are_read_twice_and_added_to(choice: str) -> None:
     nodes = [
         node("Conv", "x w", "c", pads=[1] * 4),
