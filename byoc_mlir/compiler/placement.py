@@ -105,9 +105,14 @@ def _frames_to_user() -> int:
     """How many calls up from the caller the first code outside of this package is."""
     frames = 1
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "byoc_mlir":
+    while frame.f_back is not None and _is_ours(frame.f_globals["__name__"]):
         frame, frames = frame.f_back, frames + 1
     return frames
+
+
+def _is_ours(module: str) -> bool:
+    """Also what calls functions that a context manager decorates."""
+    return module.split(".")[0] in ("byoc_mlir", "contextlib")
 
 
 def report_rows(module: ModuleOp, nodes: Sequence[OnnxNode]) -> Sequence[ReportRow]:
