@@ -21,16 +21,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from byoc_mlir.kernels import ops
+from byoc_mlir.kernels.ops import POINTER, Index
 from byoc_mlir.kernels.parallel import PARALLEL_FOR, parallel_functions
 
-POINTER = llvm.LLVMPointerType()
 VOID = llvm.LLVMVoidType()
 
 _READ, _ALL_LEVELS, _DATA = 0, 3, 1
 """What `llvm.prefetch` is told."""
-
-Index = SSAValue | int
-"""A number of `i64` known when the code runs, or now."""
 
 
 class ModuleBuilder:
@@ -125,7 +123,7 @@ class FunctionBuilder:
 
     def integer(self, value: int, type_: IntegerType = i64) -> SSAValue:
         """A constant."""
-        return self.constant(IntegerAttr(value, type_), type_)
+        return self.constant(ops.integer_attribute(value, type_), type_)
 
     def real(self, value: float) -> SSAValue:
         """A constant of `f32`."""
@@ -134,13 +132,13 @@ class FunctionBuilder:
     def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
         """A constant of any type: one op for all uses, at the start of the function."""
         if value not in self._constants:
-            op = llvm.ConstantOp(value, type_)
+            op = llvm.ConstantOp.create(properties={"value": value}, result_types=[type_])
             first = self._entry.first_op
             if first is None:
                 self._entry.add_op(op)
             else:
                 self._entry.insert_op_before(op, first)
-            self._constants[value] = op.result
+            self._constants[value] = op.results[0]
         return self._constants[value]
 
     def null(self) -> SSAValue:
@@ -153,28 +151,26 @@ class FunctionBuilder:
 
     def slot(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
         """The address of a slot of an array."""
-        if isinstance(index, int):
-            return self._add(llvm.GEPOp(base, [index], i64))
-        return self._add(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], i64, ssa_indices=[index]))
+        return self._add(ops.offset(base, index, i64, inbounds=False))
 
     def offset(self, base: SSAValue, byte: SSAValue) -> SSAValue:
         """An address some bytes further on."""
-        return self._add(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], i8, ssa_indices=[byte]))
+        return self._add(ops.offset(base, byte, i8, inbounds=False))
 
     def gep(self, base: SSAValue, index: Index) -> SSAValue:
         """The address of an element of an array of `f32`."""
-        if isinstance(index, int):
-            return self._add(llvm.GEPOp(base, [index], f32))
-        return self._add(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], f32, ssa_indices=[index]))
+        return self._add(ops.offset(base, index, f32, inbounds=False))
 
     def prefetch(self, address: SSAValue) -> None:
         """Brings what will be read soon to the caches."""
         hints = [self.integer(value, i32) for value in (_READ, _ALL_LEVELS, _DATA)]
         self.append(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *hints], []))
 
-    def load(self, address: SSAValue, type_: Attribute = i64) -> SSAValue:
-        """What stands at an address."""
-        return self._add(llvm.LoadOp(address, type_))
+    def load(
+        self, address: SSAValue, type_: Attribute = i64, alignment: int | None = None
+    ) -> SSAValue:
+        """What stands at an address; without `alignment`, at one of the type's natural ones."""
+        return self._add(ops.load(address, type_, alignment))
 
     def pointer(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
         """The pointer in a slot."""
@@ -184,9 +180,9 @@ class FunctionBuilder:
         """The number in a slot, its low bytes when the type is narrow."""
         return self.load(self.slot(base, index), type_)
 
-    def store(self, value: SSAValue, address: SSAValue) -> None:
-        """Writes a value to an address."""
-        self.block.add_op(llvm.StoreOp(value, address))
+    def store(self, value: SSAValue, address: SSAValue, alignment: int | None = None) -> None:
+        """Writes a value to an address; without `alignment`, to one of the type's natural ones."""
+        self.block.add_op(ops.store(value, address, alignment))
 
     def stack_slot(self) -> SSAValue:
         """The address of a slot on the stack."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -19,6 +20,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp
 from byoc_mlir.kernels.builder import FunctionBuilder
+from byoc_mlir.kernels.ops import float_arithmetic
 
 ELEMENT_BYTES = 4
 
@@ -91,20 +93,19 @@ class Vectors:
     @property
     def type(self) -> VectorType[Float32Type]:
         """The type of a vector."""
-        return VectorType(f32, [self.lanes])
+        return _vector(self.lanes)
 
     def load(self, address: SSAValue) -> SSAValue:
         """The elements from an address on."""
-        return self.function.insert(llvm.LoadOp(address, self.type, alignment=ELEMENT_BYTES))
+        return self.function.load(address, self.type, ELEMENT_BYTES)
 
     def store(self, value: SSAValue, address: SSAValue) -> None:
         """Writes the elements from an address on."""
-        self.function.append(llvm.StoreOp(value, address, alignment=ELEMENT_BYTES))
+        self.function.store(value, address, ELEMENT_BYTES)
 
     def splat(self, value: float) -> SSAValue:
         """A constant for all lanes."""
-        data = DenseIntOrFPElementsAttr.from_list(self.type, [value] * self.lanes)
-        return self.function.constant(data, self.type)
+        return self.function.constant(_splat(float(value).hex(), self.lanes), self.type)
 
     def broadcast(self, number: SSAValue) -> SSAValue:
         """An `f32` for all lanes."""
@@ -128,23 +129,28 @@ class Vectors:
 
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`lhs + rhs`."""
-        return self.function.insert(llvm.FAddOp(lhs, rhs, _CONTRACT))
+        return self._arithmetic(llvm.FAddOp, lhs, rhs)
 
     def fma(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """`lhs * rhs + total`, rounded once where the processor can."""
-        return self.add(total, self.function.insert(llvm.FMulOp(lhs, rhs, _CONTRACT)))
+        return self.add(total, self._arithmetic(llvm.FMulOp, lhs, rhs))
 
     def weighted_sum(self, *terms: tuple[float, SSAValue]) -> SSAValue:
         """The sum of values times constants, of which the first is 1."""
         (_, total), *others = terms
         for factor, value in others:
             if factor == -1:
-                total = self.function.insert(llvm.FSubOp(total, value, _CONTRACT))
+                total = self._arithmetic(llvm.FSubOp, total, value)
             elif factor == 1:
                 total = self.add(total, value)
             else:
                 total = self.fma(value, self.splat(factor), total)
         return total
+
+    def _arithmetic(
+        self, op: type[llvm.FAddOp | llvm.FSubOp | llvm.FMulOp], lhs: SSAValue, rhs: SSAValue
+    ) -> SSAValue:
+        return self.function.insert(float_arithmetic(op, lhs, rhs, _CONTRACT))
 
     def maximum(self, value: SSAValue, limit: SSAValue) -> SSAValue:
         """The larger of both; NaN stays what it is."""
@@ -164,3 +170,14 @@ class Vectors:
                 properties={"fastmathFlags": _ANY_ZERO},
             )
         )
+
+
+@cache
+def _vector(lanes: int) -> VectorType[Float32Type]:
+    return VectorType(f32, [lanes])
+
+
+@cache
+def _splat(digits: str, lanes: int) -> DenseIntOrFPElementsAttr:
+    """A number by its digits, since `0.0 == -0.0`."""
+    return DenseIntOrFPElementsAttr.from_list(_vector(lanes), [float.fromhex(digits)] * lanes)

@@ -40,13 +40,13 @@ from byoc_mlir.abi import (
     EntryPoint,
     status_origin,
 )
+from byoc_mlir.kernels.ops import load, offset
 from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
 from byoc_mlir.lowering.region_calls import (
     RegionCall,
     int_attribute,
     region_functions,
 )
-from byoc_mlir.lowering.to_llvm.ops import load, offset
 
 SET_THREADS = "omp_set_num_threads"
 GET_THREADS = "omp_get_max_threads"

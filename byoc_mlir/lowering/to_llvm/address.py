@@ -8,9 +8,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.lowering.to_llvm import ops
+from byoc_mlir.kernels import ops
+from byoc_mlir.kernels.ops import Index
 from byoc_mlir.lowering.to_llvm.emitter import Emitter
-from byoc_mlir.lowering.to_llvm.ops import Index
 from byoc_mlir.lowering.to_llvm.types import static_strides, storage_type
 
 _LARGEST_CONSTANT_INDEX = 2**31 - 1

@@ -30,9 +30,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
 from byoc_mlir.dialects.arith_ext import RemFOp
+from byoc_mlir.kernels.ops import integer_attribute
 from byoc_mlir.lowering.to_llvm import floats
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings
-from byoc_mlir.lowering.to_llvm.ops import integer_attribute
 from byoc_mlir.lowering.to_llvm.types import convert_type
 
 _NO_FLAGS = arith.FastMathFlagsAttr("none")

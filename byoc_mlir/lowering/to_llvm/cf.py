@@ -8,7 +8,7 @@ from xdsl.dialects import cf
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import llvm_ext
-from byoc_mlir.lowering.to_llvm import ops
+from byoc_mlir.kernels import ops
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
 
 

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from byoc_mlir.lowering.to_llvm.ops import call, integer_attribute
+from byoc_mlir.kernels.ops import call, integer_attribute
 
 Lowering = Callable[[Any, "Emitter"], Sequence[SSAValue]]
 """Writes the llvm ops of one source op and returns the lowered results of that op."""

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import MAY_ALIAS
-from byoc_mlir.lowering.to_llvm import ops
+from byoc_mlir.kernels import ops
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
 from byoc_mlir.lowering.to_llvm.types import convert_type
 

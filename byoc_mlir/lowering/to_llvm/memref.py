@@ -25,14 +25,14 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.dialects import host, llvm_ext
-from byoc_mlir.lowering.to_llvm import ops
+from byoc_mlir.kernels import ops
+from byoc_mlir.kernels.ops import Index
 from byoc_mlir.lowering.to_llvm.address import (
     element_address,
     offset_address,
     strided_address,
 )
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, integer_constant
-from byoc_mlir.lowering.to_llvm.ops import Index
 from byoc_mlir.lowering.to_llvm.types import (
     POINTER,
     byte_width,

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
-from byoc_mlir.lowering.to_llvm import ops
+from byoc_mlir.kernels import ops
 from byoc_mlir.lowering.to_llvm.address import element_address
 from byoc_mlir.lowering.to_llvm.arith import fastmath
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constant

@@ -18,9 +18,9 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from byoc_mlir.lowering.to_llvm.types import POINTER
+POINTER = llvm.LLVMPointerType()
 
 _NOT_ATOMIC = IntegerAttr(0, i64)
 _NO_GEP_FLAGS = IntegerAttr(0, i32)
@@ -55,8 +55,10 @@ def store(
     )
 
 
-def offset(pointer: SSAValue, index: Index, element: Attribute) -> llvm.GEPOp:
-    """The address `index` elements after `pointer`, in the same object."""
+def offset(
+    pointer: SSAValue, index: Index, element: Attribute, *, inbounds: bool = True
+) -> llvm.GEPOp:
+    """The address `index` elements after `pointer`, in the same object unless told otherwise."""
     return llvm.GEPOp.create(
         operands=[pointer] if isinstance(index, int) else [pointer, index],
         result_types=[POINTER],
@@ -66,8 +68,20 @@ def offset(pointer: SSAValue, index: Index, element: Attribute) -> llvm.GEPOp:
             "rawConstantIndices": _constant_index(
                 index if isinstance(index, int) else llvm.GEP_USE_SSA_VAL
             ),
-            "inbounds": _UNIT,
+            **({"inbounds": _UNIT} if inbounds else {}),
         },
+    )
+
+
+def float_arithmetic(
+    op: type[llvm.FAddOp | llvm.FSubOp | llvm.FMulOp],
+    lhs: SSAValue,
+    rhs: SSAValue,
+    flags: llvm.FastMathAttr,
+) -> Operation:
+    """A sum, difference or product."""
+    return op.create(
+        operands=[lhs, rhs], result_types=[lhs.type], properties={"fastmathFlags": flags}
     )
 
 
