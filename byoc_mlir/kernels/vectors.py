@@ -67,8 +67,8 @@ class VectorUnit:
 
     @property
     def tile(self) -> str:
-        """The largest tile of a product: what tells functions for different vectors apart."""
-        return f"{self.tile_rows}x{self.panel}"
+        """Rows, vectors and lanes of the largest tile: what tells functions apart."""
+        return f"{self.tile_rows}x{self.panel_vectors}x{self.lanes}"
 
     def shorter(self) -> VectorUnit | None:
         """Vectors of half the length; `None` below those of SSE."""

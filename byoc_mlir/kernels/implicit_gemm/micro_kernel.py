@@ -40,7 +40,7 @@ class Variant:
     def suffix(self) -> str:
         """What tells the functions of variants apart."""
         flags = "_padded" * self.padded + "_sum" * self.residual
-        return f"{self.pixels}x{self.unit.panel}{flags}_{self.limits}"
+        return f"{self.pixels}x{self.unit.panel_vectors}x{self.unit.lanes}{flags}_{self.limits}"
 
 
 def define_kernel(module: ModuleBuilder, variant: Variant) -> str:
