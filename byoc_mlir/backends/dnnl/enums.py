@@ -84,7 +84,7 @@ USE_SHIFT = 4
 FUSE_RELU = 8
 
 OWN_CONVOLUTIONS = ("f2x3", "f4x3", "f6x3", "implicit_gemm")
-"""See `winograd.py` and `implicit_gemm.py`; described to the library as the direct algorithm."""
+"""Kernels of `byoc_mlir.kernels`; described to the library as the direct algorithm."""
 CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2, **dict.fromkeys(OWN_CONVOLUTIONS, 1)}
 DECONVOLUTION_DIRECT = 0xA
 
