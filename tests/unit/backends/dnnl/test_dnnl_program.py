@@ -62,9 +62,10 @@ def test_layouts_that_place_all_elements_alike_are_one_description(shape: Sequen
 def test_what_is_created_is_what_was_planned(shape: Sequence[int]) -> None:
     """Weights that lie as the library wants them may give another primitive when they are named."""
     program = _program(shape, layouts.plain(len(shape)), layouts.plain(len(shape)))
-    (created,), (detail,) = program.primitives.items, program.details
     with openmp_threads(1):
-        found = api().find(created.call)
-    assert found is not None
-    assert found.scratchpad_bytes == created.scratchpad_bytes
-    assert found.implementation == detail.implementation
+        found = [api().find(created.call) for created in program.primitives.items]
+    for descriptor, created in zip(found, program.primitives.items, strict=True):
+        assert descriptor is not None
+        assert descriptor.scratchpad_bytes == created.scratchpad_bytes
+    assert found[0] is not None
+    assert found[0].implementation == program.details[0].implementation
