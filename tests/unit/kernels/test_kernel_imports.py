@@ -9,7 +9,7 @@ from pathlib import Path
 import byoc_mlir
 
 _PACKAGE = Path(byoc_mlir.__file__).parent
-_ALLOWED = {"dialects", "errors", "kernels", "tensors"}
+_ALLOWED = {"abi", "dialects", "errors", "kernels", "tensors"}
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:
