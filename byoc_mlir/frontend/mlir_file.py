@@ -71,6 +71,8 @@ def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
             return Parser(context, data.decode("utf-8"), name).parse_module()
     except ParseError as error:
         raise InvalidModelError(f"{name} is not MLIR text: {error}") from error
+    except VerifyException as error:
+        raise InvalidModelError(f"{name} does not verify: {error}") from error
 
 
 @contextmanager
@@ -80,10 +82,11 @@ def refusing_text(name: str) -> Generator[None]:
     Raises:
         InvalidModelError: the text does not parse.
         ParseError: the same, as xDSL says it of its own accord, with the place.
+        VerifyException: an op is refused where it is made.
     """
     try:
         yield
-    except (ByocError, ParseError):
+    except (ByocError, ParseError, VerifyException):
         raise
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
