@@ -26,7 +26,7 @@ from byoc_mlir.backends import (
     Rule,
     register_backend,
 )
-from byoc_mlir.compiler.driver import CANONICALISATION
+from byoc_mlir.compiler.pipeline import CANONICALISATION
 from byoc_mlir.dialects import core_dialects, make_context
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.dialects.relay.base import RelayOp

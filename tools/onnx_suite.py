@@ -43,7 +43,7 @@ def _print_summary(outcomes: dict[str, Outcome]) -> None:
     passed = [outcome for outcome in outcomes.values() if outcome.passed]
     native = sum(not outcome.net for outcome in passed)
     seconds = sum(outcome.seconds for outcome in outcomes.values())
-    print(f"{len(passed)} of {len(outcomes)} pass, {native} without the safety net")
+    print(f"{len(passed)} of {len(outcomes)} pass, {native} without the fallback interpreter")
     print(f"{seconds:.0f} s of processor time; the longest:")
     for name, outcome in sorted(outcomes.items(), key=lambda item: -item[1].seconds)[:10]:
         print(f"  {outcome.seconds:6.2f} s {name}")

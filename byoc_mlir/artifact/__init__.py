@@ -1,1 +1,22 @@
-"""Writing compiled models to files that leave Python. See docs/artifacts.md."""
+"""Compiled models as files: a shared object, or an object file, with a C header."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from byoc_mlir.runtime.executable import FileKind
+    from byoc_mlir.runtime.program import Program
+
+
+def write(kind: FileKind, program: Program, path: Path, name: str | None) -> Path:
+    """Writes a program to a file; `artifact.export` has the functions for each kind.
+
+    Returns:
+        The header's path.
+    """
+    from byoc_mlir.artifact import export  # 20 ms, and few of the programs compiled are written
+
+    function = export.export_library if kind == "library" else export.export_object
+    return function(program, path, name)

@@ -100,8 +100,7 @@ def _runs_in_python(region: PythonRegion) -> str:
 
 
 def _parts(program: Program, path: Path, name: str | None) -> _Parts:
-    if not isinstance(program.code, ObjectCode):
-        raise ExportError("the model was loaded from a file; copy that file")
+    assert isinstance(program.code, ObjectCode), "what comes from a file has no exporter"
     machine = (sys.platform, platform.machine())
     if machine != ("linux", "x86_64"):
         raise ExportError(f"exporting works on x86-64 Linux, this is {' '.join(machine)}")

@@ -166,7 +166,7 @@ class Backend(ABC):
     used_by_default: ClassVar[bool] = False
     """Whether models are compiled for it when no targets are named."""
 
-    is_safety_net: ClassVar[bool] = False
+    is_fallback_interpreter: ClassVar[bool] = False
     """Whether it takes any `relay.onnx_node`: then such nodes go to it though no one asked."""
 
     is_cacheable: ClassVar[bool] = True
@@ -242,7 +242,7 @@ class Backend(ABC):
         return None
 
     def interpreter(self, model: ModelProto) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
-        """Of a safety net: what runs a model node by node.
+        """Of a fallback interpreter: what runs a model node by node.
 
         It is asked for nodes on strings, which native code has no layout for.
 

@@ -1,5 +1,5 @@
 """The driver: from a model to an executable, stage by stage."""
 
-from byoc_mlir.compiler.entry import compile
+from byoc_mlir.compiler.api import compile
 
 __all__ = ["compile"]

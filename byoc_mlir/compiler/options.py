@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from byoc_mlir.backends import Setting, Target, backend_names, get_backend
+from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime.threads import available_threads
@@ -32,49 +33,41 @@ class CompileOptions:
     limits: Limits = DEFAULT_LIMITS
 
     @staticmethod
-    def of(
-        targets: Sequence[str] | None,
-        threads: int | None,
-        precision: str,
-        fallback: str,
-        backend_options: Mapping[str, Mapping[str, Setting]] | None,
-        prune: str | None,
-        denormals: str = "keep",
-        limits: Limits = DEFAULT_LIMITS,
-    ) -> CompileOptions:
-        """Options from what the user wrote; types are those of `compile`.
+    def of(request: Request) -> CompileOptions:
+        """The options that a request, whose types are checked, asks for.
 
         Raises:
             ByocError: a value is not accepted; the message says what is.
         """
-        if precision not in get_args(Precision):
-            raise ByocError(f"precision is {precision!r}, accepted is 'f32'")
+        if request.precision not in get_args(Precision):
+            raise ByocError(f"precision is {request.precision!r}, accepted is 'f32'")
+        targets, prune = request.targets, request.prune
         if prune is None:
-            prune = "auto" if targets is None and fallback != "forbid" else "off"
+            prune = "auto" if targets is None and request.fallback != "forbid" else "off"
         choices = (
-            ("fallback", fallback, Fallback),
+            ("fallback", request.fallback, Fallback),
             ("prune", prune, Prune),
-            ("denormals", denormals, Denormals),
+            ("denormals", request.denormals, Denormals),
         )
         for name, value, kind in choices:
             if value not in get_args(kind):
                 accepted = ", ".join(map(repr, get_args(kind)))
                 raise ByocError(f"{name} is {value!r}, accepted are {accepted}")
-        if denormals == "flush" and platform.machine() != "x86_64":
+        if request.denormals == "flush" and platform.machine() != "x86_64":
             raise ByocError(
                 f"denormals='flush' works on x86-64, this is {platform.machine()}; use 'keep'"
             )
         if targets is None:
             targets, missing = default_targets()
-            if fallback == "warn":
+            if request.fallback == "warn":
                 _warn_of_missing(missing)
         return CompileOptions(
-            targets_with_options(targets, backend_options or {}),
-            available_threads() if threads is None else threads,
-            cast(Fallback, fallback),
+            targets_with_options(targets, request.backend_options),
+            available_threads() if request.threads is None else request.threads,
+            cast(Fallback, request.fallback),
             cast(Prune, prune),
-            cast(Denormals, denormals),
-            limits,
+            cast(Denormals, request.denormals),
+            request.limits,
         )
 
 

@@ -1,4 +1,4 @@
-"""Nodes without a counterpart in the IR, carried along for the safety net."""
+"""Nodes without a counterpart in the IR, carried along for the fallback interpreter."""
 
 from __future__ import annotations
 

@@ -68,6 +68,7 @@ class Instance:
 
     def __init__(self, program: Program):
         self.program = program
+        self.output_names = [spec.name for spec in program.outputs]
         self._outputs = [(spec.shape, spec.dtype) for spec in program.outputs]
         self._lock = ForkSafeLock()
         self._free: list[Context] = []
@@ -114,6 +115,11 @@ class Instance:
     def _output_bytes(self) -> int:
         return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._outputs)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return not self._release.alive
+
     def close(self) -> None:
         """Frees contexts, primitives and code; nothing may be running. Also done when collected."""
         with self._lock:
@@ -137,7 +143,7 @@ class Instance:
 
     def _new_context(self) -> Context:
         with self._lock:
-            if not self._release.alive:
+            if self.is_closed:
                 raise ExecutionError("the executable is closed; compile or load it again")
             context = Context(self.program, self._state_address)
             status = self._open(self._state_address, context.slots_address, context.arena_address)

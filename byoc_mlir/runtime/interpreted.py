@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.executable import Executable, Inputs
+from byoc_mlir.errors import ExecutionError, ExportError
+from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
 
@@ -27,8 +28,7 @@ class InterpretedExecutable(Executable):
         function: Callable[[Mapping[str, Array]], Sequence[Array]],
         report: Report,
     ):
-        self.inputs = ()
-        self.outputs = tuple(outputs)
+        super().__init__((), outputs)
         self._function = function
         self._report = report
 
@@ -50,3 +50,9 @@ class InterpretedExecutable(Executable):
 
     def close(self) -> None:
         pass
+
+    def _warmup(self, shapes: Mapping[str, Shape]) -> None:
+        pass  # there is nothing to compile
+
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
+        raise ExportError("nodes on strings have no native code, and cannot be exported")

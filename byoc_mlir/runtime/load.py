@@ -10,13 +10,12 @@ from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.errors import InvalidArtifactError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS
+from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.container import read_container
-from byoc_mlir.runtime.executable import Compiled, Executable
-from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.shared_object import SharedCode
 from byoc_mlir.runtime.stored import decode_program
 from byoc_mlir.runtime.threads import check_threads
-from byoc_mlir.tensors import TensorInfo
 
 
 def load(path: str | Path, threads: int | None = None) -> Executable:
@@ -60,11 +59,4 @@ def load_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
     program = decode_program(container.document, container.blobs, code, name, folder)
     if threads is not None:
         program = replace(program, threads=threads)
-    return ready(program)
-
-
-def ready(program: Program) -> Executable:
-    """The executable of a program that is compiled already."""
-    inputs = [TensorInfo(spec.name, spec.dtype, spec.shape) for spec in program.inputs]
-    outputs = [spec.name for spec in program.outputs]
-    return Executable(inputs, outputs, Compiled(program))
+    return CompiledExecutable(program)

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.container import container_bytes, read_container
-from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.load import load_artifact, ready
+from byoc_mlir.runtime.executable import Executable, Exporter
+from byoc_mlir.runtime.load import load_artifact
 from byoc_mlir.runtime.program import ObjectCode, Program
 from byoc_mlir.runtime.serialise import Blob, Json, decode, encode
 from byoc_mlir.runtime.shared_object import SharedCode
@@ -22,10 +23,13 @@ _NAME = "the pickle"
 _LIBRARIES = Path(sys.prefix, "lib")
 
 
-def reduced(program: Program) -> Reduced:
+def reduced(program: Program, exporter: Exporter | None) -> Reduced:
     """A function and its arguments that make the executable of a program again, as pickle wants.
 
     The function raises what `load` raises.
+
+    Args:
+        exporter: the executable's.
     """
     if isinstance(program.code, SharedCode):
         return _from_artifact, (bytes(program.code.content), program.threads)
@@ -34,7 +38,7 @@ def reduced(program: Program) -> Reduced:
         "program": encode_program(program, blobs),
         "code": encode(program.code, blobs),
     }
-    return _from_container, (container_bytes(document, blobs),)
+    return _from_container, (container_bytes(document, blobs), exporter)
 
 
 def _from_artifact(content: bytes, threads: int) -> Executable:
@@ -42,12 +46,13 @@ def _from_artifact(content: bytes, threads: int) -> Executable:
         return load_artifact(file, _NAME, _LIBRARIES, threads)
 
 
-def _from_container(content: bytes) -> Executable:
+def _from_container(content: bytes, exporter: Exporter | None) -> Executable:
     with _file(content) as file:
         container = read_container(file, _NAME)
     document, blobs = container.document, container.blobs
     code = decode(ObjectCode, document.get("code"), blobs)
-    return ready(decode_program(document.get("program"), blobs, code, _NAME, _LIBRARIES))
+    program = decode_program(document.get("program"), blobs, code, _NAME, _LIBRARIES)
+    return CompiledExecutable(program, exporter)
 
 
 def _file(content: bytes) -> BinaryIO:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 
@@ -39,6 +39,20 @@ class Report:
     """How long each stage of the compilation took."""
     pass_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     """How long each pass took, over all stages."""
+
+    @staticmethod
+    def joined(reports: Sequence[Report]) -> Report:
+        """The report of a model whose parts have these; times are those of the first."""
+        composites = Counter[str]()
+        for report in reports:
+            composites.update(report.composites)
+        return Report(
+            tuple(row for report in reports for row in report.rows),
+            tuple(warning for report in reports for warning in report.warnings),
+            composites,
+            reports[0].compile_seconds,
+            reports[0].pass_seconds,
+        )
 
     def __iter__(self) -> Iterator[ReportRow]:
         return iter(self.rows)

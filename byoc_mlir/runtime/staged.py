@@ -8,9 +8,10 @@ from typing import Any
 
 from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ExecutionError, ExportError
-from byoc_mlir.runtime.executable import Executable, Inputs, Shape
-from byoc_mlir.runtime.forks import ForkSafeLock
+from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
 
@@ -44,85 +45,58 @@ class StagedExecutable(Executable):
         stages: Sequence[ExecutableStage],
         first: Executable | None = None,
     ):
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
-        self._names = {info.name: index for index, info in enumerate(self.inputs)}
+        super().__init__(inputs, outputs)
         self._stages = tuple(stages)
-        self._executables: list[Executable | None] = [first, *[None] * (len(stages) - 1)]
-        self._lock = ForkSafeLock()
-        self._closed = False
+        compiled = {} if first is None else {0: first}
+        self._compiled = Recent[int, Executable](len(stages), compiled)
 
     @boundary("run")
     def run(self, inputs: Inputs) -> dict[str, Array]:
-        arrays = self._checked(inputs)
-        values = dict(zip(self._names, arrays, strict=True))
+        arrays = self._arguments.checked(inputs)
+        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        values = dict(given)
         for number, stage in enumerate(self._stages):
             named = {name: values[name] for name in stage.inputs}
-            values.update(stage.trim(self._executable(number, named).run(named)))
+            values.update(stage.trim(self._stage(number, named).run(named)))
         return {
-            name: values[name].copy() if name in self._names else values[name]
-            for name in self.outputs
+            name: values[name].copy() if name in given else values[name] for name in self.outputs
         }
 
-    @boundary("warmup")
-    def warmup(self, shapes: Mapping[str, Shape]) -> None:
-        """Compiles the first stage; the others wait for the shapes that it gives."""
-        self._first().warmup(shapes)
-
-    def _fixed(self, shapes: Mapping[str, Shape] | None) -> Program:
-        raise ExportError(
-            f"the model runs in {len(self._stages)} stages, since shapes in it depend on computed"
-            " values; it cannot be exported"
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise ExportError(
-            f"the model runs in {len(self._stages)} stages, since shapes in it depend on computed"
-            " values; it cannot be pickled: compile it in each process"
-        )
-
     def report(self) -> Report:
-        """Where every ONNX node of the stages compiled so far went and why."""
-        self._first()
-        reports = [executable.report() for executable in self._compiled()]
-        composites: dict[str, int] = {}
-        for report in reports:
-            for name, count in report.composites.items():
-                composites[name] = composites.get(name, 0) + count
-        return Report(
-            tuple(row for report in reports for row in report.rows),
-            tuple(warning for report in reports for warning in report.warnings),
-            composites,
-            reports[0].compile_seconds,
-            reports[0].pass_seconds,
-        )
+        """Of the stages compiled so far."""
+        return Report.joined([stage.report() for stage in self._known().values()])
 
     @property
     def program(self) -> Program:
-        """The first stage's program."""
         return self._first().program
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            for executable in self._compiled():
-                executable.close()
+        self._compiled.close()
+
+    def _warmup(self, shapes: Mapping[str, Shape]) -> None:
+        self._first().warmup(shapes)
+
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
+        raise ExportError(f"{self._because()}; it cannot be exported")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise ExportError(f"{self._because()}; it cannot be pickled: compile it in each process")
+
+    def _because(self) -> str:
+        return (
+            f"the model runs in {len(self._stages)} stages, since shapes in it depend on computed"
+            " values"
+        )
 
     def _first(self) -> Executable:
-        first = self._executables[0]
-        if first is None:
+        return self._known()[0]
+
+    def _known(self) -> dict[int, Executable]:
+        """The stages that are compiled, in their order."""
+        found = self._compiled.known()
+        if not found:
             raise ExecutionError("nothing is compiled yet: the first inputs tell shapes; call run")
-        return first
+        return dict(sorted(found.items()))
 
-    def _compiled(self) -> list[Executable]:
-        return [executable for executable in self._executables if executable is not None]
-
-    def _executable(self, number: int, arrays: Named) -> Executable:
-        with self._lock:
-            if self._closed:
-                raise ExecutionError("the executable is closed; compile the model again")
-            found = self._executables[number]
-            if found is None:
-                found = self._stages[number].compile(arrays)
-                self._executables[number] = found
-            return found
+    def _stage(self, number: int, arrays: Named) -> Executable:
+        return self._compiled.get(number, lambda: (number, self._stages[number].compile(arrays)))

@@ -64,7 +64,7 @@ class Outcome:
 
     reason: str
     net: tuple[str, ...]
-    """Ops that ran in the safety net."""
+    """Ops that ran in the fallback interpreter."""
     seconds: float
     """Processor time."""
 
@@ -80,7 +80,7 @@ class Expectations:
 
     not_passing: Mapping[str, str]
     through_net: Mapping[str, str]
-    """Cases that pass with ops in the safety net."""
+    """Cases that pass with ops in the fallback interpreter."""
 
     @staticmethod
     def read(path: Path) -> Expectations:
@@ -98,7 +98,9 @@ class Expectations:
         if not outcome.passed:
             return f"{case.name}: {outcome.reason}"
         if (case.name in self.through_net) != bool(outcome.net):
-            return f"{case.name}: in the safety net are {', '.join(outcome.net) or 'no ops'}"
+            return (
+                f"{case.name}: in the fallback interpreter are {', '.join(outcome.net) or 'no ops'}"
+            )
         return ""
 
 
@@ -116,7 +118,7 @@ def suite_cases() -> tuple[SuiteCase, ...]:
 
 
 def run_case(case: SuiteCase, targets: Sequence[str] = (), threads: int = 1) -> Outcome:
-    """Compiles a case's model, with the safety net behind the targets, and compares its outputs."""
+    """Compiles a case's model, the fallback interpreter behind the targets, and compares."""
     start = time.process_time()
     net: set[str] = set()
     reason = ""

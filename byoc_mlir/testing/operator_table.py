@@ -32,9 +32,9 @@ backend test suite; a test fails when it is stale.
 - **no**: refused, with the name of the node.
 
 The last column counts the cases of the suite in which the op occurs, and how many of them pass. Of
-{count} cases {passed} pass, {native} of them without the safety net. What does not pass is listed,
-with the reasons, in `tests/unit/onnx_suite/expectations.toml`; `python tools/onnx_suite.py` runs
-all cases.
+{count} cases {passed} pass, {native} of them without the fallback interpreter. What does not pass
+is listed, with the reasons, in `tests/unit/onnx_suite/expectations.toml`;
+`python tools/onnx_suite.py` runs all cases.
 
 Inputs and outputs may be sequences (lists of arrays) and optionals (`None` or an array); the model
 is compiled for each length. Random ops with a `seed` give the same numbers in every run, without

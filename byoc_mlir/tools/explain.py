@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from byoc_mlir.compiler.placement import report_rows
+from byoc_mlir.compiler.partition.report import report_rows
 from byoc_mlir.frontend.model import OnnxNode
 from byoc_mlir.runtime.report import Report
 

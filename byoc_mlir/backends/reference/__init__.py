@@ -1,4 +1,4 @@
-"""The safety net: ONNX nodes that nothing else can run, run by the ONNX reference evaluator.
+"""The fallback interpreter: nodes that nothing else can run, run by the ONNX reference evaluator.
 
 It is an ordinary backend, and a small example of one that plugs in another runtime: a region
 becomes an opaque blob, an ONNX function, and a `RegionModule` makes it callable.
@@ -29,7 +29,7 @@ class ReferenceBackend(Backend):
     """Takes `relay.onnx_node` and nothing else."""
 
     name: ClassVar[str] = "reference"
-    is_safety_net: ClassVar[bool] = True
+    is_fallback_interpreter: ClassVar[bool] = True
 
     def op_rules(self) -> Mapping[str, Rule]:
         return {"onnx_node": lambda op: None}

@@ -1,4 +1,4 @@
-"""Running what the safety net made."""
+"""Running what the fallback interpreter made."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from xdsl.ir import Operation
 import byoc_mlir
 from byoc_mlir.backends import Backend, Rule, get_backends, register_backend
 from byoc_mlir.backends.op_names import unknown_ops
-from byoc_mlir.compiler.backend_passes import run_module_passes
-from byoc_mlir.compiler.driver import CANONICALISATION
+from byoc_mlir.compiler.partition.backend_passes import run_module_passes
+from byoc_mlir.compiler.pipeline import CANONICALISATION
 from byoc_mlir.compiler.source import ModelSource, main_function, read_source
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.byoc import region_compiler

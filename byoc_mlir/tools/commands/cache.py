@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from byoc_mlir.compiler.cache import FOLDER_VARIABLE, Cache
+from byoc_mlir.compiler.cache.folder import FOLDER_VARIABLE, Cache
 from byoc_mlir.errors import InvalidInputError
 
 

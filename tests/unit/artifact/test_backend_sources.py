@@ -45,7 +45,7 @@ print(json.dumps([float(found[0, 0]), seconds == ["cache"]]))
 
 FINGERPRINT = """
 import json, sys
-from byoc_mlir.compiler.fingerprint import digest, machine_and_software
+from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software
 for file in sys.argv[1:]:
     from byoc_mlir.backends.registry import load_backend_module
     load_backend_module(file)

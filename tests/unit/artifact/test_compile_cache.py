@@ -18,7 +18,7 @@ from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
-from byoc_mlir.compiler import cached, fingerprint
+from byoc_mlir.compiler.cache import cached_model, fingerprint
 from byoc_mlir.errors import ByocError, UnsafeCacheError
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.executable import Executable
@@ -133,7 +133,7 @@ def _other_source(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _other_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached, "stamp", lambda path: "changed")
+    monkeypatch.setattr(cached_model, "stamp", lambda path: "changed")
 
 
 def _no_openmp(monkeypatch: pytest.MonkeyPatch) -> None:

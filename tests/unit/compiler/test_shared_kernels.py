@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.llvm import FuncOp
 
 import byoc_mlir
-from byoc_mlir.compiler import driver
+from byoc_mlir.compiler import pipeline
 from byoc_mlir.lowering import shared_kernels
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.program import Array, ObjectCode
@@ -64,14 +64,14 @@ def check(executable: Executable, size: int) -> None:
 def emitted(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The functions of every module that LLVM is given."""
     modules: list[list[str]] = []
-    emit_object = driver.emit_object
+    emit_object = pipeline.emit_object
 
     def recorded(module: ModuleOp, **options: object) -> bytes:
         functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
         modules.append([op.sym_name.data for op in functions])
         return emit_object(module, timing=None)
 
-    monkeypatch.setattr(driver, "emit_object", recorded)
+    monkeypatch.setattr(pipeline, "emit_object", recorded)
     return modules
 
 

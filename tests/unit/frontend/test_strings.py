@@ -1,4 +1,4 @@
-"""Strings: the safety net runs the nodes on them, what is between is compiled."""
+"""Strings: the fallback interpreter runs the nodes on them, what is between is compiled."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from onnx import ModelProto
 from real_models import VOCABULARY, detector, encoder, voice_activity
 
 import byoc_mlir
-from byoc_mlir.compiler import driver
-from byoc_mlir.runtime import executable as runtime
+from byoc_mlir.compiler import specialise
+from byoc_mlir.runtime import recent
 from byoc_mlir.runtime.program import ObjectCode, Program
 from byoc_mlir.testing.reference import Arrays, assert_agrees, run_onnxruntime
 
@@ -22,13 +22,13 @@ TARGETS = pytest.mark.parametrize("targets", [(), ("dnnl",)], ids=["host", "dnnl
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     """The programs compiled so far."""
     programs: list[Program] = []
-    build_program = driver.build_program
+    build_program = specialise.build_program
 
     def recorded(*arguments: Any) -> Program:
         programs.append(build_program(*arguments))
         return programs[-1]
 
-    monkeypatch.setattr(driver, "build_program", recorded)
+    monkeypatch.setattr(specialise, "build_program", recorded)
     return programs
 
 
@@ -49,7 +49,7 @@ def _compile(model: ModelProto, targets: tuple[str, ...]) -> byoc_mlir.Executabl
 def test_sizes_in_a_row(
     targets: tuple[str, ...], compiled: list[Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "CACHED_SHAPES", 2)
+    monkeypatch.setattr(recent, "CACHED_SHAPES", 2)
     model = encoder()
     with _compile(model, targets) as executable:
         assert not compiled

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx
 import pytest
 
-from byoc_mlir.compiler.driver import CANONICALISATION
+from byoc_mlir.compiler.pipeline import CANONICALISATION
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.frontend.importer import import_model

@@ -10,6 +10,7 @@ from onnx import parser
 import byoc_mlir
 from byoc_mlir.backends import Backend, CSource, register_backend
 from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
 
 
@@ -106,7 +107,8 @@ def test_backends_are_believed_about_larger_models(monkeypatch: pytest.MonkeyPat
     [(None, "warn", "auto"), (None, "forbid", "off"), ((), "warn", "off")],
 )
 def test_the_default(targets: tuple[str, ...] | None, fallback: str, prune: str):
-    assert CompileOptions.of(targets, 1, "f32", fallback, None, None).prune == prune
+    request = Request(b"", targets, 1, "f32", fallback, {}, None, "keep")
+    assert CompileOptions.of(request).prune == prune
 
 
 def test_other_values_are_refused():

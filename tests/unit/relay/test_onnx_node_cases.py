@@ -59,7 +59,7 @@ def _check(case: Any) -> None:
     model = _import(case.model, shapes, dict(zip(names, inputs, strict=True)))
     model.module.verify()
     if any(isinstance(op, OnnxNodeOp) for op in model.module.walk()):
-        raise ByocError("this is for the safety net")
+        raise ByocError("this is for the fallback interpreter")
     (main,) = (op for op in model.module.walk() if isinstance(op, FuncOp))
     found = evaluate(main, [np.asarray(array) for array in inputs])
     for result, wanted in zip(found, expected, strict=True):

@@ -42,7 +42,10 @@ Y = np.array([10, 20, 30], np.float32)
         ({"x": X, "y": Y[:2]}, r"'y' must have shape \[3\], found \[2\]"),
         ({"x": X[0], "y": Y}, r"'x' must have shape \[2, 3\], found \[3\]"),
         ([X], r"takes 2 inputs \(x, y\), found 1"),
-        ({"x": "text", "y": Y}, r"'x' must be an array of x: float32\[2, 3\], found str"),
+        (
+            {"x": "text", "y": Y},
+            r"'x' must be an array of x: float32\[2, 3\]; the str that was found makes none",
+        ),
     ],
 )
 def test_refused(executable: Executable, inputs: Any, message: str) -> None:
@@ -85,7 +88,7 @@ def test_closed_executable_says_so() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threads": 0}, "threads must be at least 1"),
+        ({"threads": 0}, "threads is 0, accepted are whole numbers, at least 1"),
         ({"precision": "bf16"}, "accepted is 'f32'"),
         ({"fallback": "maybe"}, "accepted are 'allow', 'warn', 'forbid'"),
         ({"targets": "dnnl"}, "sequence of names"),

@@ -65,12 +65,12 @@ def test_symbolic_models_find_the_cache_again(tmp_path: Path) -> None:
 
 def test_what_is_altered_or_for_another_machine_is_refused() -> None:
     executable = byoc_mlir.compile(elementwise(), targets=(), threads=1)
-    rebuild, (content,) = reduced(executable.program)
+    rebuild, (content, _) = reduced(executable.program, None)
     with pytest.raises(InvalidArtifactError, match="SHA-256"):
-        rebuild(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+        rebuild(content[:100] + bytes([content[100] ^ 1]) + content[101:], None)
     program = executable.program
     foreign = replace(program, cpu=replace(program.cpu, features=("unheard_of",)))
-    rebuild, arguments = reduced(foreign)
+    rebuild, arguments = reduced(foreign, None)
     with pytest.raises(IncompatibleArtifactError, match="unheard_of"):
         rebuild(*arguments)
 

@@ -1,4 +1,4 @@
-"""The safety net: what has no native code runs in the ONNX reference evaluator."""
+"""The fallback interpreter: what has no native code runs in the ONNX reference evaluator."""
 
 from __future__ import annotations
 

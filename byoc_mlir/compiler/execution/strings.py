@@ -1,4 +1,4 @@
-"""Models with strings: the safety net runs the nodes on them, between parts that are compiled."""
+"""Models with strings: parts of nodes on them, which are interpreted, between compiled parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from byoc_mlir.backends import get_backend
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.safety_net import net_for
+from byoc_mlir.compiler.partition.fallback import interpreter_for
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
@@ -39,14 +39,14 @@ def compile_around_strings(
         return None
     check_nodes(model)
     nodes = [node for part in parts if part.has_strings for node in part.stage.nodes]
-    net = net_for([f"{node.name} ({node.op_type})" for node in nodes], options)
+    interpreter = interpreter_for([f"{node.name} ({node.op_type})" for node in nodes], options)
 
     def compile_part(part: Part, arrays: Mapping[str, Array]) -> Executable:
         stage = part.stage
         model_part = stage_model(model, stage, arrays)
         if part.has_strings:
-            run = get_backend(net).interpreter(model_part)
-            return InterpretedExecutable(stage.outputs, run, _report(stage, net))
+            run = get_backend(interpreter).interpreter(model_part)
+            return InterpretedExecutable(stage.outputs, run, _report(stage, interpreter))
         return compile_source(
             Source(model_inputs(model_part), stage.outputs, model_part, source.tensors)
         )
@@ -58,8 +58,8 @@ def compile_around_strings(
     return StagedExecutable(source.inputs, source.outputs, stages)
 
 
-def _report(stage: Stage, net: str) -> Report:
+def _report(stage: Stage, backend: str) -> Report:
     reason = "it works on strings"
     return Report(
-        tuple(ReportRow(node.name, node.op_type, net, reason=reason) for node in stage.nodes)
+        tuple(ReportRow(node.name, node.op_type, backend, reason=reason) for node in stage.nodes)
     )

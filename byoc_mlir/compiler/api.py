@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_mlir.boundary import boundary, check_argument
-from byoc_mlir.compiler.cache import Cache
-from byoc_mlir.compiler.cached import CachedModel, CachedSpecialiser
+from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
+from byoc_mlir.compiler.cache.folder import Cache
+from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
@@ -89,8 +90,8 @@ def _compile(request: Request, cache: str | Path | None) -> Executable:
     cached = None if opened is None else CachedModel.of(opened, request)
     entry = None if cached is None else cached.read_entry()
     if cached is not None and entry is not None:
-        return Executable(entry.inputs, entry.outputs, CachedSpecialiser(cached, entry))
+        return compile_ahead(entry.inputs, entry.outputs, CachedSpecialiser(cached, entry))
     with collection_paused():  # much is made while modules are imported, and nothing freed
-        from byoc_mlir.compiler.driver import compile_model
+        from byoc_mlir.compiler.execution.model import compile_model
 
     return compile_model(request, None if cached is None else cached.keep)

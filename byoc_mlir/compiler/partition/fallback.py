@@ -14,43 +14,43 @@ from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import BackendError, FallbackForbiddenError
 
 
-def targets_with_net(module: ModuleOp, options: CompileOptions) -> tuple[str, ...]:
-    """The targets, and behind them the safety net if some nodes need it.
+def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple[str, ...]:
+    """The targets, and behind them the fallback interpreter if some nodes need it.
 
     Raises:
         FallbackForbiddenError: they do, and `fallback` is `"forbid"`.
         BackendError: they do, and no backend is one.
     """
     nodes = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
-    if not nodes or any(get_backend(target).is_safety_net for target in options.targets):
+    if not nodes or any(get_backend(target).is_fallback_interpreter for target in options.targets):
         return options.targets
     listed = [f"{', '.join(node_names(op))} ({op.op_type.data})" for op in nodes]
-    return (*options.targets, net_for(listed, options))
+    return (*options.targets, interpreter_for(listed, options))
 
 
-def net_for(nodes: Sequence[str], options: CompileOptions) -> str:
-    """The backend that is the safety net, with a warning of what it runs.
+def interpreter_for(nodes: Sequence[str], options: CompileOptions) -> str:
+    """The backend that is the fallback interpreter, with a warning of what it runs.
 
     Args:
         nodes: what has no native code, one text for each.
 
     Raises:
         FallbackForbiddenError: `fallback` is `"forbid"`.
-        BackendError: no backend is a safety net.
+        BackendError: no backend is one.
     """
-    net = _safety_net()
+    name = _fallback_interpreter()
     listed = "\n".join(f"  {node}" for node in nodes)
-    message = f"{len(nodes)} node(s) have no native code, and run in the backend '{net}'"
+    message = f"{len(nodes)} node(s) have no native code, and run in the backend '{name}'"
     if options.fallback == "forbid":
         raise FallbackForbiddenError(f"{message}, which is forbidden:\n{listed}")
     if options.fallback == "warn":
         warnings.warn(f"{message}, which is slow:\n{listed}", stacklevel=2)
-    return net
+    return name
 
 
-def _safety_net() -> str:
+def _fallback_interpreter() -> str:
     for name in backend_names():
         backend = get_backend(name)
-        if backend.is_safety_net and backend.unavailable() is None:
+        if backend.is_fallback_interpreter and backend.unavailable() is None:
             return name
     raise BackendError("the model has nodes without native code, and no backend runs such nodes")

@@ -20,16 +20,16 @@ from byoc_mlir.transforms.inline_partitions import inline_partition
 
 
 @dataclass(frozen=True)
-class Regions:
+class GeneratedRegions:
     """The code of every region, in the module's order, and what went wrong on the way."""
 
     codes: tuple[RegionCode, ...]
-    warnings: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
 def generate_regions(
     context: Context, module: ModuleOp, backends: Sequence[Backend], options: CompileOptions
-) -> Regions:
+) -> GeneratedRegions:
     """Asks the backends for their regions' code. A region that fails is inlined into its callers.
 
     Raises:
@@ -60,7 +60,7 @@ def generate_regions(
         inline_partition(module, region, reason=problem)
     if problems:
         module.verify()
-    return Regions(tuple(codes), tuple(problems))
+    return GeneratedRegions(tuple(codes), tuple(problems))
 
 
 def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byoc_mlir.compiler.cache import Cache
-from byoc_mlir.compiler.fingerprint import (
+from byoc_mlir.compiler.cache.fingerprint import (
     array_digest,
     digest,
     environment_values,
@@ -19,12 +18,14 @@ from byoc_mlir.compiler.fingerprint import (
     model_digest,
     stamp,
 )
+from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError, InputValuesNeededError
-from byoc_mlir.runtime.executable import Shape, Specialiser
+from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.forks import ForkSafeLock
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
 from byoc_mlir.runtime.serialise import Blob, Json, decode, encode, encode_fields
+from byoc_mlir.runtime.specialising import Specialiser
 from byoc_mlir.runtime.stored import decode_program, encode_program
 from byoc_mlir.tensors import TensorInfo
 
@@ -102,7 +103,7 @@ class CachedModel:
         from onnx import ModelProto
 
         from byoc_mlir.backends import get_backend
-        from byoc_mlir.compiler.external_files import external_locations
+        from byoc_mlir.compiler.cache.external_files import external_locations
 
         backends = [get_backend(target) for target in options.targets]
         if not all(backend.is_cacheable for backend in backends):
@@ -224,7 +225,7 @@ class CachedSpecialiser:
 
     def _compiler_now(self) -> Specialiser:
         if self._compiler is None:
-            from byoc_mlir.compiler.driver import specialiser
+            from byoc_mlir.compiler.execution.model import specialiser
 
             self._compiler = specialiser(self._model.request)
         return self._compiler

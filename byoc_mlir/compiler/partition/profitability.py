@@ -30,16 +30,15 @@ Such a model runs in the time that it takes to start a dozen primitives, and is 
 MEASURED_SECONDS = 0.1
 MEASURED_RUNS = 10
 
-Build = Callable[[ModuleOp], Program]
+Compile = Callable[[ModuleOp], Program]
 """Compiles a partitioned module."""
-
 
 Judge = Callable[[FuncOp], str | None]
 """Why a region goes back to the host; `None` keeps it."""
 
 
-def prune(
-    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], build: Build
+def prune_unprofitable(
+    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], compile_part: Compile
 ) -> None:
     """Sends regions back to the host that are of no use there; their ops say why.
 
@@ -47,22 +46,22 @@ def prune(
         module: the partitioned module.
         options: `prune` says how to tell; only regions of its `targets` are judged.
         backends: those that the module is partitioned for.
-        build: compiles a partitioned module, to measure it.
+        compile_part: compiles a partitioned module, to measure it.
     """
     targets = {Target.parse(target).name for target in options.targets}
-    judge = _judge(module, options, backends, build)
+    judge = _judge(module, options, backends, compile_part)
     prune_regions(
         module, lambda region: judge(region) if region_compiler(region) in targets else None
     )
 
 
 def _judge(
-    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], build: Build
+    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], compile_part: Compile
 ) -> Judge:
     if options.prune == "estimated":
         return _too_little_work
     if options.prune == "measured" or _work(module) < SMALL_WORK:
-        return _slower_than_host(build)
+        return _slower_than_host(compile_part)
     return _known_to_be_slower(backends)
 
 
@@ -82,7 +81,7 @@ def _too_little_work(region: FuncOp) -> str | None:
     return f"the region does about {work} operations, less than {MIN_WORK}"
 
 
-def _slower_than_host(build: Build) -> Judge:
+def _slower_than_host(compile_part: Compile) -> Judge:
     """Measures regions both ways; equal ones once."""
     known: dict[str, str | None] = {}
 
@@ -90,18 +89,18 @@ def _slower_than_host(build: Build) -> Judge:
         module = _alone(region)
         key = str(module)
         if key not in known:
-            known[key] = _measured(module, build)
+            known[key] = _measured(module, compile_part)
         return known[key]
 
     return judge
 
 
-def _measured(module: ModuleOp, build: Build) -> str | None:
+def _measured(module: ModuleOp, compile_part: Compile) -> str | None:
     on_host = module.clone()
     region = next(op for op in on_host.walk() if isinstance(op, FuncOp) and region_compiler(op))
     compiler = region_compiler(region)
     inline_partition(on_host, region)
-    backend_seconds, host_seconds = _fastest(build(module), build(on_host))
+    backend_seconds, host_seconds = _fastest(compile_part(module), compile_part(on_host))
     if backend_seconds <= host_seconds:
         return None
     return (

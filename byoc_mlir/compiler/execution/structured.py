@@ -12,6 +12,7 @@ from byoc_mlir.frontend.structures import flattened_model, is_structured, output
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.structured import StructuredExecutable, Structures
+from byoc_mlir.tensors import StructureInfo
 
 
 def compile_structured(
@@ -31,4 +32,6 @@ def compile_structured(
         reader = TensorReader(source.tensors.folder)
         return compile_source(Source(model_inputs(flat), source.outputs, flat, reader))
 
-    return StructuredExecutable(source.inputs, output_kinds(model), compile_flat)
+    takes_tensors = not any(isinstance(info, StructureInfo) for info in source.inputs)
+    only = compile_flat({}) if takes_tensors else None
+    return StructuredExecutable(source.inputs, output_kinds(model), compile_flat, only)

@@ -1,0 +1,1 @@
+"""Executables: which kind a model needs, and what of it is compiled at once."""

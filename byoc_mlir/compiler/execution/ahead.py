@@ -1,0 +1,34 @@
+"""The executable of a model that runs in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from byoc_mlir.artifact import write
+from byoc_mlir.errors import InputValuesNeededError
+from byoc_mlir.runtime.compiled import CompiledExecutable
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.forks import on_live_threads
+from byoc_mlir.runtime.specialising import Specialiser, SpecialisingExecutable
+from byoc_mlir.tensors import TensorInfo
+
+
+def compile_ahead(
+    inputs: Sequence[TensorInfo], outputs: Sequence[str], specialiser: Specialiser
+) -> Executable:
+    """The executable of a model: compiled now, if its shapes are known and depend on no values.
+
+    Args:
+        inputs: what the model takes, in order.
+        outputs: the names of what it gives, in order.
+        specialiser: compiles it.
+    """
+    later = SpecialisingExecutable(inputs, outputs, specialiser, write)
+    if not all(info.is_static for info in inputs):
+        return later
+    shapes = {info.name: tuple(map(int, info.shape)) for info in inputs}
+    try:
+        program = on_live_threads(specialiser.specialise_shapes)(shapes)
+    except InputValuesNeededError:
+        return later
+    return CompiledExecutable(program, write)

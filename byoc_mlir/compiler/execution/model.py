@@ -1,0 +1,61 @@
+"""From a request to an executable, of the kind that the model needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from byoc_mlir.compiler.execution.ahead import compile_ahead
+from byoc_mlir.compiler.execution.staged import compile_in_stages
+from byoc_mlir.compiler.execution.strings import compile_around_strings
+from byoc_mlir.compiler.execution.structured import compile_structured
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.source import Source, read_source
+from byoc_mlir.compiler.specialise import ModelSpecialiser
+from byoc_mlir.dialects.boundary import ir_boundary
+from byoc_mlir.limits import limited
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.specialising import Specialiser
+
+Keep: TypeAlias = Callable[[Source, CompileOptions, Specialiser], Specialiser]
+
+
+def compile_model(request: Request, keep: Keep | None = None) -> Executable:
+    """Compiles a model; arguments and errors are those of `compile`.
+
+    Args:
+        keep: what puts the model into the cache. Not kept are models that run in stages, or take
+            or give sequences or optionals, or work on strings.
+    """
+    with ir_boundary("read"), limited(request.limits):
+        options, source = _read(request)
+
+        def compile_whole(source: Source) -> Executable:
+            specialiser = ModelSpecialiser(source, options)
+            return compile_ahead(source.inputs, source.outputs, specialiser)
+
+        def compile_part(source: Source) -> Executable:
+            return compile_in_stages(source, compile_whole) or compile_whole(source)
+
+        special = (
+            compile_structured(source, compile_part)
+            or compile_around_strings(source, options, compile_part)
+            or compile_in_stages(source, compile_whole)
+        )
+        if special is not None:
+            return special
+        specialiser = ModelSpecialiser(source, options)
+        kept = specialiser if keep is None else keep(source, options, specialiser)
+        return compile_ahead(source.inputs, source.outputs, kept)
+
+
+def specialiser(request: Request) -> Specialiser:
+    """What compiles the model of a request for given inputs."""
+    with ir_boundary("read"), limited(request.limits):
+        options, source = _read(request)
+        return ModelSpecialiser(source, options)
+
+
+def _read(request: Request) -> tuple[CompileOptions, Source]:
+    return CompileOptions.of(request), read_source(request.model)

@@ -1,0 +1,185 @@
+"""The stages of a compilation, in order: from a model to a program."""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends import get_backends
+from byoc_mlir.backends.op_names import unknown_ops
+from byoc_mlir.compiler.build import Build
+from byoc_mlir.compiler.denormals import warn_of_denormals
+from byoc_mlir.compiler.garbage import collect_weights, collection_paused
+from byoc_mlir.compiler.link import defined_symbols, external_functions, join_modules
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.partition.backend_passes import run_module_passes
+from byoc_mlir.compiler.partition.fallback import targets_with_interpreter
+from byoc_mlir.compiler.partition.generate import declare_regions, generate_regions
+from byoc_mlir.compiler.partition.profitability import prune_unprofitable
+from byoc_mlir.compiler.partition.report import build_report, check_fallback
+from byoc_mlir.compiler.program import assemble
+from byoc_mlir.compiler.source import Shapes, Source, Values
+from byoc_mlir.dialects.relay.constant import held_bytes
+from byoc_mlir.limits import current_limits, limited
+from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
+from byoc_mlir.lowering.shared_functions import separate_functions
+from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
+from byoc_mlir.runtime.libraries import find_openmp
+from byoc_mlir.runtime.program import Program
+from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
+from byoc_mlir.transforms.fold_constants import FoldConstants
+from byoc_mlir.transforms.partition_for import PartitionFor
+from byoc_mlir.transforms.simplify import Simplify
+
+CANONICALISATION: tuple[ModulePass, ...] = (
+    FoldConstants(),
+    Simplify(),
+    FoldBatchNorm(),
+    FoldConstants(),
+    Simplify(),
+)
+
+
+@collection_paused()
+def build_program(
+    source: Source,
+    shapes: Shapes,
+    values: Values,
+    options: CompileOptions,
+    shared: SharedKernels | None = None,
+) -> Program:
+    """Compiles a model that is read for one set of input shapes and values.
+
+    Args:
+        shared: kernels that the model's other shapes left; the new ones join them.
+
+    Raises:
+        ByocError: what `compile` raises.
+    """
+    build = Build(source, shapes, values, options, shared)
+    with limited(options.limits), build.stages.shown():
+        import_model(build)
+        canonicalise(build)
+        partition(build)
+        prune(build)
+        collect_weights(held_bytes())
+        return build_partitioned(build)
+
+
+def build_partitioned(build: Build) -> Program:
+    """The second half: code for the regions and the host, in one object."""
+    generate(build)
+    lower(build)
+    link(build)
+    optimise(build)
+    return assemble(build)
+
+
+def import_model(build: Build) -> None:
+    """ONNX, or IR that the user wrote, becomes `relay` on tensors of fixed shapes."""
+    with build.stages.stage("import"):
+        build.imported = build.source.bind(build.shapes, build.values)
+        if build.options.denormals == "keep":
+            warn_of_denormals(build.module)
+        size = sum(
+            math.prod(map(int, info.shape)) * info.dtype.itemsize for info in build.imported.outputs
+        )
+        current_limits().check("output_bytes", size, "bytes of the model's outputs")
+
+
+def canonicalise(build: Build) -> None:
+    """Folds and simplifies."""
+    with build.stages.stage("canonicalise"):
+        run_passes(build.context, build.module, CANONICALISATION, build.stages.add_pass)
+
+
+def partition(build: Build) -> None:
+    """Backends take the parts that they run, each part an outlined region."""
+    targets = targets_with_interpreter(build.module, build.options)
+    build.backends = tuple(get_backends(targets))
+    with build.stages.stage("partition"):
+        build.problems += [
+            f"backend '{backend.name}', {subject}: {problem}"
+            for backend in build.backends
+            for subject, problem in unknown_ops(backend)
+        ]
+        build.problems += run_module_passes(
+            build.context, build.module, build.backends, build.options.fallback
+        )
+        passes = (PartitionFor(targets=targets),)
+        run_verified(build.context, build.module, passes, build.stages.add_pass)
+
+
+def prune(build: Build) -> None:
+    """Regions that do not pay go back to the host."""
+    if build.options.prune == "off":
+        return
+    with build.stages.stage("prune"):
+        prune_unprofitable(
+            build.module,
+            build.options,
+            build.backends,
+            lambda part: build_partitioned(build.of_part(part)),
+        )
+
+
+def generate(build: Build) -> None:
+    """Backends compile their regions; what they cannot compile goes back to the host."""
+    with build.stages.stage("generate"):
+        regions = generate_regions(build.context, build.module, build.backends, build.options)
+    build.codes = regions.codes
+    build.problems += regions.problems
+    build.report = build_report(build.imported, build.codes, build.problems)
+    check_fallback(build.report, build.options.fallback, build.options.targets)
+
+
+def lower(build: Build) -> None:
+    """The host's part becomes the `llvm` dialect, in which regions are declared."""
+    with build.stages.stage("lower"):
+        declare_regions(build.module, build.codes)
+        build.host = lower_host(
+            build.context,
+            build.module,
+            threads=build.options.threads if find_openmp() is not None else 0,
+            outputs=len(build.imported.outputs),
+            timing=build.stages.add_pass,
+            shared=build.shared,
+            flush_denormals=build.options.denormals == "flush",
+        )
+
+
+def link(build: Build) -> None:
+    """The regions' code joins the host's; what other shapes can use leaves for an own object."""
+    with build.stages.stage("link"):
+        natives = [code.native for code in build.codes]
+        common = [native.shared for native in natives if native.shared is not None]
+        names = {symbol for module in common for symbol in defined_symbols(module)}
+        join_modules(build.module, [native.module for native in natives], common)
+        passes = (MarkColdFunctions(),)
+        run_passes(build.context, build.module, passes, build.stages.add_pass)
+        build.functions = SeparatedKernels()
+        if build.shared is not None:
+            build.functions = separate_functions(build.module, names, build.shared)
+
+
+def optimise(build: Build) -> None:
+    """LLVM makes object code."""
+    with build.stages.stage("optimise"):
+        build.object_code = emit_object(build.module, timing=build.stages.add_pass)
+        separated = (build.host.kernels, build.functions)
+        build.kernel_objects = tuple(
+            one for kernels in separated for one in _compiled(build, kernels)
+        )
+
+
+def _compiled(build: Build, kernels: SeparatedKernels) -> list[KernelObject]:
+    """The object files with a program's kernels; the new ones are compiled and kept."""
+    if build.shared is None or not kernels.new:
+        return kernels.known
+    code = emit_object(kernels.module, timing=build.stages.add_pass)
+    compiled = KernelObject(code, external_functions(kernels.module))
+    build.shared.keep(compiled, kernels.new)
+    return [*kernels.known, compiled]

@@ -1,0 +1,84 @@
+"""The program: object code with everything that it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from byoc_mlir.abi import ARENA_BYTES, CONTEXT_SLOTS, STATE_SLOTS, THREADS_SYMBOL, weight_symbol
+from byoc_mlir.compiler.build import Build
+from byoc_mlir.compiler.link import external_functions, external_globals
+from byoc_mlir.lowering.region_calls import int_attribute
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.libraries import find_openmp
+from byoc_mlir.runtime.program import ObjectCode, Program, SharedLibrary, TensorSpec
+from byoc_mlir.tensors import TensorInfo
+
+
+def assemble(build: Build) -> Program:
+    """The program of a build that is through all stages."""
+    codes, module, stages = build.codes, build.module, build.stages
+    return Program(
+        code=_object_code(build),
+        cpu=Cpu.host(),
+        inputs=_specs(build.imported.inputs),
+        outputs=_specs(build.imported.outputs),
+        externals=_externals(build),
+        libraries=_libraries(build),
+        library_symbols=tuple(item for code in codes for item in code.library_symbols),
+        python_regions=tuple(item for code in codes for item in code.python_regions),
+        regions=tuple(code.symbol for code in codes),
+        state_slots=int_attribute(module, STATE_SLOTS),
+        context_slots=int_attribute(module, CONTEXT_SLOTS),
+        arena_bytes=int_attribute(module, ARENA_BYTES),
+        threads=build.options.threads,
+        sources={code.symbol: code.source for code in codes if code.source},
+        report=replace(
+            build.report,
+            compile_seconds=tuple(stages.seconds.items()),
+            pass_seconds=tuple(stages.pass_seconds.items()),
+        ),
+    )
+
+
+def _object_code(build: Build) -> ObjectCode:
+    """The object files, and the weights that they use."""
+    weights = list(build.host.constants)
+    for code in build.codes:
+        weights += code.native.constants
+    arrays = {weight_symbol(weight.digest): weight for weight in weights}
+    return ObjectCode(
+        build.object_code,
+        {
+            name: arrays[name].data
+            for name in external_globals(build.module)
+            if name != THREADS_SYMBOL
+        },
+        tuple(one.code for one in build.kernel_objects),
+    )
+
+
+def _externals(build: Build) -> tuple[str, ...]:
+    """The functions that libraries or the process have to define."""
+    called = set(external_functions(build.module))
+    called.update(*(one.externals for one in build.kernel_objects))
+    bound = {symbol for code in build.codes for symbol in code.bound_symbols}
+    for kernels in (build.host.kernels, build.functions):
+        bound.update(kernels.symbols.values())
+    return tuple(sorted(called - bound))
+
+
+def _libraries(build: Build) -> tuple[SharedLibrary, ...]:
+    openmp = find_openmp()
+    libraries = [library for code in build.codes for library in code.native.libraries]
+    known = [*libraries, *([openmp] if openmp else [])]
+    return tuple(
+        dict.fromkeys(
+            library if isinstance(library, SharedLibrary) else SharedLibrary(library)
+            for library in known
+        )
+    )
+
+
+def _specs(tensors: Sequence[TensorInfo]) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(info.name, info.dtype, tuple(map(int, info.shape))) for info in tensors)

@@ -1,0 +1,47 @@
+"""A model that is read, compiled for the inputs that come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.pipeline import build_program
+from byoc_mlir.compiler.source import Shapes, Source
+from byoc_mlir.errors import InputValuesNeededError
+from byoc_mlir.lowering.shared_kernels import SharedKernels
+from byoc_mlir.runtime.program import Array, Program
+
+MAX_VALUE_ELEMENTS = 4096
+"""Inputs of up to this size are compiled in where shapes depend on their values. Larger ones are
+data, and the model would be compiled again for every run."""
+
+
+class ModelSpecialiser:
+    """Compiles a model for given inputs; remembers which values shapes depend on."""
+
+    def __init__(self, source: Source, options: CompileOptions):
+        self._source = source
+        self._options = options
+        self.value_inputs: tuple[str, ...] = ()
+        is_fixed = all(info.is_static for info in source.inputs)
+        self._kernels = None if is_fixed else SharedKernels()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ModelSpecialiser, (self._source, self._options)
+
+    def specialise(self, arrays: Mapping[str, Array]) -> Program:
+        """The program for inputs of these shapes, with the values that shapes depend on."""
+        shapes = {name: array.shape for name, array in arrays.items()}
+        while True:
+            values = {name: arrays[name].copy() for name in self.value_inputs}
+            try:
+                return build_program(self._source, shapes, values, self._options, self._kernels)
+            except InputValuesNeededError as error:
+                if any(arrays[name].size > MAX_VALUE_ELEMENTS for name in error.inputs):
+                    raise
+                self.value_inputs = tuple(sorted({*self.value_inputs, *error.inputs}))
+
+    def specialise_shapes(self, shapes: Shapes) -> Program:
+        """The program for inputs of these shapes, whatever their values."""
+        return build_program(self._source, shapes, {}, self._options, self._kernels)

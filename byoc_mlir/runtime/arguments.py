@@ -1,0 +1,154 @@
+"""What a caller passes to a run, checked against what the model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from byoc_mlir.boundary import check_argument
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.runtime.program import Array
+from byoc_mlir.tensors import TensorInfo
+
+Shape: TypeAlias = tuple[int, ...]
+Inputs: TypeAlias = Mapping[str, Any] | Sequence[Any]
+"""By name, or in the order of the model's inputs."""
+
+_ndarray = np.ndarray  # found faster than an attribute
+
+
+class Arguments:
+    """The inputs of a model; checks what is given for them."""
+
+    def __init__(self, inputs: Sequence[TensorInfo]):
+        self._inputs = tuple(inputs)
+        self._names = {info.name: info for info in inputs}
+
+    def as_they_are(self, inputs: Inputs) -> list[Array] | None:
+        """The inputs in order; `None` if there is something to convert or to complain of."""
+        if type(inputs) is not dict or len(inputs) != len(self._inputs):
+            return None
+        arrays: list[Array] = []
+        for info in self._inputs:  # written out: the checks of one array take as long as a call
+            array = inputs.get(info.name)
+            if (
+                type(array) is not _ndarray
+                or array.dtype is not info.dtype
+                or array.shape != info.shape
+                or not array.flags.c_contiguous
+            ):
+                return None
+            arrays.append(array)
+        return arrays
+
+    def checked(self, inputs: Inputs) -> list[Array]:
+        """The inputs in order, as contiguous arrays of the model's types.
+
+        Raises:
+            InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape.
+        """
+        return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
+
+    def by_name(self, inputs: Inputs) -> dict[str, Any]:
+        """The values of all inputs in order, whatever they are.
+
+        Raises:
+            InvalidInputError: one is missing or unknown.
+        """
+        if isinstance(inputs, Mapping):
+            if inputs.keys() != self._names.keys():
+                raise InvalidInputError(self._name_mismatch(inputs))
+            return {name: inputs[name] for name in self._names}
+        values = _as_list(inputs)
+        if len(values) != len(self._names):
+            raise InvalidInputError(
+                f"the model takes {len(self._names)} inputs"
+                f" ({', '.join(self._names)}), found {len(values)}"
+            )
+        return dict(zip(self._names, values, strict=True))
+
+    def shapes(self, shapes: Mapping[str, Any]) -> dict[str, Shape]:
+        """The shapes of all inputs in order.
+
+        Raises:
+            InvalidInputError: one is missing, or does not fit.
+        """
+        accepted = "a dictionary of input names to shapes"
+        check_argument("shapes", shapes, Mapping, accepted, InvalidInputError)
+        missing = [name for name in self._names if name not in shapes]
+        if missing:
+            raise InvalidInputError(f"no shape is given for input(s) {', '.join(missing)}")
+        ordered = {info.name: _as_shape(info, shapes[info.name]) for info in self._inputs}
+        for info in self._inputs:
+            _check_shape(info, ordered[info.name])
+        return ordered
+
+    def _name_mismatch(self, inputs: Mapping[str, Any]) -> str:
+        unknown = [str(name) for name in inputs if name not in self._names]
+        missing = [name for name in self._names if name not in inputs]
+        parts = [f"unknown input(s) {', '.join(unknown)}"] if unknown else []
+        parts += [f"missing input(s) {', '.join(missing)}"] if missing else []
+        return f"{'; '.join(parts)}; the model takes {', '.join(map(str, self._inputs)) or 'none'}"
+
+
+def _as_list(inputs: Any) -> list[Any]:
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes):
+        return list(cast(Sequence[Any], inputs))
+    raise InvalidInputError(
+        "inputs must be a dictionary of arrays by name, or a sequence of arrays, found"
+        f" {type(inputs).__name__}"
+    )
+
+
+def _as_shape(info: TensorInfo, sizes: Any) -> Shape:
+    """What a caller gives as a shape."""
+    shape = tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
+    if not all(isinstance(size, int | np.integer) and size >= 0 for size in shape):
+        raise InvalidInputError(
+            f"the shape given for input '{info.name}' is {sizes!r}, accepted are whole numbers of 0"
+            " and more"
+        )
+    return tuple(map(int, shape))
+
+
+def _checked_array(info: TensorInfo, value: Any) -> Array:
+    array = value if isinstance(value, np.ndarray) else _as_array(info, value)
+    if array.dtype != info.dtype:
+        raise InvalidInputError(
+            f"input '{info.name}' must be of {info.dtype}, found {array.dtype};"
+            f" convert it with .astype({str(info.dtype)!r})"
+        )
+    _check_shape(info, array.shape)
+    if not array.flags.c_contiguous or not array.dtype.isnative:
+        return np.ascontiguousarray(array, info.dtype).reshape(array.shape)
+    return array
+
+
+def _as_array(info: TensorInfo, value: Any) -> Array:
+    try:
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        return np.asarray(value, info.dtype)
+    except MemoryError:
+        raise
+    except Exception as error:  # the caller's class makes the array, and raises what it likes
+        raise InvalidInputError(
+            f"input '{info.name}' must be an array of {info}; the {type(value).__name__} that was"
+            f" found makes none: {error}"
+        ) from error
+
+
+def _check_shape(info: TensorInfo, shape: Shape) -> None:
+    if shape == info.shape:
+        return
+    fits = len(shape) == len(info.shape) and all(
+        isinstance(expected, str) or expected == size
+        for expected, size in zip(info.shape, shape, strict=True)
+    )
+    if not fits:
+        raise InvalidInputError(
+            f"input '{info.name}' must have shape [{', '.join(map(str, info.shape))}],"
+            f" found {list(shape)}"
+        )

@@ -1,0 +1,86 @@
+"""What is compiled when it is first needed, and kept for as long as it is needed often."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.forks import ForkSafeLock
+
+CACHED_SHAPES = 16
+"""How many sets of input shapes of a model with symbolic dimensions stay compiled."""
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value", bound=_Closable)
+
+
+class Recent(Generic[_Key, _Value]):
+    """The values that were used last, made one at a time.
+
+    Args:
+        limit: how many are kept; left out, `CACHED_SHAPES`.
+        values: those that are made already.
+    """
+
+    def __init__(self, limit: int | None = None, values: Mapping[_Key, _Value] | None = None):
+        self._limit = CACHED_SHAPES if limit is None else limit
+        self._lock = ForkSafeLock()
+        self._values = OrderedDict(values or {})
+        self._closed = False
+
+    def get(self, key: _Key, make: Callable[[], tuple[_Key, _Value]]) -> _Value:
+        """The value of a key.
+
+        Args:
+            make: makes it, if it is not there, and says under which key it is kept.
+
+        Raises:
+            ExecutionError: `close` was called.
+        """
+        with self._lock:
+            if self._closed:
+                raise ExecutionError("the executable is closed; compile the model again")
+            if key not in self._values:
+                key, value = make()
+                self._values[key] = value
+            self._values.move_to_end(key)
+            if len(self._values) > self._limit:
+                # A call may still be using it: it is freed when the last reference goes.
+                self._values.popitem(last=False)
+            return self._values[key]
+
+    @property
+    def latest(self) -> _Value:
+        """The value that was used last.
+
+        Raises:
+            ExecutionError: there is none.
+        """
+        if not self._values:
+            raise ExecutionError(
+                "nothing is compiled yet: the first inputs tell for which shapes; call run or"
+                " warmup"
+            )
+        return next(reversed(self._values.values()))
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def known(self) -> dict[_Key, _Value]:
+        """What there is now, the value that was used last at the end."""
+        return dict(self._values)
+
+    def close(self) -> None:
+        """Closes all values; there are no others from here on."""
+        with self._lock:
+            self._closed = True
+            for value in self._values.values():
+                value.close()

@@ -1,0 +1,129 @@
+"""The executable of a model whose shapes are known when its inputs come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from byoc_mlir.boundary import translated
+from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InputValuesNeededError
+from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.executable import Executable, Exporter
+from byoc_mlir.runtime.forks import on_live_threads
+from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.recent import Recent
+from byoc_mlir.runtime.report import Report
+from byoc_mlir.tensors import TensorInfo
+
+_Key: TypeAlias = tuple[tuple[Shape, ...], tuple[bytes, ...]]
+"""The shapes of all inputs, and the values of those whose values are compiled in."""
+
+
+class Specialiser(Protocol):
+    """Compiles a model for given input shapes, and for the values that shapes depend on."""
+
+    @property
+    def value_inputs(self) -> Sequence[str]:
+        """Inputs whose values are compiled in, as far as is known yet."""
+        ...
+
+    def specialise(self, arrays: Mapping[str, Array]) -> Program:
+        """The program for inputs like these."""
+        ...
+
+    def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
+        """The program for inputs of these shapes.
+
+        Raises:
+            InputValuesNeededError: shapes inside the model depend on the values of an input.
+        """
+        ...
+
+
+class SpecialisingExecutable(Executable):
+    """A program for each set of input shapes, compiled when the first inputs of those shapes come.
+
+    Its outputs have the names that the program says: of a sequence, their number depends on shapes.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[str],
+        specialiser: Specialiser,
+        exporter: Exporter | None,
+    ):
+        super().__init__(inputs, outputs, exporter)
+        self._specialiser = specialiser
+        self._instances = Recent[_Key, Instance]()
+
+    def run(self, inputs: Inputs) -> dict[str, Array]:
+        try:
+            arrays = self._arguments.checked(inputs)
+            instance = self._instance_for(arrays)
+            return dict(zip(instance.output_names, instance.run(arrays), strict=True))
+        except (ByocError, Warning):
+            raise
+        except Exception as error:
+            raise translated(error, "run") from error
+
+    def report(self) -> Report:
+        return self.program.report
+
+    @property
+    def program(self) -> Program:
+        return self._instances.latest.program
+
+    def close(self) -> None:
+        self._instances.close()
+
+    def _warmup(self, shapes: Mapping[str, Shape]) -> None:
+        self._instance_of_shapes(shapes)
+
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
+        if shapes is None:
+            raise ExportError(
+                "shapes or values are compiled in when the first inputs come; to export the model,"
+                f" give the shapes of {', '.join(map(str, self.inputs))} as shapes={{...}}"
+            )
+        try:
+            return self._instance_of_shapes(shapes).program
+        except InputValuesNeededError as error:
+            raise ExportError(
+                "shapes in the model depend on the values of the inputs"
+                f" {', '.join(error.inputs)}, so it cannot be exported"
+            ) from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle keeps: the model, which is compiled again."""
+        if self._instances.is_closed:
+            raise ExecutionError("the executable is closed; pickle it before, or compile again")
+        arguments = (self.inputs, self.outputs, self._specialiser, self._exporter)
+        return SpecialisingExecutable, arguments
+
+    def _instance_of_shapes(self, shapes: Mapping[str, Shape]) -> Instance:
+        checked = self._arguments.shapes(shapes)
+        key = (tuple(checked.values()), ())
+
+        def make() -> tuple[_Key, Instance]:
+            return key, _loaded(lambda: self._specialiser.specialise_shapes(checked))
+
+        return self._instances.get(key, make)
+
+    def _instance_for(self, arrays: Sequence[Array]) -> Instance:
+        named = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+
+        def make() -> tuple[_Key, Instance]:
+            instance = _loaded(lambda: self._specialiser.specialise(named))
+            return self._key(named), instance  # compiling may have found that more values matter
+
+        return self._instances.get(self._key(named), make)
+
+    def _key(self, arrays: Mapping[str, Array]) -> _Key:
+        values = tuple(arrays[name].tobytes() for name in self._specialiser.value_inputs)
+        return tuple(array.shape for array in arrays.values()), values
+
+
+def _loaded(specialise: Callable[[], Program]) -> Instance:
+    return on_live_threads(lambda: Instance(specialise()))()
