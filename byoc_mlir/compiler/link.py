@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 
 
 def join_modules(
@@ -23,10 +24,10 @@ def join_modules(
     Raises:
         CompilationError: two modules define one symbol.
     """
-    symbols = {_symbol(op): op for op in host.body.block.ops if _symbol(op)}
+    symbols = {symbol_of(op): op for op in host.body.block.ops if symbol_of(op)}
     for module in dict.fromkeys(shared):
-        defined = {symbol for symbol, op in symbols.items() if not _is_declaration(op)}
-        _join(host, [op for op in module.body.block.ops if _symbol(op) not in defined], symbols)
+        defined = {symbol for symbol, op in symbols.items() if not is_declaration(op)}
+        _join(host, [op for op in module.body.block.ops if symbol_of(op) not in defined], symbols)
     for module in others:
         _join(host, list(module.body.block.ops), symbols)
 
@@ -34,20 +35,20 @@ def join_modules(
 def _join(host: ModuleOp, ops: Sequence[Operation], symbols: dict[str, Operation]) -> None:
     for op in ops:
         op.detach()
-        known = symbols.get(_symbol(op))
+        known = symbols.get(symbol_of(op))
         if known is None:
             host.body.block.add_op(op)
-        elif _is_declaration(op):
+        elif is_declaration(op):
             continue
-        elif _is_declaration(known):
+        elif is_declaration(known):
             host.body.block.insert_op_before(op, known)
             known.detach()
         else:
             raise CompilationError(
-                f"symbol @{_symbol(op)} is defined twice; a backend must prefix the symbols"
+                f"symbol @{symbol_of(op)} is defined twice; a backend must prefix the symbols"
                 " it defines with its region's"
             )
-        symbols[_symbol(op)] = op
+        symbols[symbol_of(op)] = op
 
 
 def external_functions(module: ModuleOp) -> Sequence[str]:
@@ -55,7 +56,7 @@ def external_functions(module: ModuleOp) -> Sequence[str]:
     return sorted(
         name
         for op in module.body.block.ops
-        if isinstance(op, llvm.FuncOp) and _is_declaration(op)
+        if isinstance(op, llvm.FuncOp) and is_declaration(op)
         if not (name := op.sym_name.data).startswith("llvm.")
     )
 
@@ -65,21 +66,10 @@ def external_globals(module: ModuleOp) -> Sequence[str]:
     return sorted(
         op.sym_name.data
         for op in module.body.block.ops
-        if isinstance(op, llvm.GlobalOp) and _is_declaration(op)
+        if isinstance(op, llvm.GlobalOp) and is_declaration(op)
     )
 
 
 def defined_symbols(module: ModuleOp) -> Sequence[str]:
     """The functions and globals that a module defines."""
-    return [_symbol(op) for op in module.body.block.ops if not _is_declaration(op)]
-
-
-def _symbol(op: Operation) -> str:
-    name = op.properties.get("sym_name")
-    return name.data if isinstance(name, StringAttr) else ""
-
-
-def _is_declaration(op: Operation) -> bool:
-    if isinstance(op, llvm.GlobalOp):
-        return op.value is None and not op.body.blocks
-    return not any(region.blocks for region in op.regions)
+    return [symbol_of(op) for op in module.body.block.ops if not is_declaration(op)]

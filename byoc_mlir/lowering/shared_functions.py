@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from byoc_mlir.lowering.llvm_ir.translate import top_level_text
 from byoc_mlir.lowering.mark_cold_functions import mentioned_symbols
 from byoc_mlir.lowering.shared_kernels import SeparatedKernels, SharedKernels, reached
+from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 
 _EXTERNAL = llvm.LinkageAttr("external")
 
@@ -27,13 +28,13 @@ def separate_functions(
         names: the symbols that may be taken out.
     """
     separated = SeparatedKernels()
-    symbols = {name: op for op in module.ops if (name := _symbol(op))}
-    others = [op for name, op in symbols.items() if name not in names or _is_declaration(op)]
+    symbols = {name: op for op in module.ops if (name := symbol_of(op))}
+    others = [op for name, op in symbols.items() if name not in names or is_declaration(op)]
     roots = [name for name in dict.fromkeys(_all_mentioned(others)) if name in names]
     texts: dict[str, str] = {}
     needed: dict[str, Operation] = {}
     for name in roots:
-        if not isinstance(symbols[name], llvm.FuncOp) or _is_declaration(symbols[name]):
+        if not isinstance(symbols[name], llvm.FuncOp) or is_declaration(symbols[name]):
             continue
         parts = {name: symbols[name], **reached([symbols[name]], symbols)}
         if any(_is_variable(op) for op in parts.values()):
@@ -76,7 +77,7 @@ def _declare(
 
 def _drop_unused(module: ModuleOp, names: Collection[str]) -> None:
     """Drops those of the functions and globals that nothing refers to any more."""
-    symbols = {name: op for op in module.ops if (name := _symbol(op))}
+    symbols = {name: op for op in module.ops if (name := symbol_of(op))}
     used = reached([op for name, op in symbols.items() if name not in names], symbols)
     for name, op in symbols.items():
         if name in names and name not in used:
@@ -94,15 +95,6 @@ def _rename(module: ModuleOp, symbols: Mapping[str, str]) -> None:
 
 def _all_mentioned(ops: Collection[Operation]) -> list[str]:
     return [name for op in ops for name in mentioned_symbols(op)]
-
-
-def _symbol(op: Operation) -> str:
-    name = op.properties.get("sym_name")
-    return name.data if isinstance(name, StringAttr) else ""
-
-
-def _is_declaration(op: Operation) -> bool:
-    return isinstance(op, llvm.FuncOp) and not op.body.blocks
 
 
 def _is_variable(op: Operation) -> bool:

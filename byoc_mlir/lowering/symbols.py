@@ -1,0 +1,20 @@
+"""The symbols of a module in the `llvm` dialect."""
+
+from __future__ import annotations
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+
+
+def symbol_of(op: Operation) -> str:
+    """The symbol that an op defines or declares; empty for an op without one."""
+    name = op.properties.get("sym_name")
+    return name.data if isinstance(name, StringAttr) else ""
+
+
+def is_declaration(op: Operation) -> bool:
+    """Whether a function or a global is defined elsewhere."""
+    if isinstance(op, llvm.GlobalOp):
+        return op.value is None and not op.body.blocks
+    return not any(region.blocks for region in op.regions)
