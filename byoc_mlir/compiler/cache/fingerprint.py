@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import byoc_mlir
 from byoc_mlir.files import open_regular
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
@@ -112,7 +111,7 @@ def _software() -> Sequence[Any] | None:
     return [
         sys.version,
         [version(package) for package in _PACKAGES],
-        _folder_stamps(Path(byoc_mlir.__file__).parent),
+        _folder_stamps(Path(__file__).parents[2]),
         sorted(points),
     ]
 

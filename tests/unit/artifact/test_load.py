@@ -13,7 +13,7 @@ import pytest
 from artifact_files import elementwise_model, inputs_for, run_python
 
 import byoc_mlir
-from byoc_mlir.errors import ExecutionError, InvalidInputError
+from byoc_mlir.errors import ByocError, ExecutionError
 from byoc_mlir.testing.networks import NETWORKS
 
 LOAD_AND_RUN = """
@@ -140,7 +140,7 @@ def test_threads_run_one_loaded_model_at_once(tmp_path: Path) -> None:
 
 
 def test_threads_must_be_positive(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="at least 1, found 0"):
+    with pytest.raises(ByocError, match="threads is 0, accepted are whole numbers, at least 1"):
         byoc_mlir.load(tmp_path / "model.so", threads=0)
 
 

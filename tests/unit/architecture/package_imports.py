@@ -1,0 +1,43 @@
+"""What the modules of the package import of each other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import byoc_mlir
+
+PACKAGE = Path(byoc_mlir.__file__).parent
+
+
+@cache
+def imports() -> Mapping[str, tuple[str, ...]]:
+    """By file, `backends/dnnl/api.py`: what it imports, `backends.base.Backend`.
+
+    Imports inside of functions count, those for type checkers do not. The package itself is `""`.
+    """
+    return {
+        path.relative_to(PACKAGE).as_posix(): tuple(_imported(ast.parse(path.read_text())))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for module in _modules(tree):
+        name, _, rest = module.partition(".")
+        if name == PACKAGE.name:
+            yield rest
+
+
+def _modules(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        assert not node.level, f"line {node.lineno}: a relative import"
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    for child in ast.iter_child_nodes(node):
+        yield from _modules(child)
