@@ -35,10 +35,10 @@ from byoc_mlir.dialects.relay.nn import ReluOp
 from byoc_mlir.frontend.importer import import_model
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.transforms.annotate_target import AnnotateTarget
+from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.merge_compiler_regions import MergeCompilerRegions
 from byoc_mlir.transforms.merge_composite import MergeComposite
 from byoc_mlir.transforms.partition_graph import PartitionGraph
-from byoc_mlir.transforms.scopes import is_constant
 
 CHAINS: Mapping[str, Sequence[type[Operation]]] = {
     "one region": (ReluOp, TanhOp),

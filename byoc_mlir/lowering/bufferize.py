@@ -34,7 +34,7 @@ from byoc_mlir.abi import COMPILER, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import Tensor, tensor_type
-from byoc_mlir.lowering.buffers import Placement, plan_storage
+from byoc_mlir.lowering.buffers import StoragePlan, plan_storage
 from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, static_ints
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
@@ -146,7 +146,7 @@ class _Bufferizer:
         self._globals = globals_
         self._old = function.body.block
         self._new = Block(arg_types=[_memref(arg.type) for arg in self._old.args])
-        self._placement: Placement = plan_storage(self._old)
+        self._storage_plan: StoragePlan = plan_storage(self._old)
         self._views: dict[SSAValue, _View] = {}
         self._values: dict[_View, SSAValue] = {}
         self._outputs: list[SSAValue] = []
@@ -233,13 +233,13 @@ class _Bufferizer:
     def _destination(self, result: SSAValue) -> _View:
         """New memory for a result, or the argument that it is returned through."""
         type_ = tensor_type(result)
-        storage = self._placement.storage[result]
+        storage = self._storage_plan.storage[result]
         if storage.output is None:
             return _View.whole(self._allocate(type_))
         return _View.whole(self._outputs[storage.output]).reshaped(type_.get_shape())
 
     def _place(self, result: SSAValue) -> _View:
-        source = self._placement.in_place.get(result)
+        source = self._storage_plan.in_place.get(result)
         view = self._destination(result) if source is None else self._view(source)
         self._views[result] = view
         return view
@@ -251,7 +251,7 @@ class _Bufferizer:
         for result, initial in zip(op.results, op.operands[count:], strict=True):
             view = self._place(result)
             defined = not isinstance(initial.owner, tensor.EmptyOp)
-            if defined and result not in self._placement.in_place:
+            if defined and result not in self._storage_plan.in_place:
                 self._copy(self._view(initial), view)
             outputs.append(self._memref_of(view))
         body = op.detach_region(op.body)
@@ -282,7 +282,7 @@ class _Bufferizer:
     def _convert_insert(self, op: tensor.InsertSliceOp) -> None:
         target = self._place(op.result)
         defined = not isinstance(op.dest.owner, tensor.EmptyOp)
-        if defined and op.result not in self._placement.in_place:
+        if defined and op.result not in self._storage_plan.in_place:
             self._copy(self._view(op.dest), target)
         part = target.slice(
             static_ints(op.static_offsets),
@@ -293,7 +293,7 @@ class _Bufferizer:
 
     def _convert_reshape(self, op: tensor.ReshapeOp) -> None:
         source = self._view(op.source)
-        if op in self._placement.copied:
+        if op in self._storage_plan.copied:
             dense = _View.whole(self._allocate(tensor_type(op.source)))
             self._copy(source, dense)
             source = dense

@@ -27,7 +27,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Placement:
+class StoragePlan:
     """What `plan_storage` decided for a block.
 
     `storage` maps a tensor to its memory. `in_place` maps a result to the operand whose memory
@@ -52,10 +52,10 @@ class _Planner:
         self._strided: set[SSAValue] = set()
         self._partial: set[SSAValue] = set()
 
-    def plan(self) -> Placement:
+    def plan(self) -> StoragePlan:
         for position, op in enumerate(self._ops):
             self._place(op, position)
-        return Placement(self._storage, self._in_place, frozenset(self._copied))
+        return StoragePlan(self._storage, self._in_place, frozenset(self._copied))
 
     def _place(self, op: Operation, position: int) -> None:
         self._made.update(dict.fromkeys(op.results, position))
@@ -155,7 +155,7 @@ class _Planner:
                 storage.output = number
 
 
-def plan_storage(block: Block) -> Placement:
+def plan_storage(block: Block) -> StoragePlan:
     """Decides where the tensors of a straight-line block live."""
     return _Planner(block).plan()
 

@@ -1,4 +1,4 @@
-"""Asks the backends' rules which single ops they run, and marks them."""
+"""Asks the backends' rules which single ops they run, and annotates them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import checked_reason
-from byoc_mlir.transforms.regions import Region, find_regions, insert_marks
-from byoc_mlir.transforms.scopes import (
+from byoc_mlir.transforms.annotated_regions import AnnotatedRegion, find_regions, insert_annotations
+from byoc_mlir.transforms.blocks import (
+    blocks_of,
     can_offload,
     has_effects,
-    host_blocks,
     host_functions,
     is_node,
     live_ops,
@@ -31,7 +31,7 @@ from byoc_mlir.transforms.scopes import (
 class AnnotateTarget(ModulePass):
     """Marks each op and composite that a backend runs, the first of `targets` that accepts it.
 
-    A composite belongs to the backend in its name. Ops that are marked already keep their marks.
+    A composite belongs to the backend in its name. Annotations that there are already stay.
     What stays on the host gets `byoc.reason`, with every backend's reason.
 
     ```mlir
@@ -58,7 +58,7 @@ class AnnotateTarget(ModulePass):
             return
         regions = region_symbols(op)
         for func in host_functions(op):
-            for block in host_blocks(func):
+            for block in blocks_of(func):
                 _annotate_block(block, rules, regions)
 
 
@@ -67,7 +67,7 @@ def _annotate_block(
 ) -> None:
     marked = {op for region in find_regions(block) for op in region.ops}
     live = live_ops(block)
-    regions: list[Region] = []
+    regions: list[AnnotatedRegion] = []
     for op in block.ops:
         if op in marked or not is_node(op) or _is_region_call(op, outlined):
             continue
@@ -79,8 +79,8 @@ def _annotate_block(
             op.attributes[REASON] = StringAttr("; ".join([*reasons, *refusals(op)]))
         else:
             op.attributes.pop(REASON, None)
-            regions.append(Region(target, (op,)))
-    insert_marks(regions)
+            regions.append(AnnotatedRegion(target, (op,)))
+    insert_annotations(regions)
 
 
 def _is_region_call(op: Operation, outlined: frozenset[str]) -> bool:

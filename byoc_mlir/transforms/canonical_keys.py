@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
-from byoc_mlir.transforms.scopes import values_used
+from byoc_mlir.transforms.blocks import values_used
 
 
 def canonical_keys(block: Block) -> Mapping[Operation, bytes]:

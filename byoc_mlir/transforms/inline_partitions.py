@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, region_compiler
-from byoc_mlir.transforms.scopes import is_constant, is_terminator
+from byoc_mlir.transforms.blocks import is_constant, is_terminator
 
 
 @dataclass(frozen=True)

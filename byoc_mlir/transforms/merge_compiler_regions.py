@@ -10,12 +10,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from byoc_mlir.transforms.annotated_regions import (
+    AnnotatedRegion,
+    find_regions,
+    insert_annotations,
+    strip_annotations,
+)
+from byoc_mlir.transforms.blocks import blocks_of, host_functions, region_symbols
 from byoc_mlir.transforms.canonical_keys import canonical_keys
 from byoc_mlir.transforms.contraction import Contraction
 from byoc_mlir.transforms.foreign_levels import ForeignLevels
 from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
-from byoc_mlir.transforms.regions import Region, find_regions, insert_marks, strip_marks
-from byoc_mlir.transforms.scopes import host_blocks, host_functions, region_symbols
 from byoc_mlir.transforms.union_find import UnionFind
 
 
@@ -50,17 +55,19 @@ class MergeCompilerRegions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         outlined = region_symbols(op)
-        blocks = [block for func in host_functions(op) for block in host_blocks(func)]
+        blocks = [block for func in host_functions(op) for block in blocks_of(func)]
         graphs = [build_graph(block, find_regions(block), outlined) for block in blocks]
         for graph in graphs:
             graph.order()  # refuses a region that cannot run as a whole, before any change
         for block, graph in zip(blocks, graphs, strict=True):
-            strip_marks(block)
-            insert_marks(merged_regions(block, graph, outlined))
+            strip_annotations(block)
+            insert_annotations(merged_regions(block, graph, outlined))
 
 
-def merged_regions(block: Block, graph: RegionGraph, outlined: Container[str]) -> Sequence[Region]:
-    """The regions of `graph` merged as far as they can be; the block has no marks any more."""
+def merged_regions(
+    block: Block, graph: RegionGraph, outlined: Container[str]
+) -> Sequence[AnnotatedRegion]:
+    """The regions of `graph` merged as far as they can be; the block loses its annotations."""
     for compiler in _compilers(graph):
         graph = _rebuild(block, graph, _merge_levels(graph, compiler), outlined)
     pairs = list(_candidates(graph))
@@ -166,14 +173,18 @@ def _rebuild(
 ) -> RegionGraph:
     """The graph after merging each group of nodes."""
     place = {op: position for position, op in enumerate(block.ops)}
-    regions: list[Region] = []
+    regions: list[AnnotatedRegion] = []
     for group in groups:
         compiler = graph.nodes[group[0]].compiler
         if compiler is not None:
             ops = (op for node in group for op in graph.nodes[node].ops)
-            regions.append(Region(compiler, tuple(sorted(ops, key=place.__getitem__))))
+            regions.append(AnnotatedRegion(compiler, tuple(sorted(ops, key=place.__getitem__))))
     return build_graph(block, regions, outlined)
 
 
-def _regions(graph: RegionGraph) -> Sequence[Region]:
-    return [Region(node.compiler, node.ops) for node in graph.nodes if node.compiler is not None]
+def _regions(graph: RegionGraph) -> Sequence[AnnotatedRegion]:
+    return [
+        AnnotatedRegion(node.compiler, node.ops)
+        for node in graph.nodes
+        if node.compiler is not None
+    ]

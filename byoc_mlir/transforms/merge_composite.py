@@ -16,15 +16,15 @@ from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches, checked_reason
-from byoc_mlir.transforms.region_graph import check_annotations
-from byoc_mlir.transforms.regions import find_regions
-from byoc_mlir.transforms.scopes import (
+from byoc_mlir.transforms.annotated_regions import find_regions
+from byoc_mlir.transforms.blocks import (
+    blocks_of,
     can_offload,
     erase_unused,
-    host_blocks,
     host_functions,
     live_ops,
 )
+from byoc_mlir.transforms.region_graph import check_annotations
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class MergeComposite(ModulePass):
         check_annotations(op)
         table = [pattern for target in self.targets for pattern in pattern_table(target)]
         for func in host_functions(op):
-            for block in host_blocks(func):
+            for block in blocks_of(func):
                 _merge_block(block, table)
 
 

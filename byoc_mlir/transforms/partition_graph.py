@@ -14,15 +14,15 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
-from byoc_mlir.transforms.regions import find_regions, strip_marks
-from byoc_mlir.transforms.scopes import (
+from byoc_mlir.transforms.annotated_regions import find_regions, strip_annotations
+from byoc_mlir.transforms.blocks import (
+    blocks_of,
     erase_unused,
-    host_blocks,
     host_functions,
     is_constant,
     region_symbols,
 )
+from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PartitionGraph(ModulePass):
     A function has one parameter for each value that enters the region, in the order of first use,
     and one result for each value that leaves it, in the order of the ops. Constants are copied
     into the body (`bind-constants=true`) or passed as arguments. A region whose results nobody
-    uses stays where it is, without marks.
+    uses stays where it is, without annotations.
 
     ```mlir
     func.func @main(%x: tensor<…>) -> tensor<…> {
@@ -65,12 +65,12 @@ class PartitionGraph(ModulePass):
         outlined = region_symbols(op)
         graphs: list[tuple[FuncOp, Block, RegionGraph, list[int]]] = []
         for func in host_functions(op):
-            for block in host_blocks(func):
+            for block in blocks_of(func):
                 graph = build_graph(block, find_regions(block), outlined)
                 graphs.append((func, block, graph, graph.order()))
         outliner = _Outliner(op, self.bind_constants)
         for func, block, graph, order in graphs:
-            strip_marks(block)
+            strip_annotations(block)
             outliner.outline_block(func, block, graph, order)
 
 

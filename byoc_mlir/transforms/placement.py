@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals, region_compiler
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name
-from byoc_mlir.transforms.scopes import is_constant, is_mark, is_terminator
+from byoc_mlir.transforms.blocks import is_annotation, is_constant, is_terminator
 
 HOST = "host"
 
@@ -62,7 +62,7 @@ def _in_block(
             if called is not None:
                 yield from _in_function(called, regions)
             continue
-        if is_mark(op) or is_constant(op) or is_terminator(op):
+        if is_annotation(op) or is_constant(op) or is_terminator(op):
             continue
         if isinstance(op, CompositeOp):
             name = op.composite_name.data

@@ -12,10 +12,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.patterns.subjects import describe
-from byoc_mlir.transforms.regions import Region, find_regions, unmarked
-from byoc_mlir.transforms.scopes import (
+from byoc_mlir.transforms.annotated_regions import AnnotatedRegion, find_regions, unannotated
+from byoc_mlir.transforms.blocks import (
+    blocks_of,
     has_effects,
-    host_blocks,
     host_functions,
     is_constant,
     is_node,
@@ -40,7 +40,7 @@ class Node:
 
 @dataclass(frozen=True)
 class RegionGraph:
-    """Nodes of one block, without marks and the terminator, and the edges between them."""
+    """Nodes of one block, without annotations and the terminator, and the edges between them."""
 
     block: Block
     nodes: Sequence[Node]
@@ -98,16 +98,18 @@ def check_annotations(module: ModuleOp) -> None:
     """
     outlined = region_symbols(module)
     for func in host_functions(module):
-        for block in host_blocks(func):
+        for block in blocks_of(func):
             if regions := find_regions(block):
                 build_graph(block, regions, outlined).order()
 
 
-def build_graph(block: Block, regions: Sequence[Region], outlined: Container[str]) -> RegionGraph:
+def build_graph(
+    block: Block, regions: Sequence[AnnotatedRegion], outlined: Container[str]
+) -> RegionGraph:
     """The graph of an annotated block.
 
     Args:
-        block: the block; marks on the way of a value are looked through.
+        block: the block; annotations on the way of a value are looked through.
         regions: its regions.
         outlined: symbols of outlined regions, whose calls have no effects.
     """
@@ -119,7 +121,7 @@ def build_graph(block: Block, regions: Sequence[Region], outlined: Container[str
     for index, node in enumerate(nodes):
         for op in node.ops:
             for value in values_used(op):
-                made = unmarked(value)
+                made = unannotated(value)
                 source = node_of.get(made.owner) if isinstance(made.owner, Operation) else None
                 if source == index:
                     continue
@@ -139,7 +141,7 @@ def build_graph(block: Block, regions: Sequence[Region], outlined: Container[str
     return RegionGraph(block, nodes, successors, [list(before) for before in sources], shared)
 
 
-def _nodes(block: Block, regions: Sequence[Region]) -> list[Node]:
+def _nodes(block: Block, regions: Sequence[AnnotatedRegion]) -> list[Node]:
     region_of = {op: region for region in regions for op in region.ops}
     nodes: list[Node] = []
     for op in block.ops:

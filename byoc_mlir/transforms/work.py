@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import relay_name
-from byoc_mlir.transforms.scopes import is_constant
+from byoc_mlir.transforms.blocks import is_constant
 
 _WEIGHTED = ("conv", "dense", "lstm", "gru", "rnn")
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir.attributes import is_set
 from byoc_mlir.lowering.llvm_ir.constants import initialiser, quoted
-from byoc_mlir.lowering.llvm_ir.scope import literal, symbol
+from byoc_mlir.lowering.llvm_ir.names import literal, symbol
 from byoc_mlir.lowering.llvm_ir.types import type_text
 
 _DECLARED = frozenset({"external", "extern_weak"})

@@ -13,10 +13,10 @@ from xdsl.ir import Operation
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir.constants import quoted
-from byoc_mlir.lowering.llvm_ir.scope import Scope, symbol
+from byoc_mlir.lowering.llvm_ir.names import FunctionNames, symbol
 from byoc_mlir.lowering.llvm_ir.types import type_text
 
-Writer = Callable[[Any, Scope], str]
+Writer = Callable[[Any, FunctionNames], str]
 """The text of an op without its result: `add i32 %a, %b`."""
 
 NONTEMPORAL = "!nontemporal !0"
@@ -79,9 +79,9 @@ def convention_text(convention: llvm.CallingConventionAttr) -> str:
     return _CONVENTIONS.get(name, f"{name} ")
 
 
-def _integer_binary(op: Any, scope: Scope) -> str:
+def _integer_binary(op: Any, names: FunctionNames) -> str:
     flags = _integer_flags(op)
-    return f"{_INTEGER_BINARY[type(op)]} {flags}{scope.typed(op.lhs)}, {scope[op.rhs]}"
+    return f"{_INTEGER_BINARY[type(op)]} {flags}{names.typed(op.lhs)}, {names[op.rhs]}"
 
 
 def _integer_flags(op: Operation) -> str:
@@ -95,12 +95,12 @@ def _integer_flags(op: Operation) -> str:
     return "disjoint " if "isDisjoint" in properties else ""
 
 
-def _float_binary(op: llvm.AbstractFloatArithOp, scope: Scope) -> str:
+def _float_binary(op: llvm.AbstractFloatArithOp, names: FunctionNames) -> str:
     flags = fastmath_text(op.fastmathFlags)
-    return f"{_FLOAT_BINARY[type(op)]} {flags}{scope.typed(op.lhs)}, {scope[op.rhs]}"
+    return f"{_FLOAT_BINARY[type(op)]} {flags}{names.typed(op.lhs)}, {names[op.rhs]}"
 
 
-def _cast(op: Operation, scope: Scope) -> str:
+def _cast(op: Operation, names: FunctionNames) -> str:
     flags = ""
     overflow = op.properties.get("overflowFlags")
     if isinstance(overflow, OverflowAttr):
@@ -108,58 +108,58 @@ def _cast(op: Operation, scope: Scope) -> str:
     elif "nonNeg" in op.properties:
         flags = "nneg "
     target = type_text(op.results[0].type)
-    return f"{_CASTS[type(op)]} {flags}{scope.typed(op.operands[0])} to {target}"
+    return f"{_CASTS[type(op)]} {flags}{names.typed(op.operands[0])} to {target}"
 
 
-def _fneg(op: llvm.FNegOp, scope: Scope) -> str:
-    return f"fneg {fastmath_text(op.fastmathFlags)}{scope.typed(op.arg)}"
+def _fneg(op: llvm.FNegOp, names: FunctionNames) -> str:
+    return f"fneg {fastmath_text(op.fastmathFlags)}{names.typed(op.arg)}"
 
 
-def _icmp(op: llvm.ICmpOp, scope: Scope) -> str:
+def _icmp(op: llvm.ICmpOp, names: FunctionNames) -> str:
     predicate = llvm.ICmpPredicateFlag.from_int(op.predicate.value.data)
-    return f"icmp {predicate.value} {scope.typed(op.lhs)}, {scope[op.rhs]}"
+    return f"icmp {predicate.value} {names.typed(op.lhs)}, {names[op.rhs]}"
 
 
-def _fcmp(op: llvm.FCmpOp, scope: Scope) -> str:
+def _fcmp(op: llvm.FCmpOp, names: FunctionNames) -> str:
     predicate = llvm.FCmpPredicateFlag.from_int(op.predicate.value.data).value.removeprefix("_")
     flags = fastmath_text(op.fastmathFlags)
-    return f"fcmp {flags}{predicate} {scope.typed(op.lhs)}, {scope[op.rhs]}"
+    return f"fcmp {flags}{predicate} {names.typed(op.lhs)}, {names[op.rhs]}"
 
 
-def _select(op: llvm.SelectOp, scope: Scope) -> str:
+def _select(op: llvm.SelectOp, names: FunctionNames) -> str:
     flags = fastmath_text(op.fastmathFlags)
-    return f"select {flags}{scope.typed_list([op.cond, op.lhs, op.rhs])}"
+    return f"select {flags}{names.typed_list([op.cond, op.lhs, op.rhs])}"
 
 
-def _freeze(op: llvm_ext.FreezeOp, scope: Scope) -> str:
-    return f"freeze {scope.typed(op.val)}"
+def _freeze(op: llvm_ext.FreezeOp, names: FunctionNames) -> str:
+    return f"freeze {names.typed(op.val)}"
 
 
-def _load(op: llvm.LoadOp, scope: Scope) -> str:
+def _load(op: llvm.LoadOp, names: FunctionNames) -> str:
     ordering = _ordering(op.ordering)
     atomic = "atomic " if ordering else ""
     suffix = ordering + _alignment(op.alignment)
-    return f"load {atomic}{type_text(op.dereferenced_value.type)}, {scope.typed(op.ptr)}{suffix}"
+    return f"load {atomic}{type_text(op.dereferenced_value.type)}, {names.typed(op.ptr)}{suffix}"
 
 
-def _store(op: llvm.StoreOp, scope: Scope) -> str:
+def _store(op: llvm.StoreOp, names: FunctionNames) -> str:
     ordering = _ordering(op.ordering)
     atomic = "atomic " if ordering else ""
     volatile = "volatile " if op.volatile_ is not None else ""
     suffix = ordering + _alignment(op.alignment)
     if op.nontemporal is not None:
         suffix += f", {NONTEMPORAL}"
-    return f"store {atomic}{volatile}{scope.typed(op.value)}, {scope.typed(op.ptr)}{suffix}"
+    return f"store {atomic}{volatile}{names.typed(op.value)}, {names.typed(op.ptr)}{suffix}"
 
 
-def _atomicrmw(op: llvm_ext.AtomicRMWOp, scope: Scope) -> str:
+def _atomicrmw(op: llvm_ext.AtomicRMWOp, names: FunctionNames) -> str:
     kind = _ATOMIC_BINARY.get(op.bin_op.value.data)
     if kind is None:
         raise CompilationError(
             f"llvm-ir: {op.name} with bin_op {op.bin_op.value.data} is not supported; supported are"
             f" {', '.join(f'{number} ({name})' for number, name in _ATOMIC_BINARY.items())}"
         )
-    return f"atomicrmw {kind} {scope.typed_list([op.ptr, op.val])}{_ordering(op.ordering)}"
+    return f"atomicrmw {kind} {names.typed_list([op.ptr, op.val])}{_ordering(op.ordering)}"
 
 
 def _ordering(ordering: IntegerAttr | None) -> str:
@@ -171,17 +171,17 @@ def _alignment(alignment: IntegerAttr | None) -> str:
     return f", align {alignment.value.data}" if alignment and alignment.value.data else ""
 
 
-def _alloca(op: llvm.AllocaOp, scope: Scope) -> str:
-    return f"alloca {type_text(op.elem_type)}, {scope.typed(op.size)}{_alignment(op.alignment)}"
+def _alloca(op: llvm.AllocaOp, names: FunctionNames) -> str:
+    return f"alloca {type_text(op.elem_type)}, {names.typed(op.size)}{_alignment(op.alignment)}"
 
 
-def _getelementptr(op: llvm.GEPOp, scope: Scope) -> str:
+def _getelementptr(op: llvm.GEPOp, names: FunctionNames) -> str:
     dynamic = iter(op.ssa_indices)
     indices = [
-        scope.typed(next(dynamic)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
+        names.typed(next(dynamic)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
         for index in op.rawConstantIndices.get_values()
     ]
-    operands = ", ".join([type_text(op.elem_type), scope.typed(op.ptr), *indices])
+    operands = ", ".join([type_text(op.elem_type), names.typed(op.ptr), *indices])
     return f"getelementptr {_gep_flags(op)}{operands}"
 
 
@@ -192,37 +192,37 @@ def _gep_flags(op: llvm.GEPOp) -> str:
     return inbounds + nusw + ("nuw " if bits & _GEP_NO_UNSIGNED_WRAP else "")
 
 
-def _extractvalue(op: llvm.ExtractValueOp, scope: Scope) -> str:
-    return f"extractvalue {scope.typed(op.container)}{_path(op)}"
+def _extractvalue(op: llvm.ExtractValueOp, names: FunctionNames) -> str:
+    return f"extractvalue {names.typed(op.container)}{_path(op)}"
 
 
-def _insertvalue(op: llvm.InsertValueOp, scope: Scope) -> str:
-    return f"insertvalue {scope.typed_list([op.container, op.value])}{_path(op)}"
+def _insertvalue(op: llvm.InsertValueOp, names: FunctionNames) -> str:
+    return f"insertvalue {names.typed_list([op.container, op.value])}{_path(op)}"
 
 
 def _path(op: llvm.ExtractValueOp | llvm.InsertValueOp) -> str:
     return "".join([f", {index}" for index in op.position.get_values()])
 
 
-def _extractelement(op: llvm_ext.ExtractElementOp, scope: Scope) -> str:
-    return f"extractelement {scope.typed_list([op.vector, op.position])}"
+def _extractelement(op: llvm_ext.ExtractElementOp, names: FunctionNames) -> str:
+    return f"extractelement {names.typed_list([op.vector, op.position])}"
 
 
-def _insertelement(op: llvm.InsertElementOp, scope: Scope) -> str:
-    return f"insertelement {scope.typed_list([op.vector, op.value, op.index])}"
+def _insertelement(op: llvm.InsertElementOp, names: FunctionNames) -> str:
+    return f"insertelement {names.typed_list([op.vector, op.value, op.index])}"
 
 
-def _shufflevector(op: llvm.ShuffleVectorOp, scope: Scope) -> str:
+def _shufflevector(op: llvm.ShuffleVectorOp, names: FunctionNames) -> str:
     lanes = [int(lane) for lane in op.mask.get_values()]
     mask = ", ".join(["i32 poison" if lane < 0 else f"i32 {lane}" for lane in lanes])
-    return f"shufflevector {scope.typed_list([op.v1, op.v2])}, <{len(lanes)} x i32> <{mask}>"
+    return f"shufflevector {names.typed_list([op.v1, op.v2])}, <{len(lanes)} x i32> <{mask}>"
 
 
-def _call(op: llvm.CallOp, scope: Scope) -> str:
+def _call(op: llvm.CallOp, names: FunctionNames) -> str:
     if op.op_bundle_operands:
         raise CompilationError("llvm-ir: llvm.call with operand bundles is not supported")
     args = list(op.args)
-    callee = symbol(op.callee.string_value()) if op.callee else scope[args.pop(0)]
+    callee = symbol(op.callee.string_value()) if op.callee else names[args.pop(0)]
     tail = op.TailCallKind.data.value
     prefix = "" if tail == "none" else f"{tail} "
     flags, convention = fastmath_text(op.fastmathFlags), convention_text(op.CConv)
@@ -230,10 +230,10 @@ def _call(op: llvm.CallOp, scope: Scope) -> str:
         type_ = type_text(op.var_callee_type)
     else:
         type_ = "void" if op.returned is None else type_text(op.returned.type)
-    return f"{prefix}call {flags}{convention}{type_} {callee}({scope.typed_list(args)})"
+    return f"{prefix}call {flags}{convention}{type_} {callee}({names.typed_list(args)})"
 
 
-def _inline_asm(op: llvm.InlineAsmOp, scope: Scope) -> str:
+def _inline_asm(op: llvm.InlineAsmOp, names: FunctionNames) -> str:
     tail = op.tail_call_kind.data.value
     prefix = "" if tail == "none" else f"{tail} "
     flags = [
@@ -244,34 +244,34 @@ def _inline_asm(op: llvm.InlineAsmOp, scope: Scope) -> str:
     keywords = "".join([keyword for keyword, is_set in flags if is_set])
     text, constraints = quoted(op.asm_string.data.encode()), quoted(op.constraints.data.encode())
     type_ = "void" if op.res is None else type_text(op.res.type)
-    args = scope.typed_list(op.operands_)
+    args = names.typed_list(op.operands_)
     return f"{prefix}call {type_} asm {keywords}{text}, {constraints}({args})"
 
 
-def _br(op: llvm.BrOp, scope: Scope) -> str:
-    return f"br label %{scope.edges(op)[0]}"
+def _br(op: llvm.BrOp, names: FunctionNames) -> str:
+    return f"br label %{names.edges(op)[0]}"
 
 
-def _cond_br(op: llvm.CondBrOp, scope: Scope) -> str:
-    then, otherwise = scope.edges(op)
-    return f"br {scope.typed(op.cond)}, label %{then}, label %{otherwise}"
+def _cond_br(op: llvm.CondBrOp, names: FunctionNames) -> str:
+    then, otherwise = names.edges(op)
+    return f"br {names.typed(op.cond)}, label %{then}, label %{otherwise}"
 
 
-def _switch(op: llvm_ext.SwitchOp, scope: Scope) -> str:
-    default, *labels = scope.edges(op)
+def _switch(op: llvm_ext.SwitchOp, names: FunctionNames) -> str:
+    default, *labels = names.edges(op)
     type_ = type_text(op.value.type)
     cases = " ".join(
         f"{type_} {value}, label %{label}"
         for (value, _, _), label in zip(op.cases(), labels, strict=True)
     )
-    return f"switch {scope.typed(op.value)}, label %{default} [ {cases} ]"
+    return f"switch {names.typed(op.value)}, label %{default} [ {cases} ]"
 
 
-def _return(op: llvm.ReturnOp, scope: Scope) -> str:
-    return "ret void" if op.arg is None else f"ret {scope.typed(op.arg)}"
+def _return(op: llvm.ReturnOp, names: FunctionNames) -> str:
+    return "ret void" if op.arg is None else f"ret {names.typed(op.arg)}"
 
 
-def _unreachable(_: llvm.UnreachableOp, __: Scope) -> str:
+def _unreachable(_: llvm.UnreachableOp, __: FunctionNames) -> str:
     return "unreachable"
 
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation
 from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir.instructions import Writer, fastmath_text
-from byoc_mlir.lowering.llvm_ir.scope import Scope
+from byoc_mlir.lowering.llvm_ir.names import FunctionNames
 from byoc_mlir.lowering.llvm_ir.types import intrinsic_suffix, type_text
 
 _ON_RESULT: Sequence[type[Operation]] = (
@@ -76,19 +76,19 @@ _IMMEDIATES = ("isVolatile", "is_int_min_poison", "is_zero_poison")
 def _overloaded(types: Callable[[Operation], Sequence[Attribute]]) -> Writer:
     """The writer of an intrinsic that is overloaded on the given types."""
 
-    def write(op: Operation, scope: Scope) -> str:
+    def write(op: Operation, names: FunctionNames) -> str:
         name = "llvm." + op.name.removeprefix("llvm.intr.")
-        return call_text(op, ".".join([name, *map(intrinsic_suffix, types(op))]), scope)
+        return call_text(op, ".".join([name, *map(intrinsic_suffix, types(op))]), names)
 
     return write
 
 
-def call_text(op: Operation, name: str, scope: Scope, extra: Sequence[str] = ()) -> str:
+def call_text(op: Operation, name: str, names: FunctionNames, extra: Sequence[str] = ()) -> str:
     """The call of intrinsic `name` on the operands, then the immediates of `op`, then `extra`."""
     flags = op.properties.get("fastmathFlags")
     prefix = fastmath_text(flags) if isinstance(flags, FastMathAttr) else ""
     immediates = [_immediate(op.properties[key]) for key in _IMMEDIATES if key in op.properties]
-    args = ", ".join([*map(scope.typed, op.operands), *immediates, *extra])
+    args = ", ".join([*map(names.typed, op.operands), *immediates, *extra])
     type_ = type_text(op.results[0].type) if op.results else "void"
     return f"call {prefix}{type_} @{name}({args})"
 
@@ -98,22 +98,22 @@ def _immediate(value: Attribute) -> str:
     return f"i1 {'true' if value.value.data else 'false'}"
 
 
-def _memset(op: llvm_ext.MemsetOp, scope: Scope) -> str:
+def _memset(op: llvm_ext.MemsetOp, names: FunctionNames) -> str:
     suffix = f"{intrinsic_suffix(op.dst.type)}.{intrinsic_suffix(op.len.type)}"
-    return call_text(op, f"llvm.memset.{suffix}", scope)
+    return call_text(op, f"llvm.memset.{suffix}", names)
 
 
-def _masked_load(op: llvm_ext.MaskedLoadOp, scope: Scope) -> str:
+def _masked_load(op: llvm_ext.MaskedLoadOp, names: FunctionNames) -> str:
     suffix = f"{intrinsic_suffix(op.res.type)}.{intrinsic_suffix(op.data.type)}"
-    address = f"{scope.typed(op.data)}{_align_argument(op.alignment)}"
-    others = scope.typed_list([op.mask, op.pass_thru])
+    address = f"{names.typed(op.data)}{_align_argument(op.alignment)}"
+    others = names.typed_list([op.mask, op.pass_thru])
     return f"call {type_text(op.res.type)} @llvm.masked.load.{suffix}({address}, {others})"
 
 
-def _masked_store(op: llvm.MaskedStoreOp, scope: Scope) -> str:
+def _masked_store(op: llvm.MaskedStoreOp, names: FunctionNames) -> str:
     suffix = f"{intrinsic_suffix(op.value.type)}.{intrinsic_suffix(op.data.type)}"
-    args = scope.typed_list([op.value, op.data])
-    mask = scope.typed(op.mask)
+    args = names.typed_list([op.value, op.data])
+    mask = names.typed(op.mask)
     return f"call void @llvm.masked.store.{suffix}({args}{_align_argument(op.alignment)}, {mask})"
 
 
@@ -121,18 +121,18 @@ def _align_argument(alignment: IntegerAttr) -> str:
     return f", i32 {alignment.value.data}"
 
 
-def _stacksave(op: llvm.StackSaveOp, scope: Scope) -> str:
-    return call_text(op, f"llvm.stacksave.{intrinsic_suffix(op.res.type)}", scope)
+def _stacksave(op: llvm.StackSaveOp, names: FunctionNames) -> str:
+    return call_text(op, f"llvm.stacksave.{intrinsic_suffix(op.res.type)}", names)
 
 
-def _stackrestore(op: llvm.StackRestoreOp, scope: Scope) -> str:
-    return call_text(op, f"llvm.stackrestore.{intrinsic_suffix(op.ptr.type)}", scope)
+def _stackrestore(op: llvm.StackRestoreOp, names: FunctionNames) -> str:
+    return call_text(op, f"llvm.stackrestore.{intrinsic_suffix(op.ptr.type)}", names)
 
 
-def _call_intrinsic(op: llvm.CallIntrinsicOp, scope: Scope) -> str:
+def _call_intrinsic(op: llvm.CallIntrinsicOp, names: FunctionNames) -> str:
     if op.op_bundle_operands:
         raise CompilationError("llvm-ir: llvm.call_intrinsic with operand bundles is not supported")
-    return call_text(op, op.intrin.data, scope)
+    return call_text(op, op.intrin.data, names)
 
 
 INTRINSICS: Mapping[type[Operation], Writer] = {

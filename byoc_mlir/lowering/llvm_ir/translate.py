@@ -14,7 +14,7 @@ from byoc_mlir.lowering.llvm_ir.constants import quoted
 from byoc_mlir.lowering.llvm_ir.globals import global_text
 from byoc_mlir.lowering.llvm_ir.instructions import INSTRUCTIONS, Writer, convention_text
 from byoc_mlir.lowering.llvm_ir.intrinsics import INTRINSICS
-from byoc_mlir.lowering.llvm_ir.scope import Scope, literal, symbol
+from byoc_mlir.lowering.llvm_ir.names import FunctionNames, literal, symbol
 from byoc_mlir.lowering.llvm_ir.types import type_text
 
 _WRITERS: Mapping[type[Operation], Writer] = {**INSTRUCTIONS, **INTRINSICS}
@@ -80,27 +80,27 @@ def _declaration(op: llvm.FuncOp) -> str:
 
 
 def _definition(op: llvm.FuncOp) -> Iterator[str]:
-    scope = Scope(op.body)
+    names = FunctionNames(op.body)
     entry = op.body.blocks.first
     assert entry is not None
-    if scope.incoming[entry]:
+    if names.incoming[entry]:
         raise CompilationError(f"llvm-ir: the entry block of @{op.sym_name.data} is jumped to")
     attributes = value_attributes(
         op.arg_attrs, len(entry.args), f"an argument of @{op.sym_name.data}"
     )
     args = [
-        f"{type_text(arg.type)} {text}{scope[arg]}"
+        f"{type_text(arg.type)} {text}{names[arg]}"
         for arg, text in zip(entry.args, attributes, strict=True)
     ]
     yield f"define {_header(op, args, f'{op.linkage.linkage.data} ')} {{"
     for block in op.body.blocks:
-        yield f"{scope.label(block)}:"
+        yield f"{names.label(block)}:"
         if block is not entry:
-            yield from _phis(block, scope)
-        yield from _instructions(block, scope)
-    for label, destination in scope.edge_blocks:
+            yield from _phis(block, names)
+        yield from _instructions(block, names)
+    for label, destination in names.edge_blocks:
         yield f"{label}:"
-        yield f"  br label %{scope.label(destination)}"
+        yield f"  br label %{names.label(destination)}"
     yield "}"
 
 
@@ -119,22 +119,22 @@ def _header(op: llvm.FuncOp, args: list[str], linkage: str) -> str:
     )
 
 
-def _phis(block: Block, scope: Scope) -> Iterator[str]:
-    incoming = scope.incoming[block]
+def _phis(block: Block, names: FunctionNames) -> Iterator[str]:
+    incoming = names.incoming[block]
     if block.args and not incoming:
-        yield from (f"  {scope[arg]} = freeze {type_text(arg.type)} poison" for arg in block.args)
+        yield from (f"  {names[arg]} = freeze {type_text(arg.type)} poison" for arg in block.args)
         return
     for index, arg in enumerate(block.args):
-        values = ", ".join([f"[ {scope[args[index]]}, %{label} ]" for label, args in incoming])
-        yield f"  {scope[arg]} = phi {type_text(arg.type)} {values}"
+        values = ", ".join([f"[ {names[args[index]]}, %{label} ]" for label, args in incoming])
+        yield f"  {names[arg]} = phi {type_text(arg.type)} {values}"
 
 
-def _instructions(block: Block, scope: Scope) -> Iterator[str]:
+def _instructions(block: Block, names: FunctionNames) -> Iterator[str]:
     for op in block.ops:
         writer = _WRITERS.get(type(op))
         if writer is None:
             if literal(op) is not None:
                 continue
             raise CompilationError(f"llvm-ir: {op.name} at {op.location} cannot be translated")
-        text = writer(op, scope)
-        yield f"  {scope[op.results[0]]} = {text}" if op.results else f"  {text}"
+        text = writer(op, names)
+        yield f"  {names[op.results[0]]} = {text}" if op.results else f"  {text}"

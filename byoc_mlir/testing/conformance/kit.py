@@ -40,9 +40,9 @@ from byoc_mlir.testing.conformance.samples import Sample
 from byoc_mlir.testing.conformance.saved import save_case
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs
+from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.placement import Placement, placements
-from byoc_mlir.transforms.scopes import is_constant
 from byoc_mlir.transforms.work import estimated_work
 
 NETWORK_TOLERANCE = 1e-4

@@ -21,7 +21,7 @@ def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
             yield op
 
 
-def host_blocks(func: FuncOp) -> Iterator[Block]:
+def blocks_of(func: FuncOp) -> Iterator[Block]:
     """A function's blocks in program order, nested ones after the block that they are in.
 
     Each is a scope of its own.
@@ -62,7 +62,7 @@ def _is_terminator_kind(kind: type[Operation]) -> bool:
     return kind.has_trait(IsTerminator)
 
 
-def is_mark(op: Operation) -> bool:
+def is_annotation(op: Operation) -> bool:
     """Whether the op is an annotation."""
     return isinstance(op, CompilerBeginOp | CompilerEndOp)
 
@@ -74,7 +74,7 @@ def can_offload(op: Operation) -> bool:
 
 def is_node(op: Operation) -> bool:
     """Whether the op is a node of the graph that is partitioned."""
-    return not (is_mark(op) or is_constant(op) or is_terminator(op))
+    return not (is_annotation(op) or is_constant(op) or is_terminator(op))
 
 
 def values_used(op: Operation) -> Iterator[SSAValue]:
@@ -112,7 +112,7 @@ def live_ops(block: Block) -> set[Operation]:
     pending = [
         op
         for op in block.ops
-        if is_terminator(op) or not (is_mark(op) or can_offload(op) or is_constant(op))
+        if is_terminator(op) or not (is_annotation(op) or can_offload(op) or is_constant(op))
     ]
     while pending:
         op = pending.pop()

@@ -1,6 +1,6 @@
 """Annotated regions: reading them from a block, checking them, and writing them back.
 
-A region is what lies between marks: ops that are joined by values without a mark, or by a
+A region is what lies between annotations: ops that are joined by values without one, or by a
 `byoc.compiler_begin` that they share.
 """
 
@@ -15,46 +15,46 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
 from byoc_mlir.patterns.subjects import describe
-from byoc_mlir.transforms.scopes import can_offload, is_constant, is_mark, is_node
+from byoc_mlir.transforms.blocks import can_offload, is_annotation, is_constant, is_node
 from byoc_mlir.transforms.union_find import UnionFind
 
-Mark: TypeAlias = CompilerBeginOp | CompilerEndOp
+Annotation: TypeAlias = CompilerBeginOp | CompilerEndOp
 
 
 @dataclass(frozen=True)
-class Region:
+class AnnotatedRegion:
     """Ops of one block that one backend shall run together, in program order."""
 
     compiler: str
     ops: tuple[Operation, ...]
 
 
-def find_regions(block: Block) -> list[Region]:
+def find_regions(block: Block) -> list[AnnotatedRegion]:
     """The annotated regions of a block, by their first op.
 
     Raises:
         PassFailedException: the annotations are inconsistent; the message says where and why.
     """
-    if not any(is_mark(op) for op in block.ops):
+    if not any(is_annotation(op) for op in block.ops):
         return []
     sets = _joined(block)
-    marks: dict[Operation, list[Mark]] = {}
+    annotations: dict[Operation, list[Annotation]] = {}
     members: dict[Operation, list[Operation]] = {}
     for op in block.ops:
         if isinstance(op, CompilerBeginOp | CompilerEndOp):
-            marks.setdefault(sets.find(op), []).append(op)
+            annotations.setdefault(sets.find(op), []).append(op)
         elif is_node(op) and can_offload(op):
             members.setdefault(sets.find(op), []).append(op)
     regions = [
-        Region(_compiler(ops, marks[root]), tuple(ops))
+        AnnotatedRegion(_compiler(ops, annotations[root]), tuple(ops))
         for root, ops in members.items()
-        if root in marks
+        if root in annotations
     ]
     _check_borders(block, regions)
     return regions
 
 
-def strip_marks(block: Block) -> None:
+def strip_annotations(block: Block) -> None:
     """Removes all annotations of a block."""
     for op in list(block.ops):
         if isinstance(op, CompilerBeginOp | CompilerEndOp):
@@ -63,14 +63,14 @@ def strip_marks(block: Block) -> None:
             op.erase()
 
 
-def unmarked(value: SSAValue) -> SSAValue:
+def unannotated(value: SSAValue) -> SSAValue:
     """The value behind annotations."""
     while isinstance(value.owner, CompilerBeginOp | CompilerEndOp):
         value = value.owner.value
     return value
 
 
-def insert_marks(regions: Iterable[Region]) -> None:
+def insert_annotations(regions: Iterable[AnnotatedRegion]) -> None:
     """Annotates regions: one begin for each value that enters one, one end for each that leaves.
 
     Constants get no begin: they are copied into, or passed to, every region that uses them.
@@ -148,22 +148,22 @@ def _check_begin(begin: CompilerBeginOp) -> None:
         _fail(begin, "byoc.compiler_begin of a value that has entered a region already")
 
 
-def _compiler(ops: list[Operation], marks: list[Mark]) -> str:
-    compiler = marks[0].compiler
-    for mark in marks:
-        if mark.compiler != compiler:
+def _compiler(ops: list[Operation], annotations: list[Annotation]) -> str:
+    compiler = annotations[0].compiler
+    for annotation in annotations:
+        if annotation.compiler != compiler:
             _fail(
-                mark,
-                f"one region is marked for '{compiler.data}' and for '{mark.compiler.data}':"
+                annotation,
+                f"one region is marked for '{compiler.data}' and for '{annotation.compiler.data}':"
                 f" {_listed(ops)}; a value between two regions needs byoc.compiler_end and"
                 " byoc.compiler_begin",
             )
-    if not any(isinstance(mark, CompilerEndOp) for mark in marks):
+    if not any(isinstance(annotation, CompilerEndOp) for annotation in annotations):
         _fail(ops[-1], f"region of '{compiler.data}' has no byoc.compiler_end: {_listed(ops)}")
     return compiler.data
 
 
-def _check_borders(block: Block, regions: list[Region]) -> None:
+def _check_borders(block: Block, regions: list[AnnotatedRegion]) -> None:
     region_of = {op: region for region in regions for op in region.ops}
     for region in regions:
         for op in region.ops:
@@ -174,7 +174,9 @@ def _check_borders(block: Block, regions: list[Region]) -> None:
             _check_begin_uses(op, region_of)
 
 
-def _check_operands(op: Operation, region: Region, region_of: dict[Operation, Region]) -> None:
+def _check_operands(
+    op: Operation, region: AnnotatedRegion, region_of: dict[Operation, AnnotatedRegion]
+) -> None:
     for index, value in enumerate(op.operands):
         owner = value.owner
         if isinstance(owner, Operation) and (
@@ -184,12 +186,14 @@ def _check_operands(op: Operation, region: Region, region_of: dict[Operation, Re
         if owner not in region_of:
             _fail(
                 op,
-                f"operand #{index} of {describe(op)}, {describe(unmarked(value))}, enters the"
+                f"operand #{index} of {describe(op)}, {describe(unannotated(value))}, enters the"
                 f" region of '{region.compiler}' without byoc.compiler_begin",
             )
 
 
-def _check_uses(op: Operation, region: Region, region_of: dict[Operation, Region]) -> None:
+def _check_uses(
+    op: Operation, region: AnnotatedRegion, region_of: dict[Operation, AnnotatedRegion]
+) -> None:
     for result in op.results:
         for use in result.uses:
             user = use.operation
@@ -202,7 +206,7 @@ def _check_uses(op: Operation, region: Region, region_of: dict[Operation, Region
                 )
 
 
-def _check_begin_uses(begin: CompilerBeginOp, region_of: dict[Operation, Region]) -> None:
+def _check_begin_uses(begin: CompilerBeginOp, region_of: dict[Operation, AnnotatedRegion]) -> None:
     for use in begin.result.uses:
         user = use.operation
         if user.parent is not begin.parent:

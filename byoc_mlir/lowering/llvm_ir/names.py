@@ -21,7 +21,7 @@ _LITERALS = frozenset(
 )
 
 
-class Scope:
+class FunctionNames:
     """Names values and blocks, and knows which values flow over which edge.
 
     Constants have no instruction: their name is their text. A second edge from one block to the
