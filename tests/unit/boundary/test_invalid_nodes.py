@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from one_node_models import X, model, one
 from onnx import TensorProto, helper
-from small_models import X, model, one
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError, InternalError, InvalidModelError, LimitExceededError

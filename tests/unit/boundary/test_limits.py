@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from one_node_models import X, chain, model, one
 from onnx import helper
-from small_models import X, chain, model, one
 
 import byoc_mlir
 from byoc_mlir import Limits

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_models import X, one
+from one_node_models import X, one
 
 import byoc_mlir
 from byoc_mlir import Limits
