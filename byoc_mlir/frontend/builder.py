@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import PyValue, shape_of
+from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
 Argument: TypeAlias = Value | Sequence[Value]
@@ -78,26 +79,48 @@ class NodeContext:
     def emit(
         self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue
     ) -> Value:
-        """Adds an op of one result (or whose first result is meant) and returns that."""
+        """Adds an op of one result (or whose first result is meant) and returns that.
+
+        As in `emit_all`, what is known is computed.
+        """
         return self.emit_all(op, *operands, **properties)[0]
 
     def emit_all(
         self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue
     ) -> tuple[Value, ...]:
-        """Adds an op and returns its results.
+        """Adds an op and returns its results; if all operands are constants, it is computed.
 
         Raises:
+            NodeRefused: an operand is no tensor of numbers.
             VerifyException: operands and properties do not fit together.
         """
-        arguments = [self._operand(operand) for operand in operands]
-        created = op(*arguments, **cast(Any, properties))
-        for result in created.results:
-            if min(shape_of(result), default=0) < 0:
-                raise VerifyException(
-                    f"a result of shape {list(shape_of(result))}, sizes must be 0 and more"
-                )
+        groups = [self._group(operand) for operand in operands]
+        folded = self._folded(op, groups, properties)
+        if folded is not None:
+            return folded
+        arguments = [[self.builder.operand(value) for value in group] for group in groups]
+        created = _checked(op(*arguments, **cast(Any, properties)))
         self.builder.append(created, node_location(self.name))
         return tuple(Value(self.name, result) for result in created.results)
+
+    def _folded(
+        self,
+        op: type[RelayOp],
+        groups: Sequence[Sequence[Value]],
+        properties: Mapping[str, PyValue],
+    ) -> tuple[Value, ...] | None:
+        """The results of an op of constants; it is built on arguments that stand for them."""
+        values = [value for group in groups for value in group]
+        known = [value.constant for value in values if value.constant is not None]
+        if len(known) < len(values):
+            return None
+        stand_ins = iter(Block(arg_types=[value.type for value in values]).args)
+        arguments = [[next(stand_ins) for _ in group] for group in groups]
+        trial = _checked(op(*arguments, **cast(Any, properties)))
+        if not can_be_folded(trial, known):
+            return None
+        location = node_location(self.name)
+        return tuple(Value(self.name, array, location) for array in evaluate_op(trial, known))
 
     def constant(self, content: Any, dtype: DTypeLike | None = None) -> Value:
         """A constant made for this node."""
@@ -144,9 +167,18 @@ class NodeContext:
             raise ValueNeeded(reason, value.inputs)
         return value.constant
 
-    def _operand(self, operand: Argument | np.generic) -> SSAValue | list[SSAValue]:
+    def _group(self, operand: Argument | np.generic) -> Sequence[Value]:
         if isinstance(operand, Value):
-            return self.builder.operand(operand)
+            return [operand]
         if isinstance(operand, np.generic):
-            return self.builder.operand(self.constant(operand, operand.dtype))
-        return [self.builder.operand(value) for value in operand]
+            return [self.constant(operand, operand.dtype)]
+        return operand
+
+
+def _checked(op: RelayOp) -> RelayOp:
+    for result in op.results:
+        if min(shape_of(result), default=0) < 0:
+            raise VerifyException(
+                f"a result of shape {list(shape_of(result))}, sizes must be 0 and more"
+            )
+    return op

@@ -40,10 +40,7 @@ def external_node(
     Returns:
         Its outputs, `None` for those that are left out; or `None` if it cannot be carried along.
     """
-    if any(isinstance(value, SequenceValue) for value in inputs) or any(
-        attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-        for attribute in node.attribute
-    ):
+    if any(isinstance(value, SequenceValue) for value in inputs) or has_graphs(node):
         return None
     types = _output_types(node, schema, opsets, inputs)
     if types is None:
@@ -55,6 +52,12 @@ def external_node(
     return [Value(name, next(results)) if output else None for output in node.output]
 
 
+def has_graphs(node: onnx.NodeProto) -> bool:
+    """Whether the node has branches or a body."""
+    graphs = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+    return any(attribute.type in graphs for attribute in node.attribute)
+
+
 def _output_types(
     node: onnx.NodeProto,
     schema: OpSchema,
@@ -62,7 +65,7 @@ def _output_types(
     inputs: Sequence[Value | None],
 ) -> list[Attribute] | None:
     try:
-        inferred = _inferred(node, schema, opsets, inputs)
+        inferred = inferred_types(node, schema, opsets, inputs)
         return [_static_type(inferred[name]) for name in node.output if name]
     except (InferenceError, ValidationError, ByocError, KeyError, ValueError):
         return None
@@ -78,19 +81,23 @@ def invalid_by_onnx(
     if any(isinstance(value, SequenceValue) for value in inputs):
         return None
     try:
-        _inferred(node, schema, opsets, inputs)
+        inferred_types(node, schema, opsets, inputs)
     except (InferenceError, ValidationError, ValueError) as error:
         return str(error)
     return None
 
 
-def _inferred(
+def inferred_types(
     node: onnx.NodeProto,
     schema: OpSchema,
     opsets: Mapping[str, int],
     inputs: Sequence[Value | None],
 ) -> dict[str, onnx.TypeProto]:
-    """The types of the outputs by ONNX's inference."""
+    """The types of the outputs by ONNX's inference; all inputs are tensors.
+
+    Raises:
+        InferenceError, ValidationError, ValueError: the node is not valid.
+    """
     named = {name: v for name, v in zip(node.input, inputs, strict=False) if v is not None}
     types = {
         name: onnx.helper.make_tensor_type_proto(

@@ -1,4 +1,7 @@
-"""Nodes whose inputs are all known are computed at import, by the ONNX reference evaluator."""
+"""Nodes of constants that have no counterpart in the IR: ONNX's reference evaluator computes them.
+
+All others are computed op by op while they are imported, see `NodeContext.emit_all`.
+"""
 
 from __future__ import annotations
 
@@ -7,93 +10,66 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
+from onnx.checker import ValidationError
+from onnx.defs import OpSchema
+from onnx.shape_inference import InferenceError
 
+from byoc_mlir.dialects.relay.evaluate import MAX_FOLDED_BYTES
 from byoc_mlir.dialects.relay.evaluate_onnx import reference_outputs
-from byoc_mlir.frontend.value import Array
+from byoc_mlir.frontend.external import has_graphs, inferred_types
+from byoc_mlir.frontend.value import Array, Value
 
-MAX_FOLDED_BYTES = 64 << 20
-"""Larger results are left to run time, unless the node's inputs are as large."""
-
-_RANDOM = frozenset(
-    f"{name}{suffix}"
-    for name in ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
-    for suffix in ("", "Like")
-)
-
-_COMPUTED_OTHERWISE = frozenset(
-    (
-        "GatherElements",  # it may not end when an index is outside
-        "GlobalMaxPool",  # with three axes, or five
-        *("MaxPool", "AveragePool", "LpPool", "GlobalLpPool"),  # pads that differ, odd powers
-        *("LpNormalization", "LSTM", "GRU", "RNN"),
-        *("Softmax", "LogSoftmax", "Hardmax"),  # before opset 13 they are of rows
-    )
-)
-"""What the reference evaluator computes wrongly in some forms; our own evaluators fold it later."""
+_RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"})
 
 
-def fold_node(
-    node: onnx.NodeProto, inputs: Sequence[Array | None], opsets: Mapping[str, int]
-) -> tuple[Array, ...] | None:
-    """The outputs of a node whose present inputs are all known; `None` when it is not to be folded.
+def computed_by_onnx(
+    node: onnx.NodeProto,
+    schema: OpSchema,
+    opsets: Mapping[str, int],
+    inputs: Sequence[Value | None],
+) -> list[Array | None] | None:
+    """The outputs of a node of constants, `None` for each that is left out.
 
-    Not folded are random ops, ops with subgraphs, what is computed otherwise, and what grows
-    beyond `MAX_FOLDED_BYTES`.
+    Returns:
+        `None` when the node is not to be folded: an input is not known, the results are random,
+        larger than `MAX_FOLDED_BYTES` or no tensors, or ONNX cannot compute them.
     """
-    if node.op_type in _RANDOM | _COMPUTED_OTHERWISE or any(
-        attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-        for attribute in node.attribute
-    ):
+    present = [value.constant for value in inputs if value is not None]
+    known = [array for array in present if array is not None]
+    if len(known) < len(present) or node.op_type.removesuffix("Like") in _RANDOM:
         return None
-    limit = max([MAX_FOLDED_BYTES, *(array.nbytes for array in inputs if array is not None)])
-    try:
-        grown = _grown_size(node.op_type, inputs)
-    except (ValueError, OverflowError, IndexError):  # no such size: for the importer to refuse
+    limit = max(MAX_FOLDED_BYTES, sum(array.nbytes for array in known))
+    if has_graphs(node) or not _least_bytes(node, schema, opsets, inputs) <= limit:
         return None
-    if grown > limit:
-        return None
-    arrays = _evaluate(node, inputs, opsets)
-    if arrays is None or sum(array.nbytes for array in arrays) > limit:
-        return None
-    return arrays
-
-
-def filled(shape: Sequence[int], value: Array) -> Array:
-    """The result of ConstantOfShape: `value`, one element, in every place."""
-    array = np.broadcast_to(value.reshape(()), tuple(shape))
-    return np.ascontiguousarray(array).reshape(tuple(shape))
-
-
-def _grown_size(op_type: str, inputs: Sequence[Array | None]) -> int:
-    """A lower bound of the output's bytes for the ops whose output size is a value of an input."""
-    known = [array for array in inputs if array is not None]
-    if op_type in ("Expand", "Tile") and len(known) > 1:
-        factor = math.prod(max(1, int(size)) for size in known[1].reshape(-1))
-        return factor * known[0].itemsize * (known[0].size if op_type == "Tile" else 1)
-    if op_type == "Range" and len(known) == 3:
-        start, limit, delta = (float(array.reshape(-1)[0]) for array in known)
-        return int(abs((limit - start) / delta)) * known[0].itemsize if delta else 0
-    if op_type == "ConstantOfShape" and known:
-        return math.prod(int(size) for size in known[0].reshape(-1))
-    if op_type == "OneHot" and len(known) == 3:
-        return int(known[1].reshape(-1)[0]) * known[0].size * known[2].itemsize
-    if op_type == "Pad" and len(known) > 1:
-        pads = [max(0, int(size)) for size in known[1].reshape(-1)]
-        return math.prod(
-            size + sum(pads[axis :: known[0].ndim]) for axis, size in enumerate(known[0].shape)
-        )
-    return 0
-
-
-def _evaluate(
-    node: onnx.NodeProto, inputs: Sequence[Array | None], opsets: Mapping[str, int]
-) -> tuple[Array, ...] | None:
-    known = [array for array in inputs if array is not None]
     try:
         results = reference_outputs(node, known, opsets)
-    except Exception:  # whatever it is, the importer will meet it and say it better
+    except Exception:  # it checks no operands; the node stays refused, for the reason at hand
         return None
     if not all(isinstance(result, np.ndarray | np.generic) for result in results):
         return None
-    found = iter(np.asarray(result) for result in results)
-    return tuple(next(found) if name else np.empty(0) for name in node.output)
+    found = map(_as_array, results)
+    return [next(found) if name else None for name in node.output]
+
+
+def _as_array(result: Array | np.generic) -> Array:
+    """Strings as objects, as ONNX's tensors hold them."""
+    array = np.asarray(result)
+    return array.astype(object) if array.dtype.kind == "U" else array
+
+
+def _least_bytes(
+    node: onnx.NodeProto,
+    schema: OpSchema,
+    opsets: Mapping[str, int],
+    inputs: Sequence[Value | None],
+) -> float:
+    """How large the outputs are, as far as ONNX infers it; infinity for a node that is not valid.
+
+    A dimension that is not inferred, since it follows from the data, counts as 1.
+    """
+    try:
+        types = inferred_types(node, schema, opsets, inputs)
+    except (InferenceError, ValidationError, ValueError):
+        return math.inf
+    tensors = [type_.tensor_type for type_ in types.values()]
+    return sum(math.prod(max(1, dim.dim_value) for dim in t.shape.dim) for t in tensors)

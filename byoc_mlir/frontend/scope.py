@@ -15,7 +15,7 @@ from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
 from byoc_mlir.frontend.external import external_node, invalid_by_onnx
-from byoc_mlir.frontend.fold import fold_node
+from byoc_mlir.frontend.fold import computed_by_onnx
 from byoc_mlir.frontend.functions import (
     bound_node,
     call_attributes,
@@ -75,8 +75,6 @@ class Scope:
             check_node(node, name, schema)
         elif find_op(domain, node.op_type, opset) is None:
             raise NodeRefused(unknown_op(domain, opset))
-        if self._fold(node, name, inputs):
-            return "folded"
         last = self.session.builder.block.last_op
         try:
             outputs = self._outputs(node, name, opset, schema, inputs)
@@ -102,7 +100,7 @@ class Scope:
             body = None if schema is None else standard_function(node, schema, opset, inputs)
             if body is None:
                 raise NodeRefused(f"the op is not supported (opset {opset})")
-            return self._call(node, name, body, schema, inputs)
+            return self._standard_call(node, name, body, schema, inputs)
         context = NodeContext(
             name, node.op_type, opset, tuple(node.output), self.session.builder, self._run_graph
         )
@@ -125,8 +123,14 @@ class Scope:
         schema: OpSchema | None,
         inputs: Sequence[Value | None],
     ) -> Sequence[Value | None] | None:
+        """The outputs of a node that has no counterpart: computed if they are known, else left to
+        the safety net."""
         if schema is None:
             return None
+        arrays = computed_by_onnx(node, schema, self.opsets, inputs)
+        if arrays is not None:
+            location = node_location(name)
+            return [None if array is None else Value(name, array, location) for array in arrays]
         return external_node(node, name, schema, self.opsets, inputs, self.session.builder)
 
     def knows_op(self, node: onnx.NodeProto) -> bool:
@@ -157,17 +161,24 @@ class Scope:
             )
         return opset
 
-    def _fold(self, node: onnx.NodeProto, name: str, inputs: Sequence[Value | None]) -> bool:
-        if any(value is not None and value.constant is None for value in inputs):
-            return False
-        arrays = fold_node(
-            node, [None if value is None else value.constant for value in inputs], self.opsets
-        )
-        if arrays is None:
-            return False
-        location = node_location(name)
-        self._define(node, [Value(name, array, location) for array in arrays])
-        return True
+    def _standard_call(
+        self,
+        node: onnx.NodeProto,
+        name: str,
+        body: onnx.FunctionProto,
+        schema: OpSchema | None,
+        inputs: Sequence[Value | None],
+    ) -> list[Value | None]:
+        """As `_call`; an error in the body, which the model does not show, is one of the node."""
+        try:
+            return self._call(node, name, body, schema, inputs)
+        except InvalidModelError as error:
+            reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)
+            given = [str(onnx.helper.printable_attribute(each)) for each in node.attribute]
+            within = f"in its body, with {', '.join(given) or 'no attributes'}: {error}"
+            raise InvalidModelError(
+                f"node '{name}' ({node.op_type}): {reason or within}"
+            ) from error
 
     def _call(
         self,

@@ -54,6 +54,8 @@ class Value:
         if self.ssa is not None:
             return tensor_type(self.ssa)
         assert self.constant is not None
+        if self.constant.dtype == object:
+            raise NodeRefused(f"'{self.name}' is a tensor of strings")
         return TensorType(relay_type(self.constant.dtype), self.constant.shape)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -12,9 +11,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.locations import fused_location, node_names
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
-from byoc_mlir.dialects.relay.base import tensor_type
-from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.dialects.relay.evaluate import SEMANTICS, evaluate_op
+from byoc_mlir.dialects.relay.evaluate import MAX_FOLDED_BYTES, can_be_folded, evaluate_op
 from byoc_mlir.limits import check_time
 from byoc_mlir.transforms.rewriting import (
     Array,
@@ -44,7 +41,7 @@ class FoldConstants(ModulePass):
 
     name = "fold-constants"
 
-    max_bytes: int = 64 << 20
+    max_bytes: int = MAX_FOLDED_BYTES
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
@@ -53,22 +50,13 @@ class FoldConstants(ModulePass):
     def _fold_block(self, block: Block) -> None:
         for op in list(block.ops):
             check_time()
-            if not isinstance(op, RelayOp) or type(op) not in SEMANTICS or not op.operands:
+            if not isinstance(op, RelayOp):
                 continue
             arrays = [constant_array(operand) for operand in op.operands]
             known = [array for array in arrays if array is not None]
-            if len(known) == len(arrays) and self._is_worth_it(op, known):
+            if len(known) == len(arrays) and can_be_folded(op, known, self.max_bytes):
                 _fold(op, known)
         erase_dead_ops(block)
-
-    def _is_worth_it(self, op: RelayOp, operands: list[Array]) -> bool:
-        size = 0
-        for result in op.results:
-            type_ = tensor_type(result)
-            if not type_.has_static_shape():
-                return False
-            size += math.prod(type_.get_shape()) * numpy_dtype(type_.element_type).itemsize
-        return size <= max(self.max_bytes, sum(array.nbytes for array in operands))
 
 
 def _fold(op: RelayOp, operands: list[Array]) -> None:

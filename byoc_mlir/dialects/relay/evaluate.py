@@ -5,6 +5,7 @@ Half precision (f16, bf16) is computed in f32 and rounded once per op.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -13,8 +14,9 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
-from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate_bits import BITS
 from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
 from byoc_mlir.dialects.relay.evaluate_image import IMAGE
@@ -47,6 +49,25 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **WINDOW,
 }
 """For every op but constants: the op and its operands' arrays in, one array per result out."""
+
+
+MAX_FOLDED_BYTES = 64 << 20
+"""Larger results are left to run time, unless the operands are as large together."""
+
+
+def can_be_folded(
+    op: RelayOp, operands: Sequence[Array], max_bytes: int = MAX_FOLDED_BYTES
+) -> bool:
+    """Whether to compute an op of known operands at compile time.
+
+    Not folded are ops without operands, those whose meaning or result types are not known here, and
+    what grows beyond `max_bytes`.
+    """
+    types = [tensor_type(result) for result in op.results]
+    if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):
+        return False
+    size = sum(math.prod(t.get_shape()) * numpy_dtype(t.element_type).itemsize for t in types)
+    return size <= max(max_bytes, sum(array.nbytes for array in operands))
 
 
 def evaluate(function: func.FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:

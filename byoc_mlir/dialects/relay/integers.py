@@ -51,7 +51,8 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
     `ui64` holds what is beyond that range, up to 2^64.
     """
     if not _is_integer(dtype) or array.dtype.kind in "biu" or _is_integer(array.dtype):
-        return array.astype(dtype)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite
+            return array.astype(dtype)
     is_narrow = dtype.itemsize < 4 or dtype == np.int32
     wide = np.dtype(np.int32 if is_narrow else np.int64)
     low = _toward_zero(array, wide)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -97,10 +96,6 @@ def reshape(context: NodeContext, data: Value, shape: Sequence[int]) -> Value:
     """The same elements in another shape, `data` itself when it has that shape."""
     if data.shape == tuple(shape):
         return data
-    if data.constant is not None:
-        if -1 not in shape and math.prod(shape) != data.constant.size:
-            raise VerifyException(f"{data.constant.size} elements do not fill {list(shape)}")
-        return context.derived(data, data.constant.reshape(tuple(shape)))
     return context.emit(transform.ReshapeOp, data, newshape=shape)
 
 
@@ -108,8 +103,6 @@ def transpose(context: NodeContext, data: Value, axes: Sequence[int]) -> Value:
     """The dimensions in another order."""
     if tuple(axes) == tuple(range(data.rank)):
         return data
-    if data.constant is not None:
-        return context.derived(data, np.ascontiguousarray(data.constant.transpose(tuple(axes))))
     return context.emit(transform.TransposeOp, data, axes=axes)
 
 

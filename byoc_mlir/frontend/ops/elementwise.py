@@ -274,6 +274,8 @@ def _dtype(element_type: int) -> np.dtype[Any]:
 def _cast_to(
     context: NodeContext, data: Value, dtype: np.dtype[Any], saturate: int, round_mode: str
 ) -> Value:
+    if data.dtype == object:
+        raise NodeRefused("casts of strings are not supported")
     if data.dtype == dtype:
         return data
     if dtype == _EXPONENT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, index, logic, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
@@ -17,19 +18,46 @@ from byoc_mlir.limits import check_constant
 _SCATTER_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
+def check_places(indices: Value, sizes: int | Sequence[int]) -> None:
+    """Checks indices that are known; what is computed at run time is clamped there.
+
+    Args:
+        sizes: of the axis, or one for each coordinate in the last dimension of `indices`.
+
+    Raises:
+        VerifyException: one of them is outside.
+    """
+    if indices.constant is None:
+        return
+    places = indices.constant.astype(np.int64)
+    limits = np.broadcast_to(np.asarray(sizes, np.int64), places.shape)
+    outside = (places < -limits) | (places >= limits)
+    if outside.any():
+        found, size = places[outside][0], limits[outside][0]
+        raise VerifyException(
+            f"an index is {found}, accepted are {-size} to {size - 1} on an axis of {size}"
+        )
+
+
 @onnx_op("Gather")
 def gather(context: NodeContext, data: Value, indices: Value, *, axis: int = 0) -> Value:
-    return context.emit(index.TakeOp, data, indices, axis=axis)
+    result = context.emit(index.TakeOp, data, indices, axis=axis)
+    check_places(indices, data.shape[axis])
+    return result
 
 
 @onnx_op("GatherElements")
 def gather_elements(context: NodeContext, data: Value, indices: Value, *, axis: int = 0) -> Value:
-    return context.emit(index.GatherOp, data, indices, axis=axis)
+    result = context.emit(index.GatherOp, data, indices, axis=axis)
+    check_places(indices, data.shape[axis])
+    return result
 
 
 @onnx_op("GatherND")
 def gather_nd(context: NodeContext, data: Value, indices: Value, *, batch_dims: int = 0) -> Value:
-    return context.emit(index.GatherNdOp, data, indices, batch_dims=batch_dims)
+    result = context.emit(index.GatherNdOp, data, indices, batch_dims=batch_dims)
+    check_places(indices, data.shape[batch_dims : batch_dims + indices.shape[-1]])
+    return result
 
 
 @onnx_op("Scatter")
@@ -43,7 +71,7 @@ def scatter_elements(
     axis: int = 0,
     reduction: str = "none",
 ) -> Value:
-    return context.emit(
+    result = context.emit(
         index.ScatterElementsOp,
         data,
         indices,
@@ -51,6 +79,8 @@ def scatter_elements(
         axis=axis,
         reduction=_scatter_reduction(reduction),
     )
+    check_places(indices, data.shape[axis])
+    return result
 
 
 @onnx_op("ScatterND")
@@ -58,7 +88,9 @@ def scatter_nd(
     context: NodeContext, data: Value, indices: Value, updates: Value, *, reduction: str = "none"
 ) -> Value:
     how = _scatter_reduction(reduction)
-    return context.emit(index.ScatterNdOp, data, indices, updates, reduction=how)
+    result = context.emit(index.ScatterNdOp, data, indices, updates, reduction=how)
+    check_places(indices, data.shape[: indices.shape[-1]])
+    return result
 
 
 def _scatter_reduction(reduction: str) -> str:

@@ -61,10 +61,15 @@ def compress(
 
 
 @onnx_op("NonZero")
+def nonzero(context: NodeContext, data: Value) -> Value:
+    known = context.known(data, "data, which decides the output's shape,")
+    if data.rank == 0:
+        raise NodeRefused("a scalar has no coordinates")
+    return context.constant(np.stack(np.nonzero(known)), np.int64)
+
+
 @onnx_op("Unique")
-def known_at_import(
-    context: NodeContext, data: Value, *, axis: int | None = None, sorted: int = 1
-) -> Value:
+def unique(context: NodeContext, data: Value, *, axis: int | None = None, sorted: int = 1) -> Value:
     context.known(data, "data, which decides the output's shape,")
     raise NodeRefused("the result could not be computed at import")
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import transform as relay
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
@@ -13,9 +14,6 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
-
-MAX_FILLED_BYTES = 4 << 30
-"""How large a constant of one repeated value may be."""
 
 
 @onnx_op("Constant")
@@ -47,10 +45,10 @@ def constant(
 @onnx_op("ConstantOfShape")
 def constant_of_shape(context: NodeContext, shape: Value, *, value: Array | None = None) -> Value:
     content = np.zeros(1, np.float32) if value is None else value
+    if content.size != 1:
+        raise VerifyException(f"value has {content.size} elements, accepted is one")
     sizes = context.ints(shape, "the shape")
-    if math.prod(sizes) * content.itemsize > MAX_FILLED_BYTES:
-        raise NodeRefused(f"shape {list(sizes)} is more than {MAX_FILLED_BYTES} bytes of constants")
-    return context.constant(np.full(sizes, content.reshape(())))
+    return arith.broadcast(context, context.constant(content.reshape(())), sizes)
 
 
 @onnx_op("Shape")

@@ -141,7 +141,18 @@ def non_max_suppression(
     for value in (boxes, scores, most, iou_threshold, score_threshold):
         if value is not None:
             context.known(value, "every input, which decides the output's shape,")
-    raise NodeRefused("the result could not be computed at import")
+    found, count = kept_boxes(
+        context,
+        boxes,
+        scores,
+        most,
+        iou_threshold,
+        score_threshold,
+        center_point_box=center_point_box,
+    )
+    if found.constant is None or count.constant is None:
+        raise NodeRefused("the result is too large to be computed at import")
+    return context.constant(found.constant[: int(count.constant.item())])
 
 
 @onnx_op("DeformConv")

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from one_node_models import X, model, one
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError, InternalError, InvalidModelError, LimitExceededError
@@ -74,7 +74,47 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
     "Attention": (
         one("Attention", (1, 3, 8), inputs="x x x", opset=23, q_num_heads=7, kv_num_heads=0),
         InvalidModelError,
-        "do not broadcast",
+        r"\(Attention\): .*q_num_heads and kv_num_heads must be positive",
+    ),
+    "Attention of other heads": (
+        one("Attention", (1, 3, 8), inputs="x x x", opset=23, q_num_heads=7, kv_num_heads=7),
+        InvalidModelError,
+        r"\(Attention\): in its body, with kv_num_heads = 7, q_num_heads = 7: .*\[1, 3, 7, -1\]",
+    ),
+    "ConstantOfShape": (
+        one(
+            "ConstantOfShape",
+            inputs="s",
+            constants={"s": np.array([2])},
+            value=numpy_helper.from_array(X[:2], "v"),
+        ),
+        InvalidModelError,
+        "value has 2 elements, accepted is one",
+    ),
+    "Gather": (
+        one("Gather", constants={"i": np.array([[0, -3], [2, -4]])}),
+        InvalidModelError,
+        r"an index is -4, accepted are -3 to 2 on an axis of 3",
+    ),
+    "GatherElements": (
+        one("GatherElements", constants={"i": np.array([3])}),
+        InvalidModelError,
+        "is 3",
+    ),
+    "GatherND": (
+        one("GatherND", (2, 5), constants={"i": np.array([[1, 4], [4, 1]])}),
+        InvalidModelError,
+        "an index is 4, accepted are -2 to 1",
+    ),
+    "ScatterElements": (
+        one("ScatterElements", constants={"i": np.array([2**62]), "u": X[:1]}),
+        InvalidModelError,
+        f"an index is {2**62}",
+    ),
+    "ScatterND": (
+        one("ScatterND", (2, 3), constants={"i": np.array([[-3]]), "u": X[None]}),
+        InvalidModelError,
+        "an index is -3, accepted are -2 to 1",
     ),
 }
 

@@ -10,7 +10,7 @@ from onnx import NodeProto
 from small_models import Array, Arrays, floats, ints, model_of, node, numbers
 
 import byoc_mlir
-from byoc_mlir.errors import InvalidModelError, UnsupportedModelError
+from byoc_mlir.errors import InvalidModelError
 
 FAR = ints(2**63 - 1, -(2**63), 7, -7, -1)
 
@@ -59,16 +59,13 @@ def test_nothing_read_from_nothing() -> None:
     assert [array.shape for array in _run(nodes, feeds)] == [(0, 3), (0, 5, 2), (0, 3)]
 
 
-@pytest.mark.parametrize("as_constants", [False, True])
-def test_indices_far_outside_are_clamped(as_constants: bool) -> None:
-    feeds: Arrays = {"x": floats(1, 2, 3)}
-    indices: Arrays = {"i": FAR, "k": FAR[:, None], "j": FAR[:2], "u": floats(8, 9)}
+def test_indices_far_outside_are_clamped_at_run_time() -> None:
+    feeds = {"x": floats(1, 2, 3), "i": FAR, "k": FAR[:, None], "j": FAR[:2], "u": floats(8, 9)}
     nodes = [
         *(node("Gather", "x i"), node("GatherElements", "x i"), node("GatherND", "x k")),
         node("ScatterElements", "x j u"),
     ]
-    given = ({}, {**feeds, **indices}) if as_constants else ({**feeds, **indices}, {})
-    *gathered, scattered = _run(nodes, *given)
+    *gathered, scattered = _run(nodes, feeds)
     for array in gathered:
         assert array.tolist() == [3, 1, 3, 1, 3]
     assert scattered.tolist() == [9, 2, 8]
@@ -85,7 +82,7 @@ def test_one_hot_of_indices_outside() -> None:
 
 def test_one_hot_of_a_negative_depth() -> None:
     constants = {"d": np.array(-1), "v": floats(0, 1)}
-    with pytest.raises(UnsupportedModelError, match="depth is -1"):
+    with pytest.raises(InvalidModelError, match=r"depth is \[-1\]"):
         _run([node("OneHot", "i d v")], {"i": FAR}, constants)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from small_models import BOTH, check, floats, node, numbers, onnxruntime
+from small_models import BOTH, check, floats, model_of, node, numbers, onnxruntime
+
+import byoc_mlir
 
 
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
@@ -66,3 +70,16 @@ def test_transposed_convolutions_in_one_dimension_and_in_three() -> None:
     cube[0, 1, 1, 1, 1] = -np.inf
     feeds = {"x": np.ones((1, 1, 2), np.float32), "y": numbers(1, 1, 2, 3, 3)}
     check(nodes, feeds, {"w": infinite, "v": cube}, oracle=onnxruntime)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.uint8])
+def test_the_maximum_of_padding_alone(dtype: type[np.number[Any]]) -> None:
+    x = np.array([[[5, 7]]], dtype)
+    lowest = -np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).min
+    pool = node("MaxPool", "x", kernel_shape=[2], strides=[3], pads=[3, 0])
+    for feeds, constants in (({"x": x}, {}), ({}, {"x": x})):
+        model = model_of([pool], feeds, constants, [], 20)
+        for targets in BOTH:
+            with byoc_mlir.compile(model, targets=targets, threads=1) as executable:
+                (found,) = executable.run(feeds).values()
+            assert found.tolist() == [[[lowest, 7]]]
