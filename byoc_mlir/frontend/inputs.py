@@ -110,7 +110,9 @@ def _bind(info: TensorInfo, shape: tuple[int, ...], symbols: dict[str, int]) -> 
     for axis, (declared, size) in enumerate(zip(info.shape, shape, strict=True)):
         known = symbols.setdefault(declared, size) if isinstance(declared, str) else declared
         if known != size or size < 0:
-            what = f"'{declared}', bound to {known}" if isinstance(declared, str) else str(known)
+            what = str(known)
+            if isinstance(declared, str):
+                what = f"'{declared}', bound to {known} (a name stands for one size in all inputs)"
             raise InvalidInputError(
                 f"input {info}: dimension {axis} is {what}, the shape given is {list(shape)}"
             )

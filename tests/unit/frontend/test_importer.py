@@ -165,6 +165,9 @@ def test_symbols_that_are_not_bound() -> None:
 def test_symbols_that_are_bound_twice() -> None:
     with pytest.raises(InvalidInputError, match=r"input b.*dimension 0 is 'n', bound to 5"):
         import_model(SYMBOLIC, shapes={"a": (5, 3), "b": (4, 1)})
+    twice = model_of([node("Relu", "x", "y")], [("x", TensorProto.FLOAT, ("n", "n"))])
+    with pytest.raises(InvalidInputError, match=r"dimension 1 is 'n', bound to 5 \(a name stands"):
+        import_model(twice, shapes={"x": (5, 6)})
 
 
 @pytest.mark.parametrize("size", ["?", "", "None", "-1", "unk__7", -1])
