@@ -109,7 +109,11 @@ class NodeContext:
         groups: Sequence[Sequence[Value]],
         properties: Mapping[str, PyValue],
     ) -> tuple[Value, ...] | None:
-        """The results of an op of constants; it is built on arguments that stand for them."""
+        """The results of an op of constants, named after the first of them.
+
+        `None` when one is not known, or the op is not to be folded. It is built on arguments that
+        stand for the constants, so that those leave no trace.
+        """
         values = [value for group in groups for value in group]
         known = [value.constant for value in values if value.constant is not None]
         if len(known) < len(values):
@@ -119,8 +123,8 @@ class NodeContext:
         trial = _checked(op(*arguments, **cast(Any, properties)))
         if not can_be_folded(trial, known):
             return None
-        location = node_location(self.name)
-        return tuple(Value(self.name, array, location) for array in evaluate_op(trial, known))
+        name, location = values[0].name, node_location(self.name)
+        return tuple(Value(name, array, location) for array in evaluate_op(trial, known))
 
     def constant(self, content: Any, dtype: DTypeLike | None = None) -> Value:
         """A constant made for this node."""

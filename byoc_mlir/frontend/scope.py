@@ -100,7 +100,12 @@ class Scope:
             body = None if schema is None else standard_function(node, schema, opset, inputs)
             if body is None:
                 raise NodeRefused(f"the op is not supported (opset {opset})")
-            return self._standard_call(node, name, body, schema, inputs)
+            try:
+                return self._call(node, name, body, schema, inputs)
+            except InvalidModelError as error:  # the model does not show the body
+                reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)
+                within = reason or f"in its body, with {_attributes(node)}: {error}"
+                raise InvalidModelError(f"node '{name}' ({node.op_type}): {within}") from error
         context = NodeContext(
             name, node.op_type, opset, tuple(node.output), self.session.builder, self._run_graph
         )
@@ -160,25 +165,6 @@ class Scope:
                 f" '{node.domain}' it uses"
             )
         return opset
-
-    def _standard_call(
-        self,
-        node: onnx.NodeProto,
-        name: str,
-        body: onnx.FunctionProto,
-        schema: OpSchema | None,
-        inputs: Sequence[Value | None],
-    ) -> list[Value | None]:
-        """As `_call`; an error in the body, which the model does not show, is one of the node."""
-        try:
-            return self._call(node, name, body, schema, inputs)
-        except InvalidModelError as error:
-            reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)
-            given = [str(onnx.helper.printable_attribute(each)) for each in node.attribute]
-            within = f"in its body, with {', '.join(given) or 'no attributes'}: {error}"
-            raise InvalidModelError(
-                f"node '{name}' ({node.op_type}): {reason or within}"
-            ) from error
 
     def _call(
         self,
@@ -249,3 +235,8 @@ class Scope:
                 if value.ssa is not None:
                     value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
                 self.values[name] = value.renamed(name, inputs)
+
+
+def _attributes(node: onnx.NodeProto) -> str:
+    listed = [str(onnx.helper.printable_attribute(attribute)) for attribute in node.attribute]
+    return ", ".join(listed) or "no attributes"
