@@ -14,6 +14,7 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
+from byoc_mlir.limits import check_constant
 
 
 @onnx_op("Constant")
@@ -48,6 +49,7 @@ def constant_of_shape(context: NodeContext, shape: Value, *, value: Array | None
     if content.size != 1:
         raise VerifyException(f"value has {content.size} elements, accepted is one")
     sizes = context.ints(shape, "the shape")
+    check_constant(sizes, content.itemsize, "the result of a ConstantOfShape")
     return arith.broadcast(context, context.constant(content.reshape(())), sizes)
 
 
