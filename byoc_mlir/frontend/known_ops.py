@@ -11,6 +11,7 @@ from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.order import names_of
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, op_schema
+from byoc_mlir.frontend.signatures import misfit
 
 ONNX_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 """The domains of the standard, whose ops are all known."""
@@ -21,7 +22,8 @@ def check_nodes(model: onnx.ModelProto) -> None:
 
     Raises:
         InvalidModelError: a node does not fit its op's schema.
-        UnsupportedModelError: there is no such op; all nodes of that sort are listed.
+        UnsupportedModelError: there is no such op, or a node does not fit the function of an op
+            without schema; all nodes of that sort are listed.
     """
     functions = {(function.domain, function.name) for function in model.functions}
     opsets = opset_versions(model)
@@ -35,8 +37,8 @@ def check_nodes(model: onnx.ModelProto) -> None:
         schema = op_schema(domain, node.op_type, opset)
         if schema is not None:
             check_node(node, name, schema)
-        elif find_op(domain, node.op_type, opset) is None:
-            problems.append(NodeProblem(name, node.op_type, domain, unknown_op(domain, opset)))
+        elif reason := unfit_without_schema(node, opset):
+            problems.append(NodeProblem(name, node.op_type, domain, reason))
     if problems:
         raise UnsupportedModelError(problems)
 
@@ -46,11 +48,18 @@ def standard_name(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
+def unfit_without_schema(node: onnx.NodeProto, opset: int) -> str | None:
+    """Why a node of an op without schema is refused; `None` when it fits its function."""
+    domain = standard_name(node.domain)
+    op = find_op(domain, node.op_type, opset)
+    return unknown_op(domain, opset) if op is None else misfit(op, node)
+
+
 def unknown_op(domain: str, opset: int) -> str:
     """Why an op without schema, function and body is refused."""
     if domain in ONNX_DOMAINS:
         return f"there is no such op in opset {opset} of the domain"
     return (
-        f"not supported: domain '{domain}'; export the model without its ops, or with a function"
-        " for each"
+        f"not supported: domain '{domain}' has no such op here; export the model without it, with a"
+        " function for it, or register an importer of your own (byoc_mlir.frontend.register_op)"
     )

@@ -1,4 +1,4 @@
-"""Which function imports which ONNX op, from which opset version on."""
+"""Which function imports which op, from which opset version on."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.value import NodeRefused, Value
 
-OpFunction: TypeAlias = Callable[..., Value | Sequence[Value]]
+OpFunction: TypeAlias = Callable[..., Value | Sequence[Value | None]]
 F = TypeVar("F", bound=OpFunction)
 
 
 @dataclass(frozen=True)
 class OnnxOp:
-    """One version of an ONNX op and the function that imports it.
+    """One version of an op and the function that imports it.
 
     The function takes the context, then the node's inputs (`None` where one is left out), then
     the attributes as keywords; it returns the outputs.
@@ -34,7 +35,7 @@ class OnnxOp:
         context: NodeContext,
         inputs: Sequence[Value | None],
         attributes: Mapping[str, Any],
-    ) -> tuple[Value, ...]:
+    ) -> tuple[Value | None, ...]:
         """The outputs of a node.
 
         Raises:
@@ -49,26 +50,59 @@ class OnnxOp:
         return (outputs,) if isinstance(outputs, Value) else tuple(outputs)
 
 
-_REGISTRY: dict[tuple[str, str], list[OnnxOp]] = {}
+_REGISTRY: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}
 
 
-def onnx_op(op_type: str, since: int = 1, domain: str = "") -> Callable[[F], F]:
-    """Registers a function for an ONNX op from opset `since` up to the next registered one."""
+def register_op(domain: str, name: str, since: int = 1) -> Callable[[F], F]:
+    """Registers the decorated function as the importer of an op.
+
+    The function takes a `NodeContext`, then the node's inputs as `Value`s (with default `None` if
+    they may be left out), then its attributes as keyword-only parameters, and returns a `Value`, or
+    a sequence of one for each output. A node that does not fit these parameters is refused. The
+    function raises `NodeRefused` for what it does not support. A function that was defined
+    again, as in a notebook, takes the place of its earlier version.
+
+    Args:
+        domain: the op's domain; empty for the ops of ONNX itself.
+        since: the first opset version of the domain that the function is for, up to the next one
+            that is registered.
+
+    Raises:
+        ByocError: another function is registered for that version, or the version is none.
+    """
+    if since < 1:
+        raise ByocError(f"{domain}.{name}: `since` is {since}, accepted are 1 and more")
 
     def register(function: F) -> F:
-        versions = _REGISTRY.setdefault((domain, op_type), [])
-        assert all(op.since != since for op in versions), f"{op_type} {since} is registered twice"
         signature = inspect.signature(function)
-        versions.append(OnnxOp(domain, op_type, since, function, signature))
-        versions.sort(key=lambda op: op.since)
+        others: list[OnnxOp] = []
+        for known in _REGISTRY.get((domain, name), ()):
+            if known.since != since:
+                others.append(known)
+            elif _written_at(known.function) != _written_at(function):
+                raise ByocError(
+                    f"{domain}.{name}, version {since}, is registered already, for"
+                    f" {'.'.join(_written_at(known.function))}"
+                )
+        versions = [*others, OnnxOp(domain, name, since, function, signature)]
+        _REGISTRY[domain, name] = tuple(sorted(versions, key=lambda op: op.since))
         return function
 
     return register
 
 
+def _written_at(function: OpFunction) -> tuple[str, str]:
+    return function.__module__, function.__qualname__
+
+
+def onnx_op(op_type: str, since: int = 1) -> Callable[[F], F]:
+    """`register_op` for the ops of ONNX itself."""
+    return register_op("", op_type, since)
+
+
 def find_op(domain: str, op_type: str, opset: int) -> OnnxOp | None:
     """The function for an op in the version that an opset has, `None` when there is none."""
-    versions = _REGISTRY.get((domain, op_type), [])
+    versions = _REGISTRY.get((domain, op_type), ())
     index = bisect_right(versions, opset, key=lambda op: op.since)
     return versions[index - 1] if index else None
 

@@ -22,7 +22,7 @@ from byoc_mlir.frontend.functions import (
     has_standard_function,
     standard_function,
 )
-from byoc_mlir.frontend.known_ops import standard_name, unknown_op
+from byoc_mlir.frontend.known_ops import standard_name, unfit_without_schema, unknown_op
 from byoc_mlir.frontend.model import NodeStatus
 from byoc_mlir.frontend.order import ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
@@ -73,8 +73,8 @@ class Scope:
         schema = op_schema(domain, node.op_type, opset)
         if schema is not None:
             check_node(node, name, schema)
-        elif find_op(domain, node.op_type, opset) is None:
-            raise NodeRefused(unknown_op(domain, opset))
+        elif reason := unfit_without_schema(node, opset):
+            raise NodeRefused(reason)
         last = self.session.builder.block.last_op
         try:
             outputs = self._outputs(node, name, opset, schema, inputs)

@@ -69,10 +69,11 @@ def machine_and_software() -> Sequence[Any] | None:
     """What every compilation depends on, beside the model and the options.
 
     Returns:
-        Something that JSON can say; `None` when a backend's source is unknown.
+        Something that JSON can say; `None` when the source of a backend, or of the importer of an
+        op, is unknown.
     """
-    software, registered = _software(), _registered_backends()
-    if software is None or registered is None:
+    software, registered, importers = _software(), _registered_backends(), _registered_importers()
+    if software is None or registered is None or importers is None:
         return None
     cpu = Cpu.host()
     return [
@@ -80,6 +81,7 @@ def machine_and_software() -> Sequence[Any] | None:
         [cpu.architecture, *cpu.features],
         str(find_openmp()),
         registered,
+        importers,
     ]
 
 
@@ -169,6 +171,20 @@ def _registered_backends() -> list[Any] | None:
             if stamps is None:
                 return None
             found.append([name, part.__qualname__, stamps])
+    return found
+
+
+def _registered_importers() -> list[Any] | None:
+    """Functions for ONNX ops that the process itself registered."""
+    registry = sys.modules.get("byoc_mlir.frontend.registry")
+    found: list[Any] = []
+    for op in () if registry is None else registry.registered_ops():
+        if op.function.__module__.startswith("byoc_mlir."):
+            continue
+        stamps = _source_stamps(Path(inspect.unwrap(op.function).__code__.co_filename))
+        if stamps is None:
+            return None
+        found.append([op.domain, op.op_type, op.since, op.function.__qualname__, stamps])
     return found
 
 

@@ -13,11 +13,11 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.vision import kept_boxes
-from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.split import BOUNDED_DOMAIN
 from byoc_mlir.frontend.value import NodeRefused, Value
 
-onnx_op("NonMaxSuppression", domain=BOUNDED_DOMAIN)(kept_boxes)
+register_op(BOUNDED_DOMAIN, "NonMaxSuppression")(kept_boxes)
 
 
 def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
@@ -36,7 +36,7 @@ def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
     return arith.section(context, places, 0, 0, size), count
 
 
-@onnx_op("NonZero", domain=BOUNDED_DOMAIN)
+@register_op(BOUNDED_DOMAIN, "NonZero")
 def nonzero(context: NodeContext, data: Value) -> tuple[Value, Value]:
     if data.rank == 0:
         raise NodeRefused("a scalar has no coordinates")
@@ -49,7 +49,7 @@ def nonzero(context: NodeContext, data: Value) -> tuple[Value, Value]:
     return context.emit(index.TakeOp, coordinates, places, axis=1), count
 
 
-@onnx_op("Compress", domain=BOUNDED_DOMAIN)
+@register_op(BOUNDED_DOMAIN, "Compress")
 def compress(
     context: NodeContext, data: Value, condition: Value, *, axis: int | None = None
 ) -> tuple[Value, Value]:

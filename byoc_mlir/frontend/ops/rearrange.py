@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import bits, elementwise, index, logic, transform
+from byoc_mlir.dialects.relay import bits, elementwise, index, transform
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
@@ -171,17 +171,3 @@ def max_unpool(
     wanted = context.ints(output_shape, "output_shape")
     widths = [n for new, old in zip(wanted, shape, strict=True) for n in (0, new - old)]
     return context.emit(transform.PadOp, result, pad_width=widths) if any(widths) else result
-
-
-@onnx_op("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def array_feature_extractor(context: NodeContext, data: Value, indices: Value) -> Value:
-    places = arith.reshape(context, indices, [math.prod(indices.shape)])
-    if data.rank == 1:
-        data = arith.reshape(context, data, [1, *data.shape])
-    return context.emit(index.TakeOp, data, places, axis=-1)
-
-
-@onnx_op("Binarizer", domain="ai.onnx.ml")
-def binarizer(context: NodeContext, data: Value, *, threshold: float = 0.0) -> Value:
-    above = context.emit(logic.GreaterOp, data, data.dtype.type(threshold))
-    return cast(context, above, data.dtype)

@@ -14,7 +14,7 @@ from byoc_mlir.dialects.relay import elementwise, logic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Value
 
 _DOMAIN = "ai.onnx.preview.training"
@@ -54,7 +54,7 @@ def _after_first_step(context: NodeContext, step: Value, later: Value, first: Va
     return arith.where(context, is_later, later, first)
 
 
-@onnx_op("Adagrad", domain=_DOMAIN)
+@register_op(_DOMAIN, "Adagrad")
 def adagrad(
     context: NodeContext,
     rate: Value,
@@ -77,7 +77,7 @@ def adagrad(
     return _grouped(context, values, 3, update)
 
 
-@onnx_op("Adam", domain=_DOMAIN)
+@register_op(_DOMAIN, "Adam")
 def adam(
     context: NodeContext,
     rate: Value,
@@ -110,7 +110,7 @@ def adam(
     return _grouped(context, values, 4, update)
 
 
-@onnx_op("Momentum", domain=_DOMAIN)
+@register_op(_DOMAIN, "Momentum")
 def momentum(
     context: NodeContext,
     rate: Value,

@@ -17,7 +17,13 @@ from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ("first-backend.md", "codegen-native.md", "codegen-c.md", "codegen-blob.md")
+PAGES = (
+    "first-backend.md",
+    "codegen-native.md",
+    "codegen-c.md",
+    "codegen-blob.md",
+    "custom-ops.md",
+)
 
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (?P<name>\w+\.py)\n")

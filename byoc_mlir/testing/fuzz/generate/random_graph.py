@@ -51,13 +51,15 @@ _ATTEMPTS = 12
 @cache
 def known_ops() -> tuple[tuple[str, str], ...]:
     """Domain and name of every op that the importer knows, by function or by standard body."""
-    ops = {(op.domain, op.op_type) for op in registered_ops() if op.domain in _DOMAINS}
-    ops |= {
-        (schema.domain, schema.name)
-        for schema in onnx.defs.get_all_schemas()
-        if schema.domain in _DOMAINS and has_standard_function(schema)
-    }
-    return tuple(sorted(ops))
+    functions = {(op.domain, op.op_type) for op in registered_ops()}
+    schemas = [schema for schema in onnx.defs.get_all_schemas() if schema.domain in _DOMAINS]
+    return tuple(
+        sorted(
+            (schema.domain, schema.name)
+            for schema in schemas
+            if (schema.domain, schema.name) in functions or has_standard_function(schema)
+        )
+    )
 
 
 def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:

@@ -1,0 +1,5 @@
+"""Ops of `ai.onnx.ml`: classical machine learning and what prepares its features."""
+
+from byoc_mlir.frontend.ops.ml import features
+
+__all__ = ["features"]

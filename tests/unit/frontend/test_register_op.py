@@ -1,0 +1,70 @@
+"""Importers that a user registers; `docs/custom-ops.md` shows the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from byoc_mlir.compiler.fingerprint import machine_and_software
+
+from byoc_mlir.dialects.relay import elementwise
+from byoc_mlir.errors import ByocError
+from byoc_mlir.frontend import NodeContext, Value, register_op, registry
+from byoc_mlir.frontend.registry import OpFunction, find_op
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+
+
+def importer() -> Callable[[NodeContext, Value], Value]:
+    def negated(context: NodeContext, data: Value) -> Value:
+        return context.emit(elementwise.NegativeOp, data)
+
+    return negated
+
+
+def test_versions_hold_up_to_the_next_one() -> None:
+    old, new = importer(), importer()
+    register_op("com.example", "Op", since=2)(old)
+    register_op("com.example", "Op", since=5)(new)
+    found: list[OpFunction | None] = []
+    for opset in (1, 2, 4, 5, 9):
+        op = find_op("com.example", "Op", opset)
+        found.append(op and op.function)
+    assert found == [None, old, old, new, new]
+
+
+def test_a_function_defined_again_takes_the_place_of_the_first() -> None:
+    first, second = importer(), importer()
+    register_op("com.example", "Op")(first)
+    register_op("com.example", "Op")(second)
+    op = find_op("com.example", "Op", 1)
+    assert op is not None
+    assert op.function is second
+
+
+def test_another_function_for_the_same_version_is_refused() -> None:
+    def other(context: NodeContext, data: Value) -> Value:
+        return data
+
+    register_op("com.example", "Op")(importer())
+    with pytest.raises(ByocError, match=r"com.example.Op, version 1, is registered already, for"):
+        register_op("com.example", "Op")(other)
+
+
+def test_the_first_version_is_1() -> None:
+    with pytest.raises(ByocError, match="`since` is 0, accepted are 1 and more"):
+        register_op("com.example", "Op", since=0)
+
+
+def test_cached_programs_are_for_the_importers_as_they_are() -> None:
+    before = machine_and_software()
+    register_op("com.example", "Op")(importer())
+    assert machine_and_software() != before
+    names: dict[str, OpFunction] = {}
+    exec("def anywhere(context, data):\n    return data", names)
+    names["anywhere"].__module__ = "__main__"
+    register_op("com.example", "Other")(names["anywhere"])
+    assert machine_and_software() is None
