@@ -12,7 +12,13 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 Activation = Callable[[NodeContext, Value], Value]
 
 
-def _activation(name: str, alpha: float | None, beta: float | None) -> Activation:
+def activation_of(name: str, alpha: float | None, beta: float | None) -> Activation:
+    """An activation by its name, in any case.
+
+    Raises:
+        NodeRefused: it is not known.
+    """
+
     def or_default(value: float | None, default: float) -> float:
         return default if value is None else value
 
@@ -58,7 +64,7 @@ def activations_of(
         kind = name.lower()
         own_alpha = next(alpha, None) if kind in ("leakyrelu", "affine", "hardsigmoid") else None
         own_beta = next(beta, None) if kind in ("affine", "hardsigmoid") else None
-        built.append(_activation(name, own_alpha, own_beta))
+        built.append(activation_of(name, own_alpha, own_beta))
     return [built[at : at + len(defaults)] for at in range(0, len(listed), len(defaults))]
 
 

@@ -202,7 +202,7 @@ def gemm(
     product = _product(context, a, b, alpha, transpose_a=bool(transA), transpose_b=bool(transB))
     if c is None or beta == 0.0:
         return product
-    c = _scaled(context, c, beta)
+    c = scaled(context, c, beta)
     units = product.shape[1]
     if c.constant is not None and c.shape in ((units,), (1, units)):
         bias = context.derived(c, c.constant.reshape(units))
@@ -215,13 +215,18 @@ def _product(
 ) -> Value:
     if b.constant is None:
         product = context.emit(nn.MatmulOp, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
-        return _scaled(context, product, alpha)
+        return scaled(context, product, alpha)
     data = context.emit(transform.TransposeOp, a, axes=[1, 0]) if transpose_a else a
     weight = b if transpose_b else context.derived(b, np.ascontiguousarray(b.constant.T))
-    return context.emit(nn.DenseOp, data, _scaled(context, weight, alpha))
+    return context.emit(nn.DenseOp, data, scaled(context, weight, alpha))
 
 
-def _scaled(context: NodeContext, value: Value, factor: float) -> Value:
+def scaled(context: NodeContext, value: Value, factor: float) -> Value:
+    """`value` times a number.
+
+    Raises:
+        NodeRefused: integers, and a factor that is none.
+    """
     if factor == 1.0:
         return value
     if value.dtype.kind in "iu" and not factor.is_integer():

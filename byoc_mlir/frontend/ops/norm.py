@@ -25,7 +25,8 @@ def moments(context: NodeContext, data: Value, axes: Sequence[int]) -> tuple[Val
     return mean, arith.reduced(context, reduce.MeanOp, square, axes)
 
 
-def _inverse_deviation(context: NodeContext, variance: Value, epsilon: float) -> Value:
+def inverse_deviation(context: NodeContext, variance: Value, epsilon: float) -> Value:
+    """`1 / sqrt(variance + epsilon)`."""
     deviation = context.emit(elementwise.SqrtOp, arith.add(context, variance, epsilon))
     return arith.divide(context, 1.0, deviation)
 
@@ -49,7 +50,7 @@ def layer_normalization(
         return (output,)
     wide = cast(context, data, np.dtype(np.float32)) if stash_type == 1 else data
     mean, variance = moments(context, wide, range(axis % data.rank, data.rank))
-    return output, mean, _inverse_deviation(context, variance, epsilon)
+    return output, mean, inverse_deviation(context, variance, epsilon)
 
 
 @onnx_op("InstanceNormalization")
@@ -64,7 +65,7 @@ def instance_normalization(
 ) -> Value:
     mean, variance = moments(context, data, range(2, data.rank))
     centred = arith.subtract(context, data, mean)
-    normal = arith.multiply(context, centred, _inverse_deviation(context, variance, epsilon))
+    normal = arith.multiply(context, centred, inverse_deviation(context, variance, epsilon))
     scaled = arith.multiply(context, normal, arith.along(context, scale, 1, data.rank))
     return arith.add(context, scaled, arith.along(context, bias, 1, data.rank))
 

@@ -57,7 +57,7 @@ def test_every_function_is_for_a_version_that_exists() -> None:
         if schema.domain == "":
             versions.setdefault(schema.name, []).append(schema.since_version)
     for op in registered_ops():
-        if op.domain == "":
+        if op.domain == "" and op.op_type != "SimplifiedLayerNormalization":  # ONNX Runtime's
             assert op.op_type in versions
             assert op.since == OLDEST or op.since in versions[op.op_type]
 

@@ -1,0 +1,21 @@
+"""Ops that ONNX Runtime's optimisers and exporters write, most of them of `com.microsoft`."""
+
+from byoc_mlir.frontend.ops.microsoft import (
+    activations,
+    attention,
+    embedding,
+    group_query,
+    norm,
+    products,
+    rotary,
+)
+
+__all__ = [
+    "activations",
+    "attention",
+    "embedding",
+    "group_query",
+    "norm",
+    "products",
+    "rotary",
+]

@@ -1,0 +1,69 @@
+"""The embedding of a BERT model: words, positions and segments, summed and normalised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import index, logic, reduce
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
+from byoc_mlir.frontend.ops.microsoft.heads import expect_rank, expect_shape
+from byoc_mlir.frontend.ops.norm import layer_normalization
+from byoc_mlir.frontend.registry import register_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@register_op(DOMAIN, "EmbedLayerNormalization")
+def embed_layer_normalization(
+    context: NodeContext,
+    input_ids: Value,
+    segment_ids: Value | None,
+    word_embedding: Value,
+    position_embedding: Value,
+    segment_embedding: Value | None,
+    gamma: Value,
+    beta: Value,
+    mask: Value | None = None,
+    position_ids: Value | None = None,
+    *,
+    epsilon: float = 1e-12,
+    mask_index_type: int = 0,
+) -> Sequence[Value | None]:
+    """`mask_index_type` only says what ONNX Runtime should infer for the second output."""
+    expect_rank(input_ids, "input_ids", 2)
+    batch, sequence = input_ids.shape
+    if (segment_ids is None) != (segment_embedding is None):
+        raise NodeRefused("segment_ids and segment_embedding must be given together")
+    total = arith.add(
+        context,
+        context.emit(index.TakeOp, word_embedding, input_ids, axis=0),
+        _positions(context, position_embedding, position_ids, batch, sequence),
+    )
+    if segment_ids is not None and segment_embedding is not None:
+        expect_shape(segment_ids, "segment_ids", input_ids.shape)
+        segments = context.emit(index.TakeOp, segment_embedding, segment_ids, axis=0)
+        total = arith.add(context, total, segments)
+    output = layer_normalization(context, total, gamma, beta, epsilon=epsilon)[0]
+    return output, _count(context, mask, batch) if context.wants(1) else None, total
+
+
+def _positions(
+    context: NodeContext, embedding: Value, ids: Value | None, batch: int, sequence: int
+) -> Value:
+    if ids is None:
+        return arith.section(context, embedding, 0, 0, sequence)
+    expect_shape(ids, "position_ids", (batch, sequence), (1, sequence))
+    return context.emit(index.TakeOp, embedding, ids, axis=0)
+
+
+def _count(context: NodeContext, mask: Value | None, batch: int) -> Value:
+    """How many words of each row the mask keeps, 0 without one."""
+    kind = np.dtype(np.int32)
+    if mask is None:
+        return context.constant(np.zeros(batch, kind))
+    kept = cast(context, context.emit(logic.EqualOp, mask, mask.dtype.type(1)), kind)
+    return arith.reduced(context, reduce.SumOp, kept, [1], keepdims=False)

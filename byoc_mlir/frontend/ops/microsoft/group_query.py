@@ -1,0 +1,260 @@
+"""Attention of generative models: fewer heads of keys than of queries, and a cache of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise, logic, transform
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
+from byoc_mlir.frontend.ops.microsoft.heads import (
+    LOWEST,
+    added,
+    blocked,
+    causal_mask,
+    expect_rank,
+    expect_shape,
+    merge_heads,
+    scale_of,
+    scores_of,
+    softmax,
+    split_heads,
+    weighted,
+)
+from byoc_mlir.frontend.ops.microsoft.norm import simplified_layer_normalization
+from byoc_mlir.frontend.ops.microsoft.rotary import angles_of, rotate
+from byoc_mlir.frontend.registry import register_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """Where the new tokens stand: behind `past` others."""
+
+    total: int
+    """The largest number of tokens of a batch entry, old and new."""
+    new: int
+    past: int | None
+    """`None` where each entry has its own number."""
+    lengths: Value
+    """Of each batch entry, the number of its tokens less one, `[batch]`."""
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether there are no old tokens."""
+        return self.new == self.total
+
+    def last_places(self, context: NodeContext) -> Value:
+        """The place of each entry's last token, `[batch, 1, 1, 1]`."""
+        return arith.reshape(context, self.lengths, [self.lengths.shape[0], 1, 1, 1])
+
+
+@register_op(DOMAIN, "GroupQueryAttention")
+def group_query_attention(
+    context: NodeContext,
+    query: Value,
+    key: Value | None,
+    value: Value | None,
+    past_key: Value | None,
+    past_value: Value | None,
+    seqlens_k: Value,
+    total_sequence_length: Value,
+    cos_cache: Value | None = None,
+    sin_cache: Value | None = None,
+    position_ids: Value | None = None,
+    attention_bias: Value | None = None,
+    head_sink: Value | None = None,
+    k_scale: Value | None = None,
+    v_scale: Value | None = None,
+    q_norm_weight: Value | None = None,
+    k_norm_weight: Value | None = None,
+    *,
+    num_heads: int,
+    kv_num_heads: int,
+    causal: int = 1,
+    do_rotary: int = 0,
+    k_quant_type: str = "NONE",
+    kv_cache_bit_width: int = 0,
+    local_window_size: int = -1,
+    qk_norm_epsilon: float = 1e-6,
+    qk_output: int = 0,
+    rotary_interleaved: int = 0,
+    scale: float = 0.0,
+    sliding_window_cache: int = 0,
+    smooth_softmax: int = -1,
+    softcap: float = 0.0,
+    v_quant_type: str = "NONE",
+) -> Sequence[Value | None]:
+    if qk_output or sliding_window_cache or kv_cache_bit_width or context.wants(3):
+        raise NodeRefused(
+            "qk_output, sliding_window_cache and kv_cache_bit_width are"
+            f" {[qk_output, sliding_window_cache, kv_cache_bit_width]}, accepted is 0 for all, and"
+            " no fourth output"
+        )
+    if (k_quant_type, v_quant_type) != ("NONE", "NONE") or k_scale or v_scale:
+        raise NodeRefused("a quantised cache is not supported; accepted is quant type NONE")
+    if not causal and local_window_size != -1:
+        raise NodeRefused("local_window_size must be -1 where causal is 0")
+    q, k, v = _projections(context, query, key, value, num_heads, kv_num_heads)
+    if q_norm_weight is not None and k_norm_weight is not None:
+        q, k = (
+            simplified_layer_normalization(context, each, weight, epsilon=qk_norm_epsilon)[0]
+            for each, weight in ((q, q_norm_weight), (k, k_norm_weight))
+        )
+    tokens = _tokens(context, q, past_key, seqlens_k, total_sequence_length)
+    if do_rotary:
+        if cos_cache is None or sin_cache is None:
+            raise NodeRefused("do_rotary needs cos_cache and sin_cache")
+        batch, _, new, _ = q.shape
+        places = _places(context, tokens, position_ids)
+        angles = angles_of(context, places, cos_cache, sin_cache, batch, new)
+        q, k = (
+            rotate(context, each, *angles, interleaved=bool(rotary_interleaved)) for each in (q, k)
+        )
+    if (past_key is None) != (past_value is None):
+        raise NodeRefused("past_key and past_value must be given together")
+    k, v = (_present(context, tokens, past, new) for past, new in ((past_key, k), (past_value, v)))
+    seen_k, seen_v = (arith.section(context, each, 2, 0, tokens.total) for each in (k, v))
+    scores = scores_of(context, q, seen_k, scale_of(scale, q.shape[3]))
+    if softcap:
+        bent = context.emit(elementwise.TanhOp, arith.divide(context, scores, softcap))
+        scores = arith.multiply(context, bent, softcap)
+    scores = added(context, scores, attention_bias)
+    window = None if local_window_size < 0 else local_window_size
+    scores = added(context, scores, _mask(context, tokens, window, causal=bool(causal)))
+    sink = head_sink if smooth_softmax != 1 or head_sink else context.constant([0.0], scores.dtype)
+    weights = softmax(context, scores) if sink is None else _with_sink(context, scores, sink)
+    return merge_heads(context, weighted(context, weights, seen_v)), k, v
+
+
+def _projections(
+    context: NodeContext,
+    query: Value,
+    key: Value | None,
+    value: Value | None,
+    heads: int,
+    shared: int,
+) -> tuple[Value, Value, Value]:
+    """Query, key and value `[batch, heads, sequence, size]`; they may come as one tensor."""
+    if shared < 1 or heads % shared:
+        raise NodeRefused(f"num_heads is {heads}, which kv_num_heads, {shared}, must divide")
+    if key is not None and value is not None:
+        q = split_heads(context, query, heads, "query")
+        return (
+            q,
+            split_heads(context, key, shared, "key"),
+            split_heads(context, value, shared, "value"),
+        )
+    if key is not None or value is not None:
+        raise NodeRefused("key and value must be given together")
+    packed = split_heads(context, query, heads + 2 * shared, "query")
+    ends = (heads, heads + shared, heads + 2 * shared)
+    starts = (0, *ends[:2])
+    q, k, v = (
+        arith.section(context, packed, 1, start, end)
+        for start, end in zip(starts, ends, strict=True)
+    )
+    return q, k, v
+
+
+def _tokens(
+    context: NodeContext, query: Value, past_key: Value | None, lengths: Value, total: Value
+) -> _Tokens:
+    batch, _, new, _ = query.shape
+    lengths = arith.reshape(context, lengths, [batch])
+    capacity = 0 if past_key is None else past_key.shape[2]
+    count = context.count(total, "total_sequence_length", new) if capacity else new
+    if batch == 1 or count == new:
+        return _Tokens(count, new, count - new, lengths)
+    if new > 1:
+        raise NodeRefused(
+            f"{new} new tokens behind others in a batch of {batch}; accepted is one new token, or"
+            " a batch of 1"
+        )
+    return _Tokens(count, new, None, lengths)
+
+
+def _places(context: NodeContext, tokens: _Tokens, position_ids: Value | None) -> Value:
+    """The positions of the new tokens, or that of the first one; see `angles_of`."""
+    batch = tokens.lengths.shape[0]
+    if position_ids is not None:
+        expect_shape(position_ids, "position_ids", (batch, tokens.new))
+        if not tokens.is_prompt:
+            return position_ids
+        first = arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)
+        return first
+    if tokens.past is not None:
+        return context.constant([tokens.past], np.int64)
+    return arith.reshape(context, tokens.lengths, [batch, 1])
+
+
+def _present(context: NodeContext, tokens: _Tokens, past: Value | None, new: Value) -> Value:
+    """The cache with the new tokens behind the old ones, then zeros up to the old cache's size."""
+    if past is None:
+        return new
+    batch, heads, _, size = new.shape
+    expect_rank(past, "the cache", 4)
+    capacity = past.shape[2]
+    expect_shape(past, "the cache", (batch, heads, capacity, size))
+    most = max(capacity, tokens.total)
+    if tokens.past is None:
+        return _inserted(context, tokens, _filled_up(context, past, most), new)
+    kept = [arith.section(context, past, 2, 0, tokens.past)] if tokens.past else []
+    return _filled_up(context, arith.concatenate(context, [*kept, new], 2), most)
+
+
+def _filled_up(context: NodeContext, data: Value, most: int) -> Value:
+    if data.shape[2] >= most:
+        return data
+    widths = [0, 0, 0, 0, 0, most - data.shape[2], 0, 0]
+    return context.emit(transform.PadOp, data, pad_width=widths)
+
+
+def _inserted(context: NodeContext, tokens: _Tokens, past: Value, new: Value) -> Value:
+    """One new token for each entry, at the place that is its own."""
+    last = tokens.last_places(context)
+    places = _range(context, past.shape[2], last, axis=2)
+    is_new = context.emit(logic.EqualOp, places, last)
+    is_old = context.emit(logic.LessOp, places, last)
+    kept = context.emit(elementwise.WhereOp, is_old, past, past.dtype.type(0))
+    return context.emit(elementwise.WhereOp, is_new, new, kept)
+
+
+def _range(context: NodeContext, count: int, like: Value, axis: Literal[2, 3]) -> Value:
+    shape = [1, 1, 1, 1]
+    shape[axis] = count
+    return context.constant(np.arange(count).reshape(shape), like.dtype)
+
+
+def _mask(
+    context: NodeContext, tokens: _Tokens, window: int | None, *, causal: bool
+) -> Value | None:
+    """What keeps each query from tokens that it must not see."""
+    if tokens.past is not None:
+        if not causal:
+            return None
+        return causal_mask(context, tokens.new, tokens.total, tokens.past, window)
+    last = tokens.last_places(context)
+    places = _range(context, tokens.total, last, axis=3)
+    seen = context.emit(logic.LessEqualOp, places, last)
+    if window is not None:
+        first = arith.subtract(context, last, window)
+        in_window = context.emit(logic.GreaterOp, places, first)
+        seen = context.emit(logic.LogicalAndOp, seen, in_window)
+    return blocked(context, seen, LOWEST)
+
+
+def _with_sink(context: NodeContext, scores: Value, sink: Value) -> Value:
+    """Softmax over the scores and one more for each head, whose weight is dropped."""
+    batch, heads, queries, keys = scores.shape
+    expect_shape(sink, "head_sink", (heads,), (1,))
+    column = arith.reshape(context, cast(context, sink, scores.dtype), [1, sink.shape[0], 1, 1])
+    more = arith.broadcast(context, column, [batch, heads, queries, 1])
+    weights = softmax(context, arith.concatenate(context, [scores, more], 3))
+    return arith.section(context, weights, 3, 0, keys)

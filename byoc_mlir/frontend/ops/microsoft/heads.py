@@ -1,0 +1,127 @@
+"""Heads of attention: taken apart, attended to, and put together."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay import elementwise, nn, reduce
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.value import Value
+
+LOWEST = float(np.finfo(np.float32).min)
+"""What is added to the score of a key that must not be seen."""
+
+
+def expect_rank(value: Value, what: str, *ranks: int) -> None:
+    """Refuses an operand of another rank.
+
+    Raises:
+        VerifyException: naming the operand, its shape and the accepted ranks.
+    """
+    if value.rank not in ranks:
+        accepted = " or ".join(map(str, ranks))
+        raise VerifyException(f"{what} has shape {list(value.shape)}, accepted is rank {accepted}")
+
+
+def expect_shape(value: Value, what: str, *shapes: tuple[int, ...]) -> None:
+    """Refuses an operand of another shape.
+
+    Raises:
+        VerifyException: naming the operand, its shape and those that are accepted.
+    """
+    if value.shape not in shapes:
+        accepted = " or ".join(str(list(shape)) for shape in shapes)
+        raise VerifyException(f"{what} has shape {list(value.shape)}, accepted is {accepted}")
+
+
+def split_heads(context: NodeContext, data: Value, heads: int, what: str) -> Value:
+    """`[batch, sequence, heads * size]` as `[batch, heads, sequence, size]`.
+
+    Raises:
+        VerifyException: the shape is another.
+    """
+    expect_rank(data, what, 3)
+    batch, sequence, width = data.shape
+    if heads < 1 or width % heads:
+        raise VerifyException(f"{what} has shape {list(data.shape)}, {heads} heads do not fit")
+    parts = arith.reshape(context, data, [batch, sequence, heads, width // heads])
+    return arith.transpose(context, parts, [0, 2, 1, 3])
+
+
+def merge_heads(context: NodeContext, data: Value) -> Value:
+    """`[batch, heads, sequence, size]` as `[batch, sequence, heads * size]`."""
+    batch, heads, sequence, size = data.shape
+    rows = arith.transpose(context, data, [0, 2, 1, 3])
+    return arith.reshape(context, rows, [batch, sequence, heads * size])
+
+
+def scale_of(scale: float, head_size: int) -> float:
+    """The factor of the scores; 0 stands for the usual one."""
+    return scale or 1.0 / math.sqrt(head_size)
+
+
+def scores_of(context: NodeContext, query: Value, key: Value, scale: float) -> Value:
+    """`[batch, heads, queries, keys]`; each key head serves as many query heads in a row."""
+    batch, heads, queries, size = query.shape
+    shared = key.shape[1]
+    grouped = arith.reshape(context, query, [batch, shared, heads // shared * queries, size])
+    product = context.emit(nn.MatmulOp, grouped, key, transpose_b=True)
+    whole = arith.reshape(context, product, [batch, heads, queries, key.shape[2]])
+    return arith.multiply(context, whole, scale)
+
+
+def weighted(context: NodeContext, weights: Value, value: Value) -> Value:
+    """The values summed with `weights [batch, heads, queries, keys]`."""
+    batch, heads, queries, keys = weights.shape
+    shared = value.shape[1]
+    grouped = arith.reshape(context, weights, [batch, shared, heads // shared * queries, keys])
+    product = context.emit(nn.MatmulOp, grouped, value)
+    return arith.reshape(context, product, [batch, heads, queries, value.shape[3]])
+
+
+def softmax(context: NodeContext, scores: Value) -> Value:
+    """Over the keys."""
+    return context.emit(reduce.SoftmaxOp, scores, axis=-1)
+
+
+def added(context: NodeContext, scores: Value, addend: Value | None) -> Value:
+    """`scores` plus a mask or bias, if there is one.
+
+    Raises:
+        VerifyException: its shape is not that of the scores, with 1 for some dimensions.
+    """
+    if addend is None:
+        return scores
+    fits = addend.rank == scores.rank and all(
+        own in (1, size) for own, size in zip(addend.shape, scores.shape, strict=True)
+    )
+    if not fits:
+        raise VerifyException(
+            f"the mask or bias of the scores has shape {list(addend.shape)}, accepted is"
+            f" {list(scores.shape)}, with 1 for any of the first two dimensions"
+        )
+    return arith.add(context, scores, cast(context, addend, scores.dtype))
+
+
+def causal_mask(
+    context: NodeContext, queries: int, keys: int, past: int, window: int | None = None
+) -> Value | None:
+    """What keeps queries, which stand behind `past` tokens, from later tokens and from those that
+    lie `window` tokens back and more; `None` where there is nothing to keep from."""
+    places = np.arange(past, past + queries)[:, None]
+    seen = np.arange(keys) <= places
+    if window is not None:
+        seen &= np.arange(keys) > places - window
+    if seen.all():
+        return None
+    return context.constant(np.where(seen, 0, LOWEST)[None, None], np.float32)
+
+
+def blocked(context: NodeContext, seen: Value, amount: float) -> Value:
+    """0 where `seen` holds, else `amount`."""
+    return context.emit(elementwise.WhereOp, seen, np.float32(0), np.float32(amount))

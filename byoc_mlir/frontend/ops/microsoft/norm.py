@@ -1,0 +1,87 @@
+"""Layer normalisations with or without mean, of a sum with a skip connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay import reduce
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
+from byoc_mlir.frontend.ops.norm import inverse_deviation, layer_normalization
+from byoc_mlir.frontend.registry import register_op
+from byoc_mlir.frontend.value import Value
+
+register_op(DOMAIN, "LayerNormalization")(layer_normalization)
+
+
+@register_op("", "SimplifiedLayerNormalization")
+@register_op(DOMAIN, "SimplifiedLayerNormalization")
+def simplified_layer_normalization(
+    context: NodeContext,
+    data: Value,
+    scale: Value,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Sequence[Value]:
+    arith.size_along(data, axis)
+    wide = cast(context, data, np.dtype(np.float32)) if data.dtype.itemsize < 4 else data
+    square = arith.multiply(context, wide, wide)
+    axes = range(axis % data.rank, data.rank)
+    mean = arith.reduced(context, reduce.MeanOp, square, axes)
+    inverse = inverse_deviation(context, mean, epsilon)
+    normal = cast(context, arith.multiply(context, wide, inverse), scale.dtype)
+    return arith.multiply(context, normal, scale), inverse
+
+
+@register_op(DOMAIN, "SkipLayerNormalization")
+def skip_layer_normalization(
+    context: NodeContext,
+    data: Value,
+    skip: Value,
+    gamma: Value,
+    beta: Value | None = None,
+    bias: Value | None = None,
+    *,
+    epsilon: float = 1e-12,
+) -> Sequence[Value | None]:
+    total = _with_skip(context, data, skip, bias)
+    return [*_three(layer_normalization(context, total, gamma, beta, epsilon=epsilon)), total]
+
+
+@register_op(DOMAIN, "SkipSimplifiedLayerNormalization")
+def skip_simplified_layer_normalization(
+    context: NodeContext,
+    data: Value,
+    skip: Value,
+    gamma: Value,
+    bias: Value | None = None,
+    *,
+    epsilon: float = 1e-12,
+) -> Sequence[Value | None]:
+    total = _with_skip(context, data, skip, bias)
+    output, inverse = simplified_layer_normalization(context, total, gamma, epsilon=epsilon)
+    return output, None, inverse, total
+
+
+def _three(outputs: Sequence[Value]) -> Sequence[Value | None]:
+    """Output, mean and inverse deviation, `None` for what was not asked for."""
+    return [*outputs, *[None] * (3 - len(outputs))]
+
+
+def _with_skip(context: NodeContext, data: Value, skip: Value, bias: Value | None) -> Value:
+    """The sum, whose shape is that of `data`: `skip` may lack its first dimension, or have 1."""
+    tail = skip.shape[-2:] if skip.rank < data.rank or skip.shape[0] == 1 else skip.shape
+    if data.rank not in (2, 3) or tail != data.shape[-len(tail) :]:
+        raise VerifyException(
+            f"input has shape {list(data.shape)} and skip {list(skip.shape)}; accepted are"
+            " [batch, sequence, hidden] or [tokens, hidden], and for skip the same, or without or"
+            " with 1 as the first of three dimensions"
+        )
+    return biased(context, arith.add(context, data, skip), bias)

@@ -1,0 +1,200 @@
+"""Convolutions and products with what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay import elementwise
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.activations import Activation, activation_of
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
+from byoc_mlir.frontend.ops.nn import gemm, matmul, scaled
+from byoc_mlir.frontend.ops.window import conv
+from byoc_mlir.frontend.registry import register_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+_PARAMETERS = {"relu": 0, "tanh": 0, "sigmoid": 0, "leakyrelu": 1, "clip": 2, "hardsigmoid": 2}
+"""The activations that a product may end in, and how many parameters each has."""
+
+
+def _activation(name: str, parameters: Sequence[float]) -> Activation:
+    """An activation by name; without one nothing happens.
+
+    Raises:
+        NodeRefused: it is unknown, or has another number of parameters.
+    """
+    kind = name.lower()
+    if not name:
+        return lambda _, data: data
+    if kind not in _PARAMETERS:
+        accepted = "Relu, Tanh, Sigmoid, LeakyRelu, Clip, HardSigmoid"
+        raise NodeRefused(f"activation is '{name}', accepted are {accepted}")
+    if len(parameters) != _PARAMETERS[kind]:
+        raise NodeRefused(f"{name} has {_PARAMETERS[kind]} parameters, found {list(parameters)}")
+    if kind == "clip":
+        low, high = parameters
+        return lambda context, data: context.emit(elementwise.ClipOp, data, a_min=low, a_max=high)
+    alpha, beta = (*parameters, None, None)[:2]
+    return activation_of(kind, alpha, beta)
+
+
+@register_op(DOMAIN, "FusedConv")
+def fused_conv(
+    context: NodeContext,
+    data: Value,
+    weight: Value,
+    bias: Value | None = None,
+    addend: Value | None = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """`addend` comes before the activation."""
+    result = conv(
+        context,
+        data,
+        weight,
+        bias,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    total = result if addend is None else arith.add(context, result, addend)
+    return _activation(activation, activation_params)(context, total)
+
+
+@register_op(DOMAIN, "NhwcFusedConv")
+def nhwc_fused_conv(
+    context: NodeContext,
+    data: Value,
+    weight: Value,
+    bias: Value | None = None,
+    addend: Value | None = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """Channels are last in `data`, `addend` and the result; the weight is as for Conv."""
+    if data.rank < 3:
+        raise VerifyException(f"input has shape {list(data.shape)}, its rank must be at least 3")
+    result = fused_conv(
+        context,
+        _channels_first(context, data),
+        weight,
+        bias,
+        None if addend is None else _channels_first(context, addend),
+        activation=activation,
+        activation_params=activation_params,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    return arith.transpose(context, result, [0, *range(2, data.rank), 1])
+
+
+@register_op(DOMAIN, "NhwcConv")
+def nhwc_conv(
+    context: NodeContext,
+    data: Value,
+    weight: Value,
+    bias: Value | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    return nhwc_fused_conv(
+        context,
+        data,
+        weight,
+        bias,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+
+
+def _channels_first(context: NodeContext, data: Value) -> Value:
+    return arith.transpose(context, data, [0, data.rank - 1, *range(1, data.rank - 1)])
+
+
+@register_op(DOMAIN, "FusedMatMul")
+def fused_matmul(
+    context: NodeContext,
+    a: Value,
+    b: Value,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,  # noqa: N803 - the attribute's name
+    transB: int = 0,  # noqa: N803 - the attribute's name
+    transBatchA: int = 0,  # noqa: N803 - the attribute's name
+    transBatchB: int = 0,  # noqa: N803 - the attribute's name
+) -> Value:
+    left = _arranged(context, a, batch=transBatchA, matrix=transA)
+    right = _arranged(context, b, batch=transBatchB, matrix=transB)
+    return scaled(context, matmul(context, left, right), alpha)
+
+
+def _arranged(context: NodeContext, data: Value, *, batch: int, matrix: int) -> Value:
+    """An operand of a product: its first dimension put behind those of the batch, then the last
+    two exchanged. A vector stays."""
+    axes = list(range(data.rank))
+    if batch and data.rank > 2:
+        axes = [*axes[1:-1], 0, axes[-1]]
+    if matrix and data.rank > 1:
+        axes[-2:] = reversed(axes[-2:])
+    return arith.transpose(context, data, axes)
+
+
+@register_op(DOMAIN, "FusedGemm")
+def fused_gemm(
+    context: NodeContext,
+    a: Value,
+    b: Value,
+    c: Value | None = None,
+    *,
+    activation: str = "",
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,  # noqa: N803 - the attribute's name
+    transB: int = 0,  # noqa: N803 - the attribute's name
+) -> Value:
+    product = gemm(context, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    if activation_gamma is not None:
+        raise NodeRefused(f"activation_gamma is {activation_gamma}; no activation here has one")
+    kind = activation.lower()
+    if kind == "clip":
+        raise NodeRefused("activation is 'Clip', which needs bounds that FusedGemm cannot give")
+    parameters = [each for each in (activation_alpha, activation_beta) if each is not None]
+    defaults = {"leakyrelu": [0.01], "hardsigmoid": [0.2, 0.5]}.get(kind, [])
+    return _activation(activation, [*parameters, *defaults[len(parameters) :]])(context, product)

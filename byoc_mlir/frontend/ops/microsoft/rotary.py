@@ -1,0 +1,121 @@
+"""Rotary embeddings: pairs of features turned by angles that depend on the token's position."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay import index
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
+from byoc_mlir.frontend.ops.microsoft.heads import (
+    expect_rank,
+    expect_shape,
+    merge_heads,
+    split_heads,
+)
+from byoc_mlir.frontend.registry import register_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@register_op(DOMAIN, "RotaryEmbedding")
+def rotary_embedding(
+    context: NodeContext,
+    data: Value,
+    position_ids: Value,
+    cos_cache: Value,
+    sin_cache: Value,
+    *,
+    interleaved: int = 0,
+    is_packed_batching: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    scale: float = 1.0,
+) -> Value:
+    if is_packed_batching or scale != 1.0:
+        raise NodeRefused(
+            f"is_packed_batching is {is_packed_batching} and scale {scale}; accepted are 0 and 1.0"
+        )
+    expect_rank(data, "input", 3, 4)
+    expect_rank(cos_cache, "cos_cache", 2)
+    if data.rank == 4:
+        angles = angles_of(
+            context, position_ids, cos_cache, sin_cache, data.shape[0], data.shape[2]
+        )
+        return rotate(context, data, *angles, interleaved=bool(interleaved))
+    batch, sequence, width = data.shape
+    heads = num_heads or width // max(1, rotary_embedding_dim or 2 * cos_cache.shape[1])
+    parts = split_heads(context, data, heads, "input")
+    angles = angles_of(context, position_ids, cos_cache, sin_cache, batch, sequence)
+    return merge_heads(context, rotate(context, parts, *angles, interleaved=bool(interleaved)))
+
+
+def angles_of(
+    context: NodeContext,
+    position_ids: Value,
+    cos_cache: Value,
+    sin_cache: Value,
+    batch: int,
+    sequence: int,
+) -> tuple[Value, Value]:
+    """Cosines and sines `[batch or 1, 1, sequence, pairs]` of tokens.
+
+    Args:
+        position_ids: of the first token `[1]`, or of each `[batch, sequence]`.
+
+    Raises:
+        VerifyException: its shape is another, or the caches differ in theirs.
+    """
+    expect_shape(sin_cache, "sin_cache", cos_cache.shape)
+    if position_ids.shape == (1,):
+        steps = context.constant(np.arange(sequence), position_ids.dtype)
+        places = arith.reshape(context, arith.add(context, position_ids, steps), [1, sequence])
+    else:
+        expect_shape(position_ids, "position_ids", (1,), (batch, sequence))
+        places = position_ids
+    found = [context.emit(index.TakeOp, cache, places, axis=0) for cache in (cos_cache, sin_cache)]
+    shape = [places.shape[0], 1, *found[0].shape[1:]]
+    cos, sin = (arith.reshape(context, each, shape) for each in found)
+    return cos, sin
+
+
+def rotate(
+    context: NodeContext, data: Value, cos: Value, sin: Value, *, interleaved: bool
+) -> Value:
+    """The first features of `data [batch, heads, sequence, size]`, twice as many as there are
+    angles, turned in pairs: neighbours if `interleaved`, else those half of them apart.
+
+    Raises:
+        VerifyException: there are more angles than pairs.
+    """
+    pairs, size = cos.shape[-1], data.shape[-1]
+    if 2 * pairs > size:
+        raise VerifyException(f"the caches have {pairs} angles, a head has {size} features")
+    rest = arith.section(context, data, -1, 2 * pairs, size)
+    turned = arith.section(context, data, -1, 0, 2 * pairs)
+    shape = [*data.shape[:-1], *((pairs, 2) if interleaved else (2, pairs))]
+    axis = -1 if interleaved else -2
+    split = arith.reshape(context, turned, shape)
+    first, second = (arith.at(context, split, axis % len(shape), place) for place in (0, 1))
+    cos, sin = (cast(context, each, data.dtype) for each in (cos, sin))
+    new = [
+        arith.subtract(
+            context, arith.multiply(context, first, cos), arith.multiply(context, second, sin)
+        ),
+        arith.add(
+            context, arith.multiply(context, first, sin), arith.multiply(context, second, cos)
+        ),
+    ]
+    joined = _joined(context, new, interleaved=interleaved)
+    return joined if 2 * pairs == size else arith.concatenate(context, [joined, rest], -1)
+
+
+def _joined(context: NodeContext, halves: list[Value], *, interleaved: bool) -> Value:
+    if not interleaved:
+        return arith.concatenate(context, halves, -1)
+    shape = halves[0].shape
+    columns = [arith.reshape(context, half, [*shape, 1]) for half in halves]
+    joined = arith.concatenate(context, columns, -1)
+    return arith.reshape(context, joined, [*shape[:-1], 2 * shape[-1]])

@@ -1,0 +1,84 @@
+"""Models of one node of a vendor's domain, run by ONNX Runtime and by what the importer made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, helper, numpy_helper
+from xdsl.dialects import func
+
+from byoc_mlir.dialects.relay.evaluate import evaluate
+from byoc_mlir.frontend import import_model
+from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
+
+Arrays = Mapping[str, NDArray[Any] | None]
+MICROSOFT = "com.microsoft"
+
+
+def node_model(
+    op_type: str,
+    inputs: Arrays,
+    outputs: Mapping[str, type[np.generic]] | Sequence[str] = ("y",),
+    *,
+    constants: Sequence[str] = (),
+    domain: str = MICROSOFT,
+    **attributes: Any,
+) -> ModelProto:
+    """A model of one node.
+
+    Args:
+        inputs: by name, `None` for one that is left out; those in `constants` are initializers.
+        outputs: their names, f32, or their types; an empty name leaves one out.
+    """
+    types = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, np.float32)
+    names = [name if array is not None else "" for name, array in inputs.items()]
+    given = {name: array for name, array in inputs.items() if array is not None}
+    node = helper.make_node(op_type, names, list(types), "n", domain=domain, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            )
+            for name, array in given.items()
+            if name not in constants
+        ],
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(t)), None)
+            for name, t in types.items()
+            if name
+        ],
+        [numpy_helper.from_array(given[name], name) for name in constants],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
+    opsets.append(helper.make_opsetid("ai.onnx.ml", 5 if op_type == "TreeEnsemble" else 3))
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def run_imported(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    """The outputs by the evaluator of `relay`, in numpy."""
+    imported = import_model(model)
+    main = next(op for op in imported.module.ops if isinstance(op, func.FuncOp))
+    operands = [inputs[info.name] for info in imported.inputs]
+    results = evaluate(main, [array for array in operands if array is not None])
+    names = [info.name for info in imported.outputs]
+    return dict(zip(names, results, strict=True))
+
+
+def check_node(
+    op_type: str,
+    inputs: Arrays,
+    outputs: Mapping[str, type[np.generic]] | Sequence[str] = ("y",),
+    *,
+    constants: Sequence[str] = (),
+    tolerance: float = 2e-6,
+    **attributes: Any,
+) -> None:
+    """Compares what was imported with ONNX Runtime."""
+    model = node_model(op_type, inputs, outputs, constants=constants, **attributes)
+    fed = {k: v for k, v in inputs.items() if v is not None and k not in constants}
+    assert_agrees(run_imported(model, inputs), run_onnxruntime(model, fed), tolerance)
