@@ -1,14 +1,19 @@
-"""Whether a node fits its op's schema: how many inputs and outputs, which attributes."""
+"""Whether a node fits its op's schema: how many inputs and outputs, which attributes and types."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import onnx
-from onnx import AttributeProto
+from onnx import AttributeProto, TensorProto
 from onnx.defs import OpSchema, SchemaError
 
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.value import AbsentValue, SequenceValue, Value
 
 
 @lru_cache(maxsize=4096)
@@ -59,3 +64,75 @@ def _check_attribute(attribute: AttributeProto, where: str, schema: OpSchema) ->
         raise InvalidModelError(
             f"{where}: attribute '{attribute.name}' is {kind}, accepted is {declared.type}"
         )
+
+
+def check_types(
+    node: onnx.NodeProto, name: str, schema: OpSchema, inputs: Sequence[Value | None]
+) -> None:
+    """Compares the types of a node's operands with its schema.
+
+    A schema's type variable stands for one type in all operands that have it.
+
+    Raises:
+        InvalidModelError: with the input, what was found and what the op accepts.
+    """
+    formals = _formals(schema)
+    bound: dict[str, str] = {}
+    for index, value in enumerate(inputs):
+        if value is None:
+            continue
+        formal = formals[min(index, len(formals) - 1)]
+        found = _SEQUENCE if isinstance(value, SequenceValue) else _tensor_type(value.dtype)
+        found = _OPTIONAL if isinstance(value, AbsentValue) else found
+        wanted = bound.setdefault(formal.variable, found) if formal.is_tied else found
+        if found not in formal.accepted:
+            accepted = f"accepted are {', '.join(sorted(formal.accepted))}"
+        elif found != wanted:
+            accepted = f"accepted is {wanted}, as for the inputs before it"
+        else:
+            continue
+        raise InvalidModelError(
+            f"node '{name}' ({node.op_type}): input '{formal.name}' is {found}, {accepted}"
+        )
+
+
+_SEQUENCE = "a sequence"
+_OPTIONAL = "an optional without an element"
+
+
+@dataclass(frozen=True)
+class _Formal:
+    """An input of a schema."""
+
+    name: str
+    accepted: frozenset[str]
+    """Types of tensors; sequences and optionals may be empty, so their types are not looked at."""
+    variable: str
+    is_tied: bool
+    """Whether all operands with the type variable are of one type."""
+
+
+@lru_cache(maxsize=4096)
+def _formals(schema: OpSchema) -> tuple[_Formal, ...]:
+    return tuple(
+        _Formal(
+            formal.name,
+            frozenset(kind for type_ in formal.types for kind in _kinds(type_)),
+            formal.type_str,
+            formal.is_homogeneous,
+        )
+        for formal in schema.inputs
+    )
+
+
+def _kinds(type_: str) -> tuple[str, ...]:
+    """What a value of a schema's type is; an optional that has an element is that."""
+    if type_.startswith("optional("):
+        return (_OPTIONAL, *_kinds(type_[len("optional(") : -1]))
+    return (_SEQUENCE,) if type_.startswith("seq(") else (type_,)
+
+
+@lru_cache(maxsize=64)
+def _tensor_type(dtype: np.dtype[Any]) -> str:
+    element_type = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+    return f"tensor({TensorProto.DataType.Name(element_type).lower()})"

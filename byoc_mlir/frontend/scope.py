@@ -26,7 +26,7 @@ from byoc_mlir.frontend.known_ops import standard_name, unfit_without_schema, un
 from byoc_mlir.frontend.model import NodeStatus
 from byoc_mlir.frontend.order import ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
-from byoc_mlir.frontend.schema import check_node, op_schema
+from byoc_mlir.frontend.schema import check_node, check_types, op_schema
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
 from byoc_mlir.limits import current_limits
@@ -73,6 +73,7 @@ class Scope:
         schema = op_schema(domain, node.op_type, opset)
         if schema is not None:
             check_node(node, name, schema)
+            check_types(node, name, schema, inputs)
         elif reason := unfit_without_schema(node, opset):
             raise NodeRefused(reason)
         last = self.session.builder.block.last_op

@@ -116,6 +116,31 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
         InvalidModelError,
         "an index is -3, accepted are -2 to 1",
     ),
+    "Sign of bool": (
+        one("Sign", element_type=TensorProto.BOOL),
+        InvalidModelError,
+        r"node 'n' \(Sign\): input 'input' is tensor\(bool\), accepted are tensor\(bfloat16\),",
+    ),
+    "Sign of a constant bool": (
+        one("Sign", constants={"b": True}, inputs="b"),
+        InvalidModelError,
+        r"input 'input' is tensor\(bool\)",
+    ),
+    "Add of two types": (
+        one("Add", constants={"d": np.ones(3)}),
+        InvalidModelError,
+        r"input 'B' is tensor\(double\), accepted is tensor\(float\), as for the inputs before",
+    ),
+    "Concat of two types": (
+        one("Concat", constants={"i": [1]}, axis=0),
+        InvalidModelError,
+        r"input 'inputs' is tensor\(int64\), accepted is tensor\(float\)",
+    ),
+    "SequenceAt of a tensor": (
+        one("SequenceAt", constants={"i": 0}),
+        InvalidModelError,
+        "input 'input_sequence' is tensor\\(float\\), accepted are a sequence",
+    ),
 }
 
 
