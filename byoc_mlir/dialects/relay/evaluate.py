@@ -21,6 +21,7 @@ from byoc_mlir.dialects.relay.evaluate_bits import BITS
 from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
 from byoc_mlir.dialects.relay.evaluate_image import IMAGE
 from byoc_mlir.dialects.relay.evaluate_index import INDEX
+from byoc_mlir.dialects.relay.evaluate_ml import ML
 from byoc_mlir.dialects.relay.evaluate_nn import NN
 from byoc_mlir.dialects.relay.evaluate_onnx import ONNX_NODE
 from byoc_mlir.dialects.relay.evaluate_pool import POOL
@@ -41,6 +42,7 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **BITS,
     **IMAGE,
     **INDEX,
+    **ML,
     **NN,
     **ONNX_NODE,
     **RANDOM,

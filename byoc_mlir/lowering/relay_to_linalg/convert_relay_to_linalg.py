@@ -25,6 +25,7 @@ from byoc_mlir.lowering.relay_to_linalg import (
     sampling,
     topk,
     transform,
+    trees,
     vision,
     window,
 )
@@ -45,6 +46,7 @@ _LOWERINGS: Lowerings = {
     **reduce.FUNCTIONS,
     **topk.FUNCTIONS,
     **transform.FUNCTIONS,
+    **trees.FUNCTIONS,
     **window.FUNCTIONS,
 }
 

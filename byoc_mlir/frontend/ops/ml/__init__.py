@@ -1,5 +1,5 @@
 """Ops of `ai.onnx.ml`: classical machine learning and what prepares its features."""
 
-from byoc_mlir.frontend.ops.ml import features
+from byoc_mlir.frontend.ops.ml import features, trees
 
-__all__ = ["features"]
+__all__ = ["features", "trees"]

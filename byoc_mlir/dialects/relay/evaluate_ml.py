@@ -1,0 +1,41 @@
+"""Numpy semantics of classical machine learning; see `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import ml as relay
+from byoc_mlir.dialects.relay.base import RelayOp
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_AGGREGATES: dict[str, tuple[Any, float]] = {
+    "sum": (np.add, 0.0),
+    "min": (np.minimum, np.inf),
+    "max": (np.maximum, -np.inf),
+}
+"""The function, and what it starts from."""
+
+
+def _tree_ensemble(op: relay.TreeEnsembleOp, data: Array, *tables: Array) -> Array:
+    roots, depths, lefts, features, thresholds, leaves, firsts, weights = tables
+    rows = np.arange(data.shape[0])
+    combine, start = _AGGREGATES[op.aggregate.data]
+    output = np.full((data.shape[0], op.targets.value.data), start, data.dtype)
+    for root, depth in zip(roots, depths, strict=True):
+        nodes = np.full(data.shape[0], root, np.int64)
+        for _ in range(depth):
+            nodes = lefts[nodes] + (data[rows, features[nodes]] <= thresholds[nodes])
+        reached = leaves[nodes]
+        for offset in range(weights.shape[1]):
+            places = rows, firsts[reached] + offset
+            output[places] = combine(output[places], weights[reached, offset])
+    return output
+
+
+ML: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+    relay.TreeEnsembleOp: _tree_ensemble
+}

@@ -1,0 +1,70 @@
+"""Ops of classical machine learning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, i32
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import RelayOp, int_prop, str_prop, tensor_type
+
+AGGREGATES = ("sum", "min", "max")
+
+
+@irdl_op_definition
+class TreeEnsembleOp(RelayOp):
+    """Decision trees on rows of features: `data [N, F] -> output [N, targets]`.
+
+    A walk begins at one of `roots [T]` and goes `depths [T]` steps, from a node to
+    `lefts[node] + (data[n, features[node]] <= thresholds[node])`. A leaf is a node that is its own
+    left and has a threshold of NaN. The leaf where the walk ends, number `leaves[node]`, has
+    `weights [L, W]` for the targets from `firsts[leaf]` on. `aggregate` is `sum`, `min` or `max`
+    over the trees.
+
+    Nodes are `[M]`, integers are i32, and all but `data` must be constants on the host.
+    """
+
+    name = "relay.ml.tree_ensemble"
+    data = operand_def(TensorType)
+    roots = operand_def(TensorType)
+    depths = operand_def(TensorType)
+    lefts = operand_def(TensorType)
+    features = operand_def(TensorType)
+    thresholds = operand_def(TensorType)
+    leaves = operand_def(TensorType)
+    firsts = operand_def(TensorType)
+    weights = operand_def(TensorType)
+    targets = int_prop()
+    aggregate = str_prop("sum")
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, weights = tensor_type(self.data), tensor_type(self.weights)
+        if len(data.get_shape()) != 2 or len(weights.get_shape()) != 2:
+            raise VerifyException(
+                f"{self.name}: data and weights must have rank 2, found {data} and {weights}"
+            )
+        trees, nodes = tensor_type(self.roots).get_shape(), tensor_type(self.lefts).get_shape()
+        leaves = weights.get_shape()[:1]
+        for what, type_, shape in (
+            ("roots", i32, trees),
+            ("depths", i32, trees),
+            ("lefts", i32, nodes),
+            ("features", i32, nodes),
+            ("thresholds", data.element_type, nodes),
+            ("leaves", i32, nodes),
+            ("firsts", i32, leaves),
+            ("weights", data.element_type, weights.get_shape()),
+        ):
+            expected, found = TensorType(type_, shape), tensor_type(getattr(self, what))
+            if found != expected:
+                raise VerifyException(f"{self.name}: {what} must be {expected}, found {found}")
+        if self.aggregate.data not in AGGREGATES:
+            raise VerifyException(
+                f"{self.name}: aggregate is '{self.aggregate.data}', accepted are"
+                f" {', '.join(AGGREGATES)}"
+            )
+        return (TensorType(data.element_type, [data.get_shape()[0], self.targets.value.data]),)

@@ -1,0 +1,244 @@
+"""Decision trees as ONNX describes them, turned into the tables of `relay.ml.tree_ensemble`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.frontend.value import Array, NodeRefused
+
+Item: TypeAlias = Hashable
+"""A node of a tree, or a part of one that takes several comparisons."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Where a walk goes on: `right` if the feature is at most `threshold`, else `left`."""
+
+    feature: int
+    nan_is_low: bool
+    """Whether a feature that is NaN goes right; else it goes left."""
+    threshold: float
+    left: Item
+    right: Item
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Where a walk ends."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as ONNX gives it; `mode` is without the `BRANCH_`."""
+
+    mode: str
+    feature: int
+    value: float
+    yes: Item
+    no: Item
+    missing_is_yes: bool = False
+    members: tuple[float, ...] = ()
+    """For the mode MEMBER, the set."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The operands of the op, and whether data has columns more in which NaN is the lowest."""
+
+    roots: Array
+    depths: Array
+    lefts: Array
+    features: Array
+    thresholds: Array
+    leaves: Array
+    needs_low: bool
+
+
+class Forest:
+    """Trees over `nodes`; names that are no node are leaves, by `leaves`."""
+
+    def __init__(
+        self,
+        nodes: Mapping[Item, Node],
+        leaves: Mapping[Item, int],
+        features: int,
+        dtype: np.dtype[Any],
+    ):
+        self._nodes = nodes
+        self._leaves = leaves
+        self._feature_count = features
+        self._type = dtype.type
+        self._parts: dict[Item, Branch | Leaf] = {}
+        self._heights: dict[Item, int] = {}
+        self._pairs: dict[Item, int] = {}
+        self._slots: list[Item] = []
+
+    def tables(self, roots: Sequence[Item]) -> Tables:
+        """The tables of the trees from `roots`, those of least depth first.
+
+        Raises:
+            NodeRefused: the mode of a node is unknown.
+            VerifyException: a node does not exist or is reached from itself, or a feature is none.
+        """
+        ordered = sorted(roots, key=self._height)
+        starts = [self._place(root) for root in ordered]
+        count = len(self._slots)
+        lefts, leaves = np.arange(count, dtype=np.int32), np.zeros(count, np.int32)
+        features, thresholds = np.zeros(count, np.int32), np.full(count, np.nan)
+        needs_low = False
+        for slot, item in enumerate(self._slots):
+            part = self._parts[item]
+            if isinstance(part, Leaf):
+                leaves[slot] = part.number
+                continue
+            needs_low |= part.nan_is_low
+            features[slot] = part.feature + part.nan_is_low * self._feature_count
+            thresholds[slot] = part.threshold
+            lefts[slot] = self._pairs[item]
+        return Tables(
+            np.array(starts, np.int32),
+            np.array([self._heights[root] for root in ordered], np.int32),
+            lefts,
+            features,
+            thresholds.astype(self._type),
+            leaves,
+            needs_low,
+        )
+
+    def _place(self, root: Item) -> int:
+        """The slot of a tree's root, after all of its nodes have got theirs."""
+        start = place = len(self._slots)
+        self._slots.append(root)
+        while place < len(self._slots):
+            item = self._slots[place]
+            part = self._parts[item]
+            if isinstance(part, Branch) and item not in self._pairs:
+                self._pairs[item] = len(self._slots)
+                self._slots += [part.left, part.right]
+            place += 1
+        return start
+
+    def _height(self, root: Item) -> int:
+        """The longest way from a node to a leaf."""
+        stack, above = [root], set[Item]()
+        while stack:
+            item = stack[-1]
+            part = self._part(item)
+            below = [part.left, part.right] if isinstance(part, Branch) else []
+            missing = [each for each in below if each not in self._heights]
+            if not missing:
+                self._heights[item] = 1 + max(self._heights[each] for each in below) if below else 0
+                above.discard(item)
+                stack.pop()
+                continue
+            above.add(item)
+            if not above.isdisjoint(missing):
+                raise VerifyException("a node of a tree is reached from itself")
+            stack += missing
+        return self._heights[root]
+
+    def _part(self, item: Item) -> Branch | Leaf:
+        if item not in self._parts:
+            self._parts[item] = self._resolved(item)
+        return self._parts[item]
+
+    def _resolved(self, item: Item) -> Branch | Leaf:
+        if item in self._leaves:
+            return Leaf(self._leaves[item])
+        if item in self._nodes:
+            return self._branch(item, self._nodes[item])
+        if isinstance(item, _Part):
+            return item.branch
+        raise VerifyException(f"a tree has no node {item}")
+
+    def _branch(self, item: Item, node: Node) -> Branch:
+        if not 0 <= node.feature < self._feature_count:
+            raise VerifyException(
+                f"a tree reads feature {node.feature}, the input has {self._feature_count}"
+            )
+        low, exact = self._before(node.value), float(self._type(node.value))
+        yes, no, missing = node.yes, node.no, node.missing_is_yes
+        match node.mode:
+            case "LEQ" | "LT":
+                bound = exact if node.mode == "LEQ" else low
+                return Branch(node.feature, missing, bound, no, yes)
+            case "GT" | "GTE":
+                bound = exact if node.mode == "GT" else low
+                return Branch(node.feature, not missing, bound, yes, no)
+            case "EQ":
+                return self._equal(item, node.feature, node.value, yes, no, missing=missing)
+            case "NEQ":
+                return self._equal(item, node.feature, node.value, no, yes, missing=False)
+            case "MEMBER":
+                return self._member(item, node)
+            case mode:
+                raise NodeRefused(
+                    f"a node's mode is {mode}, accepted are LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF"
+                )
+
+    def _equal(
+        self, item: Item, feature: int, value: float, yes: Item, no: Item, *, missing: bool
+    ) -> Branch:
+        """Equal is at most the value, and above the number before."""
+        above = _Part(item, Branch(feature, False, self._before(value), yes, no))
+        return Branch(feature, missing, float(self._type(value)), no, above)
+
+    def _member(self, item: Item, node: Node) -> Branch:
+        rest: Item = node.no
+        for number, value in enumerate(reversed(node.members[1:])):
+            step = self._equal((item, number), node.feature, value, node.yes, rest, missing=False)
+            rest = _Part((item, number, "member"), step)
+        first = node.members[0] if node.members else float("nan")
+        return self._equal(item, node.feature, first, node.yes, rest, missing=node.missing_is_yes)
+
+    def _before(self, value: float) -> float:
+        """The largest number below a threshold; NaN below the lowest one."""
+        exact = self._type(value)
+        if np.isneginf(exact):
+            return float("nan")
+        return float(np.nextafter(exact, self._type(-np.inf)))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A further comparison that a node takes."""
+
+    of: Item
+    branch: Branch
+
+
+def leaf_tables(
+    entries: Mapping[int, Sequence[tuple[int, float]]],
+    leaves: int,
+    targets: int,
+    aggregate: str,
+    dtype: np.dtype[Any],
+) -> tuple[Array, Array]:
+    """`firsts` and `weights` of leaves.
+
+    Args:
+        entries: by leaf, its targets with their weights.
+
+    Raises:
+        VerifyException: a target is outside.
+    """
+    nothing = {"min": np.inf, "max": -np.inf}.get(aggregate, 0.0)
+    is_single = all(len(pairs) <= 1 for pairs in entries.values())
+    firsts = np.zeros(leaves, np.int32)
+    weights = np.full((leaves, 1 if is_single else targets), nothing, dtype)
+    for leaf, pairs in entries.items():
+        for target, weight in pairs:
+            if not 0 <= target < targets:
+                raise VerifyException(f"a leaf is for target {target}, there are {targets}")
+            column = 0 if is_single else target
+            firsts[leaf] = target - column
+            before = weights[leaf, column]
+            weights[leaf, column] = weight if before == nothing else before + weight
+    return firsts, weights

@@ -1,0 +1,52 @@
+"""The labels of a classifier's classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise, index, logic, reduce
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Integers, one for each class."""
+
+    numbers: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def best(self, context: NodeContext, scores: Value) -> Value:
+        """The labels `[N]` of the classes with the largest scores `[N, classes]`, the first of
+        equal ones."""
+        place = context.emit(reduce.ArgmaxOp, scores, axis=[1], keepdims=False)
+        if self.numbers == tuple(range(len(self.numbers))):
+            return place
+        table = context.constant(self.numbers, np.int64)
+        return context.emit(index.TakeOp, table, place, axis=0)
+
+    def second_if_above(self, context: NodeContext, score: Value, bound: float) -> Value:
+        """The second label where the score `[N, 1]` is above the bound, else the first."""
+        flat = arith.reshape(context, score, [score.shape[0]])
+        is_above = context.emit(logic.GreaterOp, flat, score.dtype.type(bound))
+        first, second = (np.int64(number) for number in self.numbers)
+        return context.emit(elementwise.WhereOp, is_above, second, first)
+
+
+def labels_of(numbers: Sequence[int] | None, texts: Sequence[str] | None) -> Labels:
+    """The labels that a classifier's attributes give.
+
+    Raises:
+        NodeRefused: they are strings, or there are none.
+    """
+    if texts:
+        raise NodeRefused("labels that are strings are not compiled")
+    if not numbers:
+        raise NodeRefused("there are no labels; accepted are integers or strings, one per class")
+    return Labels(tuple(numbers))

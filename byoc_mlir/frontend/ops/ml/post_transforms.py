@@ -1,0 +1,91 @@
+"""What makes probabilities of scores."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise, logic, reduce
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+NAMES = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+"""By the number that TreeEnsemble gives them."""
+
+
+def transformed(context: NodeContext, scores: Value, name: str) -> Value:
+    """Scores `[N, targets]` after a transform.
+
+    Raises:
+        NodeRefused: it is unknown.
+    """
+    match name:
+        case "NONE":
+            return scores
+        case "LOGISTIC":
+            return context.emit(elementwise.SigmoidOp, scores)
+        case "SOFTMAX":
+            return context.emit(reduce.SoftmaxOp, scores, axis=-1)
+        case "SOFTMAX_ZERO":
+            return _softmax_of_nonzero(context, scores)
+        case "PROBIT":
+            return _probit(context, scores)
+        case _:
+            raise NodeRefused(f"post_transform is '{name}', accepted are {', '.join(NAMES)}")
+
+
+def _softmax_of_nonzero(context: NodeContext, scores: Value) -> Value:
+    """As softmax, where scores of about 0 get no share of their own but stay about 0."""
+    most = arith.reduced(context, reduce.MaxOp, scores, [-1])
+    magnitude = context.emit(elementwise.AbsOp, scores)
+    counts = context.emit(logic.GreaterOp, magnitude, scores.dtype.type(1e-7))
+    shares = context.emit(elementwise.ExpOp, arith.subtract(context, scores, most))
+    shrink = context.emit(elementwise.ExpOp, arith.subtract(context, 0.0, most))
+    total = arith.reduced(context, reduce.SumOp, arith.where(context, counts, shares, 0.0), [-1])
+    small = arith.multiply(context, scores, shrink)
+    return arith.divide(context, arith.where(context, counts, shares, small), total)
+
+
+def _probit(context: NodeContext, scores: Value) -> Value:
+    """The quantile of a standard normal distribution, by a closed form of about three digits."""
+    x = arith.subtract(context, arith.multiply(context, scores, 2.0), 1.0)
+    rest = arith.multiply(context, arith.subtract(context, 1.0, x), arith.add(context, x, 1.0))
+    log = context.emit(elementwise.LogOp, rest)
+    half = arith.add(context, arith.multiply(context, log, 0.5), 2 / (math.pi * 0.147))
+    square = arith.multiply(context, half, half)
+    inner = arith.subtract(context, square, arith.multiply(context, log, 1 / 0.147))
+    outer = arith.subtract(context, context.emit(elementwise.SqrtOp, inner), half)
+    size = context.emit(elementwise.SqrtOp, outer)
+    inverse = arith.multiply(context, context.emit(elementwise.SignOp, x), size)
+    return arith.multiply(context, inverse, math.sqrt(2))
+
+
+def binary(context: NodeContext, score: Value, name: str, *, is_share: bool) -> Value:
+    """Scores of both classes `[N, 2]` from that of the second one `[N, 1]`.
+
+    Args:
+        is_share: the score is a probability; else classes have opposite ones.
+    """
+    if name == "PROBIT":
+        raise NodeRefused("post_transform is 'PROBIT' of a single score; give a score per class")
+    opposite = arith.subtract(context, 1.0 if is_share else 0.0, score)
+    both = arith.concatenate(context, [opposite, score], 1)
+    return transformed(context, both, name) if name == "LOGISTIC" and not is_share else both
+
+
+def as_features(context: NodeContext, data: Value) -> Value:
+    """The input of a model as rows of floats, f64 if it was; a vector is one row.
+
+    Raises:
+        NodeRefused: its rank is another.
+    """
+    if data.rank not in (1, 2):
+        raise NodeRefused(f"the input has shape {list(data.shape)}, accepted is rank 1 or 2")
+    wanted = np.dtype(np.float64 if data.dtype == np.float64 else np.float32)
+    rows = arith.reshape(context, data, [1, *data.shape]) if data.rank == 1 else data
+    if rows.dtype == wanted:
+        return rows
+    return cast(context, rows, wanted)

@@ -1,0 +1,340 @@
+"""Ensembles of decision trees."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay import elementwise, logic, ml
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.ml.features import DOMAIN
+from byoc_mlir.frontend.ops.ml.forest import Forest, Item, Node, leaf_tables
+from byoc_mlir.frontend.ops.ml.labels import labels_of
+from byoc_mlir.frontend.ops.ml.post_transforms import NAMES, as_features, binary, transformed
+from byoc_mlir.frontend.registry import register_op
+from byoc_mlir.frontend.value import Array, NodeRefused, Value
+
+_MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
+_AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+Entries = Mapping[int, Sequence[tuple[int, float]]]
+
+
+def _scores(
+    context: NodeContext,
+    data: Value,
+    nodes: Mapping[Item, Node],
+    leaves: Mapping[Item, int],
+    roots: Sequence[Item],
+    entries: Entries,
+    targets: int,
+    aggregate: str,
+) -> Value:
+    """The sum, mean, least or largest of what the trees say, `[N, targets]`."""
+    if aggregate not in _AGGREGATES:
+        raise NodeRefused(
+            f"aggregate_function is '{aggregate}', accepted are {', '.join(_AGGREGATES)}"
+        )
+    kind = aggregate.lower() if aggregate in ("MIN", "MAX") else "sum"
+    tables = Forest(nodes, leaves, data.shape[1], data.dtype).tables(roots)
+    firsts, weights = leaf_tables(entries, len(leaves), targets, kind, data.dtype)
+    if tables.needs_low:
+        is_nan = context.emit(logic.IsnanOp, data)
+        low = context.emit(elementwise.WhereOp, is_nan, data.dtype.type(-np.inf), data)
+        data = arith.concatenate(context, [data, low], 1)
+    named = {
+        "roots": tables.roots,
+        "depths": tables.depths,
+        "lefts": tables.lefts,
+        "features": tables.features,
+        "thresholds": tables.thresholds,
+        "leaves": tables.leaves,
+        "firsts": firsts,
+        "weights": weights,
+    }
+    constants = [
+        Value(f"{context.name}.{name}", array, context.constant(0).location)
+        for name, array in named.items()
+    ]
+    scores = context.emit(ml.TreeEnsembleOp, data, *constants, targets=targets, aggregate=kind)
+    if kind != "sum":  # a target that no leaf is for has 0
+        is_empty = context.emit(logic.IsinfOp, scores)
+        scores = arith.where(context, is_empty, 0.0, scores)
+    return arith.divide(context, scores, len(roots)) if aggregate == "AVERAGE" else scores
+
+
+def _given(
+    numbers: Sequence[float] | None, tensor: Array | None, what: str, count: int | None = None
+) -> list[float]:
+    """An attribute that may be a list or a tensor."""
+    found = list(numbers or ()) if tensor is None else tensor.reshape(-1).tolist()
+    if count is not None and len(found) != count:
+        raise VerifyException(f"{what} has {len(found)} entries, accepted are {count}")
+    return found
+
+
+class _Listed:
+    """Trees in the form of lists by tree and node, as before version 5."""
+
+    def __init__(self, attributes: Mapping[str, Any]):
+        keys = ("treeids", "nodeids", "featureids", "modes", "truenodeids", "falsenodeids")
+        lists: dict[str, list[Any]] = {key: list(attributes[f"nodes_{key}"] or ()) for key in keys}
+        count = len(lists["treeids"])
+        values = _given(
+            attributes["nodes_values"], attributes["nodes_values_as_tensor"], "nodes_values", count
+        )
+        missing = list(attributes["nodes_missing_value_tracks_true"] or [0] * count)
+        for key, found in (*lists.items(), ("missing_value_tracks_true", missing)):
+            if len(found) != count:
+                raise VerifyException(f"nodes_{key} has {len(found)} entries, accepted are {count}")
+        self.nodes: dict[Item, Node] = {}
+        self.leaves: dict[Item, int] = {}
+        children: set[Item] = set()
+        rows = zip(*(lists[key] for key in keys), values, missing, strict=True)
+        for tree, node, feature, mode, yes, no, value, is_missing in rows:
+            key = (tree, node)
+            if key in self.nodes or key in self.leaves:
+                raise VerifyException(f"tree {tree} has node {node} twice")
+            if mode == "LEAF":
+                self.leaves[key] = len(self.leaves)
+                continue
+            children.update([(tree, yes), (tree, no)])
+            kind = mode.removeprefix("BRANCH_")
+            self.nodes[key] = Node(kind, feature, value, (tree, yes), (tree, no), bool(is_missing))
+        self.roots = self._roots(zip(lists["treeids"], lists["nodeids"], strict=True), children)
+
+    @staticmethod
+    def _roots(keys: Any, children: set[Item]) -> list[Item]:
+        roots: dict[int, Item] = {}
+        for key in keys:
+            if key in children:
+                roots.setdefault(key[0], None)
+            elif roots.get(key[0]) is None:
+                roots[key[0]] = key
+            else:
+                raise VerifyException(f"tree {key[0]} has two nodes without a parent")
+        for tree, root in roots.items():
+            if root is None:
+                raise VerifyException(f"tree {tree} has no node without a parent")
+        return list(roots.values())
+
+    def entries(
+        self,
+        trees: Sequence[int] | None,
+        nodes: Sequence[int] | None,
+        targets: Sequence[int] | None,
+        weights: Sequence[float],
+    ) -> Entries:
+        """By leaf, its targets with their weights."""
+        found: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
+        lists = [list(each or ()) for each in (trees, nodes, targets)]
+        if {len(each) for each in lists} != {len(weights)}:
+            raise VerifyException("the lists of trees, nodes, targets and weights differ in length")
+        for tree, node, target, weight in zip(*lists, weights, strict=True):
+            leaf = self.leaves.get((tree, node))
+            if leaf is None:
+                raise VerifyException(
+                    f"a weight is for node {node} of tree {tree}, which is no leaf"
+                )
+            found[leaf].append((target, weight))
+        return found
+
+
+@register_op(DOMAIN, "TreeEnsembleRegressor")
+def tree_ensemble_regressor(
+    context: NodeContext,
+    data: Value,
+    *,
+    aggregate_function: str = "SUM",
+    base_values: Sequence[float] | None = None,
+    base_values_as_tensor: Array | None = None,
+    n_targets: int = 1,
+    nodes_falsenodeids: Sequence[int] | None = None,
+    nodes_featureids: Sequence[int] | None = None,
+    nodes_hitrates: Sequence[float] | None = None,
+    nodes_hitrates_as_tensor: Array | None = None,
+    nodes_missing_value_tracks_true: Sequence[int] | None = None,
+    nodes_modes: Sequence[str] | None = None,
+    nodes_nodeids: Sequence[int] | None = None,
+    nodes_treeids: Sequence[int] | None = None,
+    nodes_truenodeids: Sequence[int] | None = None,
+    nodes_values: Sequence[float] | None = None,
+    nodes_values_as_tensor: Array | None = None,
+    post_transform: str = "NONE",
+    target_ids: Sequence[int] | None = None,
+    target_nodeids: Sequence[int] | None = None,
+    target_treeids: Sequence[int] | None = None,
+    target_weights: Sequence[float] | None = None,
+    target_weights_as_tensor: Array | None = None,
+) -> Value:
+    trees = _Listed(locals())
+    weights = _given(target_weights, target_weights_as_tensor, "target_weights")
+    entries = trees.entries(target_treeids, target_nodeids, target_ids, weights)
+    rows = as_features(context, data)
+    scores = _scores(
+        context,
+        rows,
+        trees.nodes,
+        trees.leaves,
+        trees.roots,
+        entries,
+        n_targets,
+        aggregate_function,
+    )
+    base = _given(base_values, base_values_as_tensor, "base_values")
+    scores = _with_base(context, scores, base)
+    return cast(context, transformed(context, scores, post_transform), np.dtype(np.float32))
+
+
+def _with_base(context: NodeContext, scores: Value, base: Sequence[float]) -> Value:
+    if not base:
+        return scores
+    if len(base) != scores.shape[1]:
+        raise NodeRefused(f"base_values has {len(base)} entries, accepted are {scores.shape[1]}")
+    return arith.add(context, scores, context.constant([base], scores.dtype))
+
+
+@register_op(DOMAIN, "TreeEnsembleClassifier")
+def tree_ensemble_classifier(
+    context: NodeContext,
+    data: Value,
+    *,
+    base_values: Sequence[float] | None = None,
+    base_values_as_tensor: Array | None = None,
+    class_ids: Sequence[int] | None = None,
+    class_nodeids: Sequence[int] | None = None,
+    class_treeids: Sequence[int] | None = None,
+    class_weights: Sequence[float] | None = None,
+    class_weights_as_tensor: Array | None = None,
+    classlabels_int64s: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    nodes_falsenodeids: Sequence[int] | None = None,
+    nodes_featureids: Sequence[int] | None = None,
+    nodes_hitrates: Sequence[float] | None = None,
+    nodes_hitrates_as_tensor: Array | None = None,
+    nodes_missing_value_tracks_true: Sequence[int] | None = None,
+    nodes_modes: Sequence[str] | None = None,
+    nodes_nodeids: Sequence[int] | None = None,
+    nodes_treeids: Sequence[int] | None = None,
+    nodes_truenodeids: Sequence[int] | None = None,
+    nodes_values: Sequence[float] | None = None,
+    nodes_values_as_tensor: Array | None = None,
+    post_transform: str = "NONE",
+) -> Sequence[Value]:
+    labels = labels_of(classlabels_int64s, classlabels_strings)
+    trees = _Listed(locals())
+    weights = _given(class_weights, class_weights_as_tensor, "class_weights")
+    entries = trees.entries(class_treeids, class_nodeids, class_ids, weights)
+    rows, base = (
+        as_features(context, data),
+        _given(base_values, base_values_as_tensor, "base_values"),
+    )
+    ids = set(class_ids or ())
+    is_binary = len(labels) == 2 and len(ids) == 1
+    if is_binary and ids == {1} and base:
+        raise NodeRefused(
+            "base_values are not supported where all weights are for the second class"
+        )
+    count = 1 if is_binary and ids == {0} else len(labels)
+    scores = _scores(context, rows, trees.nodes, trees.leaves, trees.roots, entries, count, "SUM")
+    scores = cast(context, _with_base(context, scores, base), np.dtype(np.float32))
+    if not is_binary:
+        return labels.best(context, scores), transformed(context, scores, post_transform)
+    is_share = all(weight >= 0 for weight in weights)
+    second = arith.section(context, scores, 1, count - 1, count)
+    best = labels.second_if_above(context, second, 0.5 if is_share else 0.0)
+    if count == 2:
+        return best, transformed(context, scores, post_transform)
+    return best, binary(context, second, post_transform, is_share=is_share)
+
+
+@register_op(DOMAIN, "TreeEnsemble", since=5)
+def tree_ensemble(
+    context: NodeContext,
+    data: Value,
+    *,
+    leaf_targetids: Sequence[int],
+    leaf_weights: Array,
+    nodes_falseleafs: Sequence[int],
+    nodes_falsenodeids: Sequence[int],
+    nodes_featureids: Sequence[int],
+    nodes_modes: Array,
+    nodes_splits: Array,
+    nodes_trueleafs: Sequence[int],
+    nodes_truenodeids: Sequence[int],
+    tree_roots: Sequence[int],
+    aggregate_function: int = 1,
+    membership_values: Array | None = None,
+    n_targets: int = 1,
+    nodes_hitrates: Array | None = None,
+    nodes_missing_value_tracks_true: Sequence[int] | None = None,
+    post_transform: int = 0,
+) -> Value:
+    count = len(nodes_featureids)
+    missing = nodes_missing_value_tracks_true or [0] * count
+    columns = (
+        nodes_falseleafs,
+        nodes_falsenodeids,
+        nodes_modes.reshape(-1),
+        nodes_splits.reshape(-1),
+        nodes_trueleafs,
+        nodes_truenodeids,
+        missing,
+    )
+    if any(len(column) != count for column in columns):
+        raise VerifyException("the lists of nodes differ in length")
+    for what, number, names in (
+        ("aggregate_function", aggregate_function, _AGGREGATES),
+        ("post_transform", post_transform, NAMES),
+    ):
+        if not 0 <= number < len(names):
+            raise NodeRefused(f"{what} is {number}, accepted are 0 to {len(names) - 1}")
+    sets = _sets(membership_values)
+    nodes: dict[Item, Node] = {}
+    for number in range(count):
+        mode = int(columns[2][number])
+        if not 0 <= mode < len(_MODES):
+            raise NodeRefused(f"a node's mode is {mode}, accepted are 0 to {len(_MODES) - 1}")
+        is_set = _MODES[mode] == "MEMBER"
+        if is_set and not sets:
+            raise VerifyException(
+                "membership_values has fewer sets than there are nodes of that mode"
+            )
+        nodes[number] = Node(
+            _MODES[mode],
+            nodes_featureids[number],
+            float(columns[3][number]),
+            _child(nodes_truenodeids[number], is_leaf=bool(nodes_trueleafs[number])),
+            _child(nodes_falsenodeids[number], is_leaf=bool(nodes_falseleafs[number])),
+            bool(missing[number]),
+            sets.pop(0) if is_set else (),
+        )
+    leaves: dict[Item, int] = {("leaf", leaf): leaf for leaf in range(len(leaf_targetids))}
+    pairs = zip(leaf_targetids, leaf_weights.reshape(-1).tolist(), strict=True)
+    entries = {leaf: [pair] for leaf, pair in enumerate(pairs)}
+    rows = as_features(context, data)
+    aggregate = _AGGREGATES[aggregate_function]
+    scores = _scores(context, rows, nodes, leaves, list(tree_roots), entries, n_targets, aggregate)
+    return cast(context, transformed(context, scores, NAMES[post_transform]), data.dtype)
+
+
+def _child(number: int, *, is_leaf: bool) -> Item:
+    return ("leaf", number) if is_leaf else number
+
+
+def _sets(members: Array | None) -> list[tuple[float, ...]]:
+    """The sets of the nodes with one, which NaNs part."""
+    found: list[tuple[float, ...]] = []
+    current: list[float] = []
+    for value in [] if members is None else members.reshape(-1).tolist():
+        if np.isnan(value):
+            found.append(tuple(current))
+            current = []
+        else:
+            current.append(value)
+    return [*found, tuple(current)] if current else found

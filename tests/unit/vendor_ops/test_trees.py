@@ -1,0 +1,129 @@
+"""Tree ensembles against ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from nodes import check_node, node_model, run_imported
+from random_trees import MODES, RandomTrees, rows
+from xdsl.utils.exceptions import VerifyException
+
+import byoc_mlir
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.ops.ml.forest import Forest, Node
+from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
+
+ML = "ai.onnx.ml"
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("mode", [*MODES, "all"])
+def test_modes(mode: str, missing: bool) -> None:
+    modes = MODES if mode == "all" else (mode,)
+    trees = RandomTrees(1, modes=modes, missing=missing, targets=(0, 1), dense=missing)
+    data = rows(2, 40, missing=missing)
+    attributes = trees.attributes("target")
+    check_node("TreeEnsembleRegressor", {"x": data}, domain=ML, n_targets=2, **attributes)
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_aggregates(aggregate: str, dtype: type[np.generic]) -> None:
+    trees = RandomTrees(3, targets=(0, 1, 2), dense=True)
+    check_node(
+        "TreeEnsembleRegressor",
+        {"x": rows(4, 20).astype(dtype)},
+        domain=ML,
+        n_targets=3,
+        aggregate_function=aggregate,
+        base_values=[0.5, -1.0, 2.0],
+        **trees.attributes("target"),
+    )
+
+
+@pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize(
+    ("ids", "labels", "dense", "positive", "base"),
+    [
+        ((0, 1, 2), [3, 5, 9], True, True, []),
+        ((0, 1, 2), [0, 1, 2], True, False, [0.1, 0.2, 0.3]),
+        ((1,), [0, 1], False, False, []),
+        ((0,), [7, 9], False, False, [0.2]),
+        ((1,), [0, 1], False, True, []),
+    ],
+)
+def test_classifiers(
+    ids: tuple[int, ...],
+    labels: list[int],
+    dense: bool,
+    positive: bool,
+    base: list[float],
+    post: str,
+) -> None:
+    trees = RandomTrees(5, count=3, targets=ids, dense=dense, positive=positive)
+    more: dict[str, Any] = {"base_values": base} if base else {}
+    check_node(
+        "TreeEnsembleClassifier",
+        {"x": rows(6, 60)},
+        {"label": np.int64, "scores": np.float32},
+        domain=ML,
+        classlabels_int64s=labels,
+        post_transform=post,
+        **trees.attributes("class"),
+        **more,
+    )
+
+
+def test_two_classes_with_weights_for_both() -> None:
+    """The label is that of the larger score; ONNX Runtime says 1 whenever the second one's is
+    above 0, whatever the labels are."""
+    trees = RandomTrees(5, targets=(0, 1), dense=True, positive=True)
+    data = {"x": rows(6, 30)}
+    outputs = {"label": np.int64, "scores": np.float32}
+    attributes = trees.attributes("class")
+    model = node_model(
+        "TreeEnsembleClassifier", data, outputs, domain=ML, classlabels_int64s=[7, 9], **attributes
+    )
+    scores = run_onnxruntime(model, data)["scores"]
+    want = {"label": np.where(scores[:, 1] > scores[:, 0], 9, 7), "scores": scores}
+    assert_agrees(run_imported(model, data), want, 2e-6)
+
+
+@pytest.mark.parametrize("count", [1, 7, 130])
+@pytest.mark.parametrize(("targets", "dense"), [((0,), False), ((0, 1, 2), True)])
+def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:
+    """Rows beside each other and what is left of them, trees beside each other and the rest."""
+    trees = RandomTrees(7, count=11, targets=targets, dense=dense, modes=MODES, missing=True)
+    data = {"x": rows(8, count, missing=True)}
+    attributes = trees.attributes("target")
+    model = node_model(
+        "TreeEnsembleRegressor", data, domain=ML, n_targets=len(targets), **attributes
+    )
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert executable.report().counts() == {"host": 1}
+        assert_agrees(executable.run(data), run_onnxruntime(model, data), 2e-6)
+
+
+def test_a_tree_that_leads_back_is_invalid() -> None:
+    nodes = {0: Node("LEQ", 0, 0.0, 1, "leaf"), 1: Node("LEQ", 0, 0.0, "leaf", 0)}
+    forest = Forest(nodes, {"leaf": 0}, 1, np.dtype(np.float32))
+    with pytest.raises(VerifyException, match="reached from itself"):
+        forest.tables([0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("nodes_truenodeids", 99, "has no node|two nodes without a parent"),
+        ("nodes_featureids", 3, "reads feature 3, the input has 3"),
+        ("nodes_nodeids", 1, "has node 1 twice"),
+    ],
+)
+def test_malformed_trees_are_invalid(name: str, value: int, reason: str) -> None:
+    trees = RandomTrees(9, count=1, depth=4).attributes("target")
+    trees[name][0] = value
+    model = node_model("TreeEnsembleRegressor", {"x": rows(1, 2)}, domain=ML, n_targets=1, **trees)
+    with pytest.raises(InvalidModelError, match=rf"'n' .*({reason})"):
+        byoc_mlir.compile(model, targets=())
