@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import nn, vision
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.nn import stacked_product
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.limits import check_constant
 
 _METHODS = {"bilinear": "linear", "bicubic": "cubic"}
 
@@ -32,6 +36,36 @@ def grid_sample(
         padding_mode=padding_mode,
         align_corners=bool(align_corners),
     )
+
+
+@onnx_op("AffineGrid")
+def affine_grid(
+    context: NodeContext, theta: Value, size: Value, *, align_corners: int = 0
+) -> Value:
+    """Every place of an image, as `[x, y, 1]` with coordinates from -1 to 1, times `theta`.
+
+    Not by the standard's body, which divides by zero where an axis has one element.
+    """
+    whole = context.ints(size, "size")
+    batch, sizes, rank = whole[:1], whole[2:], len(whole) - 2
+    if rank not in (2, 3) or min(sizes) < 0 or theta.shape != (*batch, rank, rank + 1):
+        raise VerifyException(
+            f"theta of shape {list(theta.shape)} and size {list(whole)}, accepted are"
+            " [N, 2, 3] and [N, C, H, W], or [N, 3, 4] and [N, C, D, H, W]"
+        )
+    check_constant([*sizes, rank + 1], 8, "the places of an AffineGrid")
+    axes = [_coordinates(count, aligned=bool(align_corners)) for count in sizes]
+    places = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(sizes)], axis=-1)
+    rows = context.constant(places.reshape(-1, rank + 1), theta.dtype)
+    moved = stacked_product(context, rows, arith.transpose(context, theta, (0, 2, 1)))
+    return arith.reshape(context, moved, (*batch, *sizes, rank))
+
+
+def _coordinates(count: int, *, aligned: bool) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Where the elements of an axis lie between -1 and 1, by their centres if `aligned`."""
+    if aligned:
+        return np.linspace(-1.0, 1.0, count)
+    return (2 * np.arange(count) + 1) / count - 1
 
 
 @onnx_op("RoiAlign", since=16)
