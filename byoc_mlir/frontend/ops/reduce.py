@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,16 @@ def _log_in_float(context: NodeContext, data: Value) -> Value:
     return context.emit(elementwise.LogOp, _in_float(context, data))
 
 
+def _to_type(context: NodeContext, result: Value, dtype: np.dtype[Any]) -> Value:
+    """The result in the operand's type; a float beyond the integers becomes the largest one."""
+    converted = cast(context, result, dtype)
+    if result.dtype.kind != "f" or dtype.kind not in "iu":
+        return converted
+    largest = np.iinfo(dtype).max
+    fits = arith.less(context, result, float(largest))
+    return arith.where(context, fits, converted, largest)
+
+
 _REDUCTIONS: dict[str, tuple[Step, type[relay.ReduceOp], Step]] = {
     "ReduceL1": (_step(elementwise.AbsOp), relay.SumOp, _itself),
     "ReduceL2": (_square_in_float, relay.SumOp, _step(elementwise.SqrtOp)),
@@ -67,7 +78,7 @@ def _register(
     ) -> Value:
         over = range(data.rank) if axes is None else axes
         result = context.emit(op, before(context, data), axis=over, keepdims=bool(keepdims))
-        return cast(context, after(context, result), data.dtype)
+        return _to_type(context, after(context, result), data.dtype)
 
     @onnx_op(op_type)
     def by_attribute(
@@ -131,7 +142,7 @@ def _log_sum_exp(
     total = context.emit(relay.SumOp, shifted, axis=over, keepdims=bool(keepdims))
     logarithm = context.emit(elementwise.LogOp, total)
     result = arith.add(context, logarithm, arith.reshape(context, peak, total.shape))
-    return cast(context, result, given.dtype)
+    return _to_type(context, result, given.dtype)
 
 
 @onnx_op("ReduceLogSumExp")
