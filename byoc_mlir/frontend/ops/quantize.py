@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay import elementwise, nn
+from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -83,6 +83,27 @@ def quantize_linear(
         shift = _expanded(context, zero_point, data, axis, block_size)
         rounded = arith.add(context, rounded, cast(context, shift, _F32))
     return saturated(context, rounded, target)
+
+
+@onnx_op("DynamicQuantizeLinear")
+def dynamic_quantize_linear(context: NodeContext, data: Value) -> tuple[Value, Value, Value]:
+    """To `u8`, with the scale and the zero point that the range of the data asks for.
+
+    Not by the standard's body, whose scale is 0 where all data is; ONNX Runtime's is 1 there.
+    """
+    axes = range(data.rank)
+    top = arith.maximum(
+        context, arith.reduced(context, reduce.MaxOp, data, axes, keepdims=False), 0
+    )
+    low = arith.minimum(
+        context, arith.reduced(context, reduce.MinOp, data, axes, keepdims=False), 0
+    )
+    extent = arith.subtract(context, top, low)
+    is_flat = context.emit(logic.EqualOp, top, low)
+    scale = arith.where(context, is_flat, 1, arith.divide(context, extent, 255))
+    shift = arith.subtract(context, 0, arith.divide(context, low, scale))
+    zero_point = saturated(context, context.emit(elementwise.RoundOp, shift), np.dtype(np.uint8))
+    return quantize_linear(context, data, scale, zero_point), scale, zero_point
 
 
 @onnx_op("DequantizeLinear")
