@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import index, nn
 from byoc_mlir.dialects.relay.base import normalize_axis
@@ -113,6 +114,11 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Value:
+    if signal.rank not in (2, 3) or signal.shape[2:] not in ((), (1,), (2,)):
+        raise VerifyException(
+            f"the signal is of shape {list(signal.shape)}, accepted are [batch, samples], with 1"
+            " appended, or with 2 for complex numbers"
+        )
     step = context.count(frame_step, "frame_step", least=1)
     samples = signal.shape[1]
     if frame_length is not None:
