@@ -15,7 +15,7 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.vision import kept_boxes
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.split import BOUNDED_DOMAIN
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Value
 
 register_op(BOUNDED_DOMAIN, "NonMaxSuppression")(kept_boxes)
 
@@ -38,8 +38,6 @@ def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
 
 @register_op(BOUNDED_DOMAIN, "NonZero")
 def nonzero(context: NodeContext, data: Value) -> tuple[Value, Value]:
-    if data.rank == 0:
-        raise NodeRefused("a scalar has no coordinates")
     mask = data
     if data.dtype != np.bool_:
         mask = context.emit(logic.NotEqualOp, data, data.dtype.type(0))
