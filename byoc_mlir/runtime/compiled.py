@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from byoc_mlir.boundary import translated
-from byoc_mlir.errors import ByocError, ExecutionError
+from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import on_live_threads
@@ -24,16 +23,6 @@ class CompiledExecutable(Executable):
         super().__init__(inputs, [spec.name for spec in program.outputs], exporter)
         self._instance = on_live_threads(Instance)(program)
 
-    def run(self, inputs: Inputs) -> dict[str, Array]:
-        try:  # a context manager takes a tenth of a small model's time
-            arrays = self._arguments.as_they_are(inputs) or self._arguments.checked(inputs)
-            values = self._instance.run(arrays)
-            return dict(zip(self.outputs, values))  # noqa: B905, it takes as long
-        except (ByocError, Warning):
-            raise
-        except Exception as error:
-            raise translated(error, "run") from error
-
     def report(self) -> Report:
         return self.program.report
 
@@ -43,6 +32,11 @@ class CompiledExecutable(Executable):
 
     def close(self) -> None:
         self._instance.close()
+
+    def _run(self, inputs: Inputs) -> dict[str, Array]:
+        arrays = self._arguments.as_they_are(inputs) or self._arguments.checked(inputs)
+        values = self._instance.run(arrays)
+        return dict(zip(self.outputs, values))  # noqa: B905, it takes as long
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         self._arguments.shapes(shapes)  # the only shapes there are

@@ -32,15 +32,6 @@ class InterpretedExecutable(Executable):
         self._function = function
         self._report = report
 
-    def run(self, inputs: Inputs) -> dict[str, Array]:
-        assert isinstance(inputs, Mapping)
-        try:
-            results = [np.asarray(result) for result in self._function(inputs)]
-        except Exception as error:  # a backend is foreign code
-            raise ExecutionError(f"the nodes on strings could not be run: {error}") from error
-        texts = [array.astype(object) if array.dtype.kind == "U" else array for array in results]
-        return dict(zip(self.outputs, texts, strict=True))
-
     def report(self) -> Report:
         return self._report
 
@@ -50,6 +41,15 @@ class InterpretedExecutable(Executable):
 
     def close(self) -> None:
         pass
+
+    def _run(self, inputs: Inputs) -> dict[str, Array]:
+        assert isinstance(inputs, Mapping)
+        try:
+            results = [np.asarray(result) for result in self._function(inputs)]
+        except Exception as error:  # a backend is foreign code
+            raise ExecutionError(f"the nodes on strings could not be run: {error}") from error
+        texts = [array.astype(object) if array.dtype.kind == "U" else array for array in results]
+        return dict(zip(self.outputs, texts, strict=True))
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         pass  # there is nothing to compile

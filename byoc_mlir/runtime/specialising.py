@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from byoc_mlir.boundary import translated
-from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InputValuesNeededError
+from byoc_mlir.errors import ExecutionError, ExportError, InputValuesNeededError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import on_live_threads
@@ -58,16 +57,6 @@ class SpecialisingExecutable(Executable):
         self._specialiser = specialiser
         self._instances = Recent[_Key, Instance]()
 
-    def run(self, inputs: Inputs) -> dict[str, Array]:
-        try:
-            arrays = self._arguments.checked(inputs)
-            instance = self._instance_for(arrays)
-            return dict(zip(instance.output_names, instance.run(arrays), strict=True))
-        except (ByocError, Warning):
-            raise
-        except Exception as error:
-            raise translated(error, "run") from error
-
     def report(self) -> Report:
         return self.program.report
 
@@ -77,6 +66,11 @@ class SpecialisingExecutable(Executable):
 
     def close(self) -> None:
         self._instances.close()
+
+    def _run(self, inputs: Inputs) -> dict[str, Array]:
+        arrays = self._arguments.checked(inputs)
+        instance = self._instance_for(arrays)
+        return dict(zip(instance.output_names, instance.run(arrays), strict=True))
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         self._instance_of_shapes(shapes)

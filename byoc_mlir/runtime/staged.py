@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable
@@ -50,18 +49,6 @@ class StagedExecutable(Executable):
         compiled = {} if first is None else {0: first}
         self._compiled = Recent[int, Executable](len(stages), compiled)
 
-    @boundary("run")
-    def run(self, inputs: Inputs) -> dict[str, Array]:
-        arrays = self._arguments.checked(inputs)
-        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
-        values = dict(given)
-        for number, stage in enumerate(self._stages):
-            named = {name: values[name] for name in stage.inputs}
-            values.update(stage.trim(self._stage(number, named).run(named)))
-        return {
-            name: values[name].copy() if name in given else values[name] for name in self.outputs
-        }
-
     def report(self) -> Report:
         """Of the stages compiled so far."""
         return Report.joined([stage.report() for stage in self._known().values()])
@@ -72,6 +59,17 @@ class StagedExecutable(Executable):
 
     def close(self) -> None:
         self._compiled.close()
+
+    def _run(self, inputs: Inputs) -> dict[str, Array]:
+        arrays = self._arguments.checked(inputs)
+        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        values = dict(given)
+        for number, stage in enumerate(self._stages):
+            named = {name: values[name] for name in stage.inputs}
+            values.update(stage.trim(self._stage(number, named).run(named)))
+        return {
+            name: values[name].copy() if name in given else values[name] for name in self.outputs
+        }
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         self._first().warmup(shapes)

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable
@@ -46,18 +45,6 @@ class StructuredExecutable(Executable):
         compiled = {} if only is None else {(): only}
         self._executables = Recent[tuple[Structure, ...], Executable](values=compiled)
 
-    @boundary("run")
-    def run(self, inputs: Inputs) -> dict[str, Any]:
-        named = self._arguments.by_name(inputs)
-        structures = {info.name: _structure(info, named[info.name]) for info in self._structured}
-        tensors = {
-            piece: value
-            for name, whole in named.items()
-            for piece, value in _pieces(name, whole, structures.get(name, 0))
-        }
-        results = self._executable(structures).run(tensors)
-        return {name: _assembled(name, kind, results) for name, kind in self._kinds.items()}
-
     def report(self) -> Report:
         return self._executables.latest.report()
 
@@ -67,6 +54,17 @@ class StructuredExecutable(Executable):
 
     def close(self) -> None:
         self._executables.close()
+
+    def _run(self, inputs: Inputs) -> dict[str, Any]:
+        named = self._arguments.by_name(inputs)
+        structures = {info.name: _structure(info, named[info.name]) for info in self._structured}
+        tensors = {
+            piece: value
+            for name, whole in named.items()
+            for piece, value in _pieces(name, whole, structures.get(name, 0))
+        }
+        results = self._executable(structures).run(tensors)
+        return {name: _assembled(name, kind, results) for name, kind in self._kinds.items()}
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         if self._structured:
