@@ -11,7 +11,6 @@ from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import on_live_threads
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program
-from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
 
 
@@ -22,9 +21,6 @@ class CompiledExecutable(Executable):
         inputs = [TensorInfo(spec.name, spec.dtype, spec.shape) for spec in program.inputs]
         super().__init__(inputs, [spec.name for spec in program.outputs], exporter)
         self._instance = on_live_threads(Instance)(program)
-
-    def report(self) -> Report:
-        return self.program.report
 
     @property
     def program(self) -> Program:

@@ -83,13 +83,14 @@ class Executable(ABC):
         with boundary("warmup"):
             self._warmup(shapes)
 
-    @abstractmethod
     def report(self) -> Report:
-        """Where every ONNX node went and why, for the shapes used last.
+        """Where every ONNX node went and why, for the shapes used last; of a model in stages, of
+        those that are compiled.
 
         Raises:
             ExecutionError: the model has symbolic dimensions and was not run yet.
         """
+        return self.program.report
 
     @property
     @abstractmethod

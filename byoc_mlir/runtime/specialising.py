@@ -12,7 +12,6 @@ from byoc_mlir.runtime.forks import on_live_threads
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
-from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
 
 _Key: TypeAlias = tuple[tuple[Shape, ...], tuple[bytes, ...]]
@@ -56,9 +55,6 @@ class SpecialisingExecutable(Executable):
         super().__init__(inputs, outputs, exporter)
         self._specialiser = specialiser
         self._instances = Recent[_Key, Instance]()
-
-    def report(self) -> Report:
-        return self.program.report
 
     @property
     def program(self) -> Program:

@@ -50,7 +50,6 @@ class StagedExecutable(Executable):
         self._compiled = Recent[int, Executable](len(stages), compiled)
 
     def report(self) -> Report:
-        """Of the stages compiled so far."""
         return Report.joined([stage.report() for stage in self._known().values()])
 
     @property

@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 
 from xdsl.passes import ModulePass
 
-from byoc_mlir import lowering, transforms
+_FOLDERS: Mapping[str, Sequence[str]] = {
+    "transforms": (
+        "annotate-target",
+        "fold-batch-norm",
+        "fold-constants",
+        "inline-partitions",
+        "merge-compiler-regions",
+        "merge-composite",
+        "partition-for",
+        "partition-graph",
+        "prune-regions",
+        "simplify",
+    ),
+    "lowering": (
+        "add-entry-points",
+        "bufferize",
+        "check-legal",
+        "fuse-elementwise",
+        "lower-small-types",
+        "mark-cold-functions",
+        "outline-kernels",
+        "pack-weights",
+        "parametrise-kernels",
+        "plan-buffers",
+    ),
+    "lowering.linalg_to_loops": ("convert-linalg-to-loops",),
+    "lowering.relay_to_linalg": ("convert-relay-to-linalg",),
+    "lowering.to_llvm": (
+        "convert-to-llvm",
+        "expand-math",
+        "expand-memref-copy",
+        "lower-scf-to-cf",
+        "outline-parallel",
+    ),
+}
+"""The passes of each folder: one in a file, which has the pass's name."""
 
 
 def all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Pass name to a function that imports and returns the pass class."""
-    return {**transforms.PASSES, **lowering.PASSES}
+    return {name: partial(_load, folder, name) for folder in _FOLDERS for name in _FOLDERS[folder]}
+
+
+def _load(folder: str, name: str) -> type[ModulePass]:
+    module = import_module(f"byoc_mlir.{folder}.{name.replace('-', '_')}")
+    for found in vars(module).values():
+        is_pass = isinstance(found, type) and issubclass(found, ModulePass)
+        if is_pass and getattr(found, "name", "") == name:
+            return found
+    raise ImportError(f"{module.__name__} has no pass {name}")
