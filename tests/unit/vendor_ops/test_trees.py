@@ -43,6 +43,20 @@ def test_aggregates(aggregate: str, dtype: type[np.generic]) -> None:
     )
 
 
+@pytest.mark.parametrize("post", ["SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"])
+@pytest.mark.parametrize("targets", [(0,), (0, 1)])
+def test_transforms(targets: tuple[int, ...], post: str) -> None:
+    trees = RandomTrees(3, count=1, positive=True, targets=targets, dense=True)
+    check_node(
+        "TreeEnsembleRegressor",
+        {"x": rows(4, 9)},
+        domain=ML,
+        n_targets=len(targets),
+        post_transform=post,
+        **trees.attributes("target"),
+    )
+
+
 @pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize(
     ("ids", "labels", "dense", "positive", "base"),

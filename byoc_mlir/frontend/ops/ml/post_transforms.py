@@ -37,6 +37,17 @@ def transformed(context: NodeContext, scores: Value, name: str) -> Value:
             raise NodeRefused(f"post_transform is '{name}', accepted are {', '.join(NAMES)}")
 
 
+def regressed(context: NodeContext, scores: Value, name: str) -> Value:
+    """The targets of a regression after a transform, which counts for a single one as ONNX Runtime
+    has it: PROBIT alone does something.
+
+    Raises:
+        NodeRefused: it is unknown.
+    """
+    result = transformed(context, scores, name)
+    return scores if scores.shape[1] == 1 and name != "PROBIT" else result
+
+
 def _softmax_of_nonzero(context: NodeContext, scores: Value) -> Value:
     """As softmax, where scores of about 0 get no share of their own but stay about 0."""
     most = arith.reduced(context, reduce.MaxOp, scores, [-1])

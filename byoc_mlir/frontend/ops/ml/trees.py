@@ -16,7 +16,13 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.ml.features import DOMAIN
 from byoc_mlir.frontend.ops.ml.forest import Forest, Item, Node, leaf_tables
 from byoc_mlir.frontend.ops.ml.labels import labels_of
-from byoc_mlir.frontend.ops.ml.post_transforms import NAMES, as_features, binary, transformed
+from byoc_mlir.frontend.ops.ml.post_transforms import (
+    NAMES,
+    as_features,
+    binary,
+    regressed,
+    transformed,
+)
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
@@ -188,7 +194,7 @@ def tree_ensemble_regressor(
     )
     base = _given(base_values, base_values_as_tensor, "base_values")
     scores = _with_base(context, scores, base)
-    return cast(context, transformed(context, scores, post_transform), np.dtype(np.float32))
+    return cast(context, regressed(context, scores, post_transform), np.dtype(np.float32))
 
 
 def _with_base(context: NodeContext, scores: Value, base: Sequence[float]) -> Value:
@@ -320,7 +326,7 @@ def tree_ensemble(
     rows = as_features(context, data)
     aggregate = _AGGREGATES[aggregate_function]
     scores = _scores(context, rows, nodes, leaves, list(tree_roots), entries, n_targets, aggregate)
-    return cast(context, transformed(context, scores, NAMES[post_transform]), data.dtype)
+    return cast(context, regressed(context, scores, NAMES[post_transform]), data.dtype)
 
 
 def _child(number: int, *, is_leaf: bool) -> Item:
