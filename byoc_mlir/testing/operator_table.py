@@ -13,7 +13,7 @@ from onnx.reference.ops import load_op
 
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.functions import has_standard_function
-from byoc_mlir.frontend.registry import find_op
+from byoc_mlir.frontend.registry import find_op, registered_ops
 from byoc_mlir.testing.onnx_suite import Expectations, suite_cases
 
 assert import_model  # the frontend registers the functions of the ops
@@ -79,7 +79,26 @@ def operators_page(expectations: Expectations) -> str:
         parts.append(f"\n## {title}\n\n{native} of {len(listed)} ops are native.\n")
         parts.append("| op | versions | support | cases passed |\n| --- | --- | --- | --- |")
         parts += map(_line, listed)
+    parts += [_VENDOR_TEXT, "| op | versions |\n| --- | --- |", *_vendor_lines()]
     return "\n".join(parts) + "\n"
+
+
+_VENDOR = "com.microsoft"
+_VENDOR_TEXT = f"""
+## {_VENDOR}
+
+Ops that ONNX Runtime's optimisers and exporters write; ONNX has no schema and no cases for them.
+Each is made of `relay` ops when the model is imported, so the host and every backend take from it what
+they take from those ops, for their element types. Attributes and inputs that are not supported are
+refused with the node, what was found and what is accepted. `SimplifiedLayerNormalization`, of the
+default domain, is one of them. To add ops of your own see `custom-ops.md`.
+"""
+
+
+def _vendor_lines() -> Iterator[str]:
+    found = [op for op in registered_ops() if op.domain == _VENDOR]
+    for name, versions in groupby(found, lambda op: op.op_type):
+        yield f"| {name} | {', '.join(str(op.since) for op in versions)} |"
 
 
 def _schemas() -> Iterator[tuple[tuple[str, str], list[OpSchema]]]:
