@@ -25,8 +25,8 @@ class TensorInfo:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-Kind: TypeAlias = Literal["tensor", "sequence", "optional", "optional sequence"]
-"""What a value of a model is."""
+Kind: TypeAlias = Literal["tensor", "sequence", "optional", "optional sequence", "maps"]
+"""What a value of a model is; `maps` is a sequence of maps, which only an output can be."""
 
 Structure: TypeAlias = "int | tuple[Structure, ...] | None"
 """What a value is like at run time: the rank of a tensor, the items of a sequence, not there."""

@@ -122,6 +122,9 @@ def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
     if value.type.WhichOneof("value") is None:
         raise InvalidModelError(f"input '{value.name}' has no type")
     kind, tensor = kind_of(value.type), tensor_type_of(value.type)
+    if kind == "maps":
+        reason = "maps are not supported as inputs"
+        raise UnsupportedModelError([NodeProblem(value.name, "input", "", reason)])
     if kind != "tensor":
         return StructureInfo(value.name, _dtype(value.name, tensor.elem_type), (), kind)
     if not tensor.HasField("shape"):

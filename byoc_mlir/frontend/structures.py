@@ -31,6 +31,8 @@ def kind_of(type_: onnx.TypeProto) -> Kind:
     declared = type_.WhichOneof("value")
     kind = _KINDS.get(declared)
     inner: Kind = "tensor"
+    if kind == "sequence" and type_.sequence_type.elem_type.HasField("map_type"):
+        return "maps"
     if kind == "sequence":
         inner = kind_of(type_.sequence_type.elem_type)
     elif kind == "optional":
@@ -57,6 +59,33 @@ def tensor_type_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor:
 def output_kinds(model: onnx.ModelProto) -> dict[str, Kind]:
     """What each output is, by name and in order."""
     return {output.name: kind_of(output.type) for output in model.graph.output}
+
+
+def map_keys(model: onnx.ModelProto) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
+    """The keys of each output that is a sequence of maps: those of the ZipMap that makes it.
+
+    Raises:
+        UnsupportedModelError: it is made otherwise.
+    """
+    names = [output.name for output in model.graph.output if kind_of(output.type) == "maps"]
+    makers = {output: node for node in model.graph.node for output in node.output}
+    found: dict[str, tuple[int, ...] | tuple[str, ...]] = {}
+    for name in names:
+        node = makers.get(name)
+        if node is None or (node.domain, node.op_type) != ("ai.onnx.ml", "ZipMap"):
+            reason = "a sequence of maps must come from ZipMap"
+            raise UnsupportedModelError([NodeProblem(name, "output", "", reason)])
+        found[name] = _keys(node)
+    return found
+
+
+def _keys(node: onnx.NodeProto) -> tuple[int, ...] | tuple[str, ...]:
+    given = {attribute.name: attribute for attribute in node.attribute}
+    if "classlabels_int64s" in given:
+        return tuple(given["classlabels_int64s"].ints)
+    if "classlabels_strings" in given:
+        return tuple(text.decode() for text in given["classlabels_strings"].strings)
+    return ()
 
 
 def is_structured(model: onnx.ModelProto) -> bool:

@@ -1,4 +1,4 @@
-"""Executables of models that take or give sequences and optionals: lists of arrays, `None`."""
+"""Executables of models that take or give lists of arrays, `None`, or give lists of maps."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class StructuredExecutable(Executable):
         inputs: what the model takes, in order.
         outputs: what each output is, by name and in order.
         compile: the executable for sequences and optionals that are like this.
+        keys: for each output of maps, the key of each column of the tensor that it is made of.
         only: that of a model whose inputs are all tensors: there is one structure.
     """
 
@@ -36,12 +37,14 @@ class StructuredExecutable(Executable):
         inputs: Sequence[TensorInfo],
         outputs: Mapping[str, Kind],
         compile: Callable[[Structures], Executable],
+        keys: Mapping[str, Sequence[int] | Sequence[str]],
         only: Executable | None = None,
     ):
         super().__init__(inputs, tuple(outputs))
         self._kinds = dict(outputs)
         self._structured = [info for info in self.inputs if isinstance(info, StructureInfo)]
         self._compile = compile
+        self._keys = keys
         compiled = {} if only is None else {(): only}
         self._executables = Recent[tuple[Structure, ...], Executable](values=compiled)
 
@@ -64,7 +67,14 @@ class StructuredExecutable(Executable):
             for piece, value in _pieces(name, whole, structures.get(name, 0))
         }
         results = self._executable(structures).run(tensors)
-        return {name: _assembled(name, kind, results) for name, kind in self._kinds.items()}
+        return {
+            name: self._maps(name, results) if kind == "maps" else _assembled(name, kind, results)
+            for name, kind in self._kinds.items()
+        }
+
+    def _maps(self, name: str, results: Mapping[str, Array]) -> list[dict[int | str, float]]:
+        """One map for each row of a tensor."""
+        return [dict(zip(self._keys[name], row, strict=True)) for row in results[name].tolist()]
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         if self._structured:

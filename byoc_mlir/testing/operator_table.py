@@ -37,8 +37,9 @@ is listed, with the reasons, in `tests/unit/onnx_suite/expectations.toml`;
 `python tools/onnx_suite.py` runs all cases.
 
 Inputs and outputs may be sequences (lists of arrays) and optionals (`None` or an array); the model
-is compiled for each length. Random ops with a `seed` give the same numbers in every run, without
-one others in each. What ops give for zero divisors, NaN and other edges is in `semantics.md`.
+is compiled for each length. The maps of a ZipMap may be an output (a list of dicts). Random ops with
+a `seed` give the same numbers in every run, without one others in each. What ops give for zero
+divisors, NaN and other edges is in `semantics.md`.
 """
 
 
@@ -88,10 +89,10 @@ _VENDOR_TEXT = f"""
 ## {_VENDOR}
 
 Ops that ONNX Runtime's optimisers and exporters write; ONNX has no schema and no cases for them.
-Each is made of `relay` ops when the model is imported, so the host and every backend take from it what
-they take from those ops, for their element types. Attributes and inputs that are not supported are
-refused with the node, what was found and what is accepted. `SimplifiedLayerNormalization`, of the
-default domain, is one of them. To add ops of your own see `custom-ops.md`.
+Each is made of `relay` ops when the model is imported, so the host and every backend take from it
+what they take from those ops, for their element types. What is not supported of attributes and
+inputs is refused with the node, what was found and what is accepted. `SimplifiedLayerNormalization`
+of the default domain is known, too. To add ops of your own see `custom-ops.md`.
 """
 
 

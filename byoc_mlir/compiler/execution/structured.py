@@ -8,7 +8,12 @@ from onnx import ModelProto
 
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inputs import model_inputs
-from byoc_mlir.frontend.structures import flattened_model, is_structured, output_kinds
+from byoc_mlir.frontend.structures import (
+    flattened_model,
+    is_structured,
+    map_keys,
+    output_kinds,
+)
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.structured import StructuredExecutable, Structures
@@ -34,4 +39,5 @@ def compile_structured(
 
     takes_tensors = not any(isinstance(info, StructureInfo) for info in source.inputs)
     only = compile_flat({}) if takes_tensors else None
-    return StructuredExecutable(source.inputs, output_kinds(model), compile_flat, only)
+    keys = map_keys(model)
+    return StructuredExecutable(source.inputs, output_kinds(model), compile_flat, keys, only)

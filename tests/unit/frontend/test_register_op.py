@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from byoc_mlir.compiler.cache.fingerprint import machine_and_software
 
+from byoc_mlir.compiler.cache.fingerprint import machine_and_software
 from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend import NodeContext, Value, register_op, registry

@@ -126,6 +126,24 @@ def feature_vectorizer(
     return arith.concatenate(context, parts, 1)
 
 
+@register_op(DOMAIN, "ZipMap")
+def zip_map(
+    context: NodeContext,
+    data: Value,
+    *,
+    classlabels_int64s: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+) -> Value:
+    """The tensor itself: maps are made of it where the model gives them to the caller."""
+    count = len(classlabels_int64s or classlabels_strings or ())
+    if data.rank != 2 or data.shape[1] != count:
+        raise VerifyException(
+            f"the input has shape {list(data.shape)}, accepted are two dimensions, the second of"
+            f" {count} labels"
+        )
+    return data
+
+
 @register_op(DOMAIN, "OneHotEncoder")
 def one_hot_encoder(
     context: NodeContext,
