@@ -37,8 +37,8 @@ is listed, with the reasons, in `tests/unit/onnx_suite/expectations.toml`;
 `python tools/onnx_suite.py` runs all cases.
 
 Inputs and outputs may be sequences (lists of arrays) and optionals (`None` or an array); the model
-is compiled for each length. The maps of a ZipMap may be an output (a list of dicts). Random ops with
-a `seed` give the same numbers in every run, without one others in each. What ops give for zero
+is compiled for each length. The maps of a ZipMap may be an output (a list of dicts). Random ops
+with a `seed` give the same numbers in every run, without one others in each. What ops give for zero
 divisors, NaN and other edges is in `semantics.md`.
 """
 
