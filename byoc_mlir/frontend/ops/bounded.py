@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_mlir.dialects.relay import index, logic, reduce
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -53,6 +54,7 @@ def compress(
 ) -> tuple[Value, Value]:
     if axis is None:
         data, axis = arith.reshape(context, data, (int(np.prod(data.shape)),)), 0
+    axis = normalize_axis(axis, data.rank)
     length = min(condition.shape[0], data.shape[axis])
     places, count = places_of(context, arith.section(context, condition, 0, 0, length))
     return context.emit(index.TakeOp, data, places, axis=axis), count

@@ -91,6 +91,11 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
         InvalidModelError,
         "value has 2 elements, accepted is one",
     ),
+    "Compress": (
+        one("Compress", (3, 9), {"c": np.ones(3, bool)}, axis=-(2**31)),
+        InvalidModelError,
+        "axis is -2147483648",
+    ),
     "Gather": (
         one("Gather", constants={"i": np.array([[0, -3], [2, -4]])}),
         InvalidModelError,
