@@ -1,4 +1,4 @@
-// RUN: byoc-opt %s | byoc-opt | FileCheck %s
+// RUN: byoc-opt %s | byoc-opt | filecheck %s
 
 // Trees: the roots, the steps of each, and the tables of nodes and leaves.
 // CHECK-LABEL: @trees
