@@ -72,6 +72,35 @@ def leaky_relu(
     return context.emit(nn.LeakyReluOp, data, alpha=alpha)
 
 
+@onnx_op("HardSigmoid")
+def hard_sigmoid(
+    context: NodeContext,
+    data: Value,
+    *,
+    alpha: float = 0.2,
+    beta: float = 0.5,
+    consumed_inputs: Sequence[int] = (),
+) -> Value:
+    line = arith.add(context, arith.multiply(context, data, alpha), beta)
+    return context.emit(elementwise.ClipOp, line, a_min=0.0, a_max=1.0)
+
+
+@onnx_op("HardSwish")
+def hard_swish(context: NodeContext, data: Value) -> Value:
+    return arith.multiply(context, data, hard_sigmoid(context, data, alpha=1 / 6, beta=0.5))
+
+
+@onnx_op("Shrink")
+def shrink(context: NodeContext, data: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
+    """Integers in `f64`: the standard's body would cut `bias` and `lambd` to integers."""
+    x = cast(context, data, np.dtype(np.float64)) if data.dtype.kind in "iu" else data
+    above = arith.less(context, lambd, x)
+    below = arith.less(context, x, -lambd)
+    inner = arith.where(context, above, arith.subtract(context, x, bias), 0)
+    outer = arith.where(context, below, arith.add(context, x, bias), inner)
+    return cast(context, outer, data.dtype)
+
+
 @onnx_op("PRelu")
 def prelu_per_channel(
     context: NodeContext, data: Value, slope: Value, *, consumed_inputs: Sequence[int] = ()
