@@ -136,9 +136,6 @@ _LEAST_STATE = 512
 """Numbers in the state of a recurrent layer. The step of one sequence is a matrix times a vector,
 limited by memory, where the host's loop is 1.5 times faster; with small states, too."""
 
-_COMBINED: dict[str, str] = {"mul": "multiply", "max": "maximum", "min": "minimum"}
-"""What a result may be combined with another tensor by, besides a sum."""
-
 _GATES = ("gelu_erf", "gelu_tanh", "swish", "sigmoid", "tanh")
 """Activations whose result gates another tensor."""
 
@@ -201,8 +198,8 @@ class _Variant:
     residual: bool
     activation: str | None
     scale: bool = False
-    combined: str | None = None
-    """The last step, by its name in `_COMBINED`."""
+    gates: bool = False
+    """Whether the last step is the product with another tensor."""
 
     def rows(self) -> Iterator[CompositePattern]:
         for anchor in self._anchors():
@@ -211,7 +208,7 @@ class _Variant:
             parts += ["scale"] if self.scale else []
             parts += ["sum"] if self.residual else []
             parts += [self.activation] if self.activation else []
-            parts += [self.combined] if self.combined else []
+            parts += ["mul"] if self.gates else []
             yield CompositePattern("dnnl." + "_".join(parts), self._pattern(anchor), self._check)
 
     def _anchors(self) -> Sequence[str]:
@@ -233,9 +230,8 @@ class _Variant:
             whole = (whole + wildcard().named("residual")).named("summed")
         if self.activation:
             whole = ACTIVATIONS[self.activation](whole)
-        if self.combined:
-            whole = is_op(_COMBINED[self.combined])(whole, wildcard().named("other"))
-            whole = whole.named("combined")
+        if self.gates:
+            whole = (whole * wildcard().named("other")).named("gated")
         return whole
 
     def _check(self, match: Match) -> str | None:
@@ -247,7 +243,7 @@ class _Variant:
             reason = _refused_residual(match)
         if reason is None and self.activation == "prelu":
             reason = _refused_slopes(match)
-        if reason is None and self.combined:
+        if reason is None and self.gates:
             reason = _refused_other(match)
         if reason is not None:
             return reason
@@ -265,7 +261,7 @@ class _Variant:
         others = [step.other for step in chain.steps if isinstance(step, Combined)]
         if any(reader.owner(other) in match.ops for other in others):
             return False
-        parts = (self.bias, self.scale, self.residual, self.activation, self.combined)
+        parts = (self.bias, self.scale, self.residual, self.activation, self.gates)
         return len(chain.steps) <= sum(map(bool, parts))
 
 
@@ -275,8 +271,7 @@ def _variants() -> Iterator[_Variant]:
             yield _Variant(bias, True, activation)
     for bias in (True, False):
         for activation in (*_GATES, None):
-            for combined in _COMBINED if activation is None else ("mul",):
-                yield _Variant(bias, False, activation, combined=combined)
+            yield _Variant(bias, False, activation, gates=True)
     for bias in (True, False):
         for activation in ACTIVATIONS:
             yield _Variant(bias, False, activation)
@@ -333,19 +328,19 @@ def _refused_residual(match: Match) -> str | None:
 
 
 def _refused_other(match: Match) -> str | None:
-    """Why the last operand is nothing that oneDNN combines a result with as it writes it."""
-    anchor, other, combined = match.op("anchor"), match["other"], match.op("combined").results[0]
+    """Why the other factor is nothing that oneDNN multiplies a result with as it writes it."""
+    anchor, other, gated = match.op("anchor"), match["other"], match.op("gated").results[0]
     result = shape_of(anchor.results[0])
     axis = len(result) - 1 if relay_name(anchor) in _CHANNELS_LAST else 1
-    if combined.type != anchor.results[0].type:
-        return f"the result is broadcast to {combined.type}"
-    if other.type == combined.type or _is_per_channel(other, result, axis):
+    if gated.type != anchor.results[0].type:
+        return f"the result is broadcast to {gated.type}"
+    if other.type == gated.type or _is_per_channel(other, result, axis):
         return None
     if isinstance(other.owner, ConstantOp):
-        return f"{other.type} is a constant that is not one number per channel of {combined.type}"
+        return f"{other.type} is a constant that is not one number per channel of {gated.type}"
     if math.prod(shape_of(other)) == 1:
         return None
-    return f"{other.type} is not one number, not one per channel, nor as large as {combined.type}"
+    return f"{other.type} is not one number, not one per channel, nor as large as {gated.type}"
 
 
 def _keeps_rank(anchor: Operation) -> bool:

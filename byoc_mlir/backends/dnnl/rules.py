@@ -85,10 +85,9 @@ ELEMENTWISE = (
     "subtract",
     "multiply",
     "divide",
-    "maximum",
-    "minimum",
 )
-"""Element-wise ops that oneDNN has as algorithms."""
+"""Element-wise ops that oneDNN has as algorithms. Its `max` and `min` of two tensors are not among
+them: they take the other number for a NaN."""
 
 
 def _guarded(rule: Callable[[Op], str | None]) -> Rule:

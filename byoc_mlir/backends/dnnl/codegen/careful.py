@@ -18,18 +18,23 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated, on_result
-from byoc_mlir.backends.dnnl.codegen.special_values import add_spread_nan
+from byoc_mlir.backends.dnnl.codegen.special_values import (
+    WINDOW_AXES,
+    add_max_of_windows,
+    add_spread_nan,
+)
 from byoc_mlir.backends.dnnl.descriptions import Operand, Types
 from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     EltwiseAttr,
     EltwiseOp,
+    PoolingOp,
     SoftmaxOp,
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
 from byoc_mlir.kernels.f32_functions import tanh
 
@@ -51,6 +56,8 @@ def careful(op: Operation) -> Careful | None:
     """How an op is computed where there are NaN or infinities; `None`: as everywhere."""
     if isinstance(op, SoftmaxOp) and not op.post_ops and not layouts.blocks(layout_of(op.output)):
         return _softmax(op)
+    if isinstance(op, PoolingOp) and op.algorithm.data == "max" and not op.post_ops:
+        return _max_pooling(op)
     if isinstance(op, BatchNormalizationOp) and op.relu.value.data:
         return _without(op, EltwiseAttr.of("relu"), {"relu": IntegerAttr(0, i1)})
     if isinstance(op, EltwiseOp) and not op.post_ops:
@@ -90,6 +97,34 @@ def _softmax(op: SoftmaxOp) -> Careful:
     outside = math.prod(shape) // (inside * shape[axis])
     operands = (Types(layout_of).operand(Arg.DST, op.output),)
     code = Generated(add_spread_nan, (outside, shape[axis], inside))
+    return Careful(_changed(op, {}), code, operands)
+
+
+def _max_pooling(op: PoolingOp) -> Careful | None:
+    """The library takes another number of the window for a NaN, and its least one for none."""
+    source, layout = shape_of(op.primary[0]), layout_of(op.output)
+    spatial, order = tuple(range(2, len(source))), layouts.order(layout)
+    at = order.index(2)
+    if layout_of(op.primary[0]) != layout or order[at : at + len(spatial)] != spatial:
+        return None
+    sizes = layouts.padded(source, layout)
+    inner = math.prod(sizes[one] for one in order[at + len(spatial) :])
+    inner *= math.prod(size for _, size in layouts.blocks(layout))
+    axes = zip(
+        source[2:],
+        shape_of(op.output)[2:],
+        ints(op.kernel),
+        ints(op.strides),
+        ints(op.dilation),
+        op.begins,
+        strict=True,
+    )
+    words = [word for axis in axes for word in axis]
+    missing = [1, 1, 1, 1, 1, 0] * (WINDOW_AXES - len(spatial))
+    images = sizes[0] * sizes[1] // inner
+    types = Types(layout_of)
+    operands = (types.operand(Arg.SRC, op.primary[0]), types.operand(Arg.DST, op.output))
+    code = Generated(add_max_of_windows, (images, inner, *missing, *words))
     return Careful(_changed(op, {}), code, operands)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.dialects.builtin import f32, i1, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
-from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
 
 _PREFIX = "byoc_dnnl"
 _EXPONENT = 0x7F800000
@@ -74,3 +75,92 @@ def add_spread_nan(module: ModuleBuilder) -> str:
     function.loop(outside, group)
     function.finish(function.integer(0, i32))
     return name
+
+
+WINDOW_AXES = 3
+_SIZE, _PLACES, _EXTENT, _STRIDE, _DILATION, _BEGIN = range(6)
+"""What the table says of an axis: elements, windows, then how the windows lie."""
+
+
+def add_max_of_windows(module: ModuleBuilder) -> str:
+    """`i32 (arguments, table)`: the maximum of each window, NaN where it has one.
+
+    The arguments are the source and the result. The table says how many images there are and how
+    many numbers each of their elements has, then six words for each axis of a window. Windows that
+    hold nothing but padding stay as they are.
+    """
+    name = f"{_PREFIX}_max_of_windows"
+    if module.has(name):
+        return name
+    function = module.function(name, (POINTER, POINTER), internal=True)
+    arguments, table = function.parameters
+    data = function.stack_slots(2)
+    read_addresses(function, arguments, data, (0, 1))
+    source, result = function.pointer(data, 0), function.pointer(data, 1)
+    images, inner = function.word(table, 0), function.word(table, 1)
+    axes = [[function.word(table, 2 + 6 * n + i) for i in range(6)] for n in range(WINDOW_AXES)]
+
+    def window(image: SSAValue, places: Sequence[SSAValue], lane: SSAValue) -> None:
+        best, is_seen = _max_of_window(function, source, image, axes, places, inner, lane)
+        for axis, place in zip(axes, places, strict=True):
+            image = function.add(function.multiply(image, axis[_PLACES]), place)
+        slot = function.gep(result, function.add(function.multiply(image, inner), lane))
+        function.when(is_seen, lambda: function.store(best, slot))
+
+    def along(image: SSAValue, places: Sequence[SSAValue]) -> None:
+        if len(places) == WINDOW_AXES:
+            function.loop(inner, lambda lane: window(image, places, lane))
+            return
+        count = axes[len(places)][_PLACES]
+        function.loop(count, lambda place: along(image, (*places, place)))
+
+    function.loop(images, lambda image: along(image, ()))
+    function.finish(function.integer(0, i32))
+    return name
+
+
+def _max_of_window(
+    function: FunctionBuilder,
+    source: SSAValue,
+    image: SSAValue,
+    axes: Sequence[Sequence[SSAValue]],
+    places: Sequence[SSAValue],
+    inner: SSAValue,
+    lane: SSAValue,
+) -> Sequence[SSAValue]:
+    """The maximum of the elements of one window, and whether there are any."""
+
+    def element(
+        offset: SSAValue, is_inside: SSAValue, found: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        index = function.add(function.multiply(offset, inner), lane)
+        index = function.select(is_inside, index, function.integer(0))
+        value = function.load(function.gep(source, index), f32)
+        best, is_seen = found
+        is_number = function.insert(llvm.FCmpOp(best, best, "ord"))
+        is_better = function.insert(llvm.FCmpOp(value, best, "ugt"))  # so is NaN
+        taken = function.binary(llvm.AndOp, is_inside, is_number)
+        taken = function.binary(llvm.AndOp, taken, is_better)
+        is_seen = function.binary(llvm.OrOp, is_seen, is_inside)
+        return function.select(taken, value, best), is_seen
+
+    def along(
+        number: int, offset: SSAValue, is_inside: SSAValue, found: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        if number == len(axes):
+            return element(offset, is_inside, found)
+        axis = axes[number]
+        first = function.multiply(places[number], axis[_STRIDE])
+        first = function.subtract(first, axis[_BEGIN])
+
+        def step(index: SSAValue, found: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            place = function.add(first, function.multiply(index, axis[_DILATION]))
+            is_there = function.compare("ult", place, axis[_SIZE])
+            following = function.add(function.multiply(offset, axis[_SIZE]), place)
+            both = function.binary(llvm.AndOp, is_inside, is_there)
+            return along(number + 1, following, both, found)
+
+        return function.fold(axis[_EXTENT], found, step)
+
+    nothing = function.real(-math.inf), function.integer(0, i1)
+    return along(0, image, function.integer(1, i1), nothing)

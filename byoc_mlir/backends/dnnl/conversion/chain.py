@@ -12,8 +12,6 @@ from byoc_mlir.backends.dnnl.activations import Activation, Reader
 from byoc_mlir.dialects.relay.elementwise import (
     AddOp,
     DivideOp,
-    MaximumOp,
-    MinimumOp,
     MultiplyOp,
     SubtractOp,
 )
@@ -22,13 +20,11 @@ from byoc_mlir.dialects.relay.nn import BiasAddOp, PreluOp
 BINARY_ALGORITHMS: dict[type[Operation], str] = {
     AddOp: "add",
     MultiplyOp: "mul",
-    MaximumOp: "max",
-    MinimumOp: "min",
     SubtractOp: "sub",
     DivideOp: "div",
     PreluOp: "prelu",
 }
-_COMMUTATIVE = (AddOp, MultiplyOp, MaximumOp, MinimumOp)
+_COMMUTATIVE = (AddOp, MultiplyOp)
 
 
 @dataclass(frozen=True)

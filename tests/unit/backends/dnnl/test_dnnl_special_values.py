@@ -150,6 +150,43 @@ def test_sums_spread_nan(op: NodeProto) -> None:
     _check(model([op], {"x": x.shape}, weights), x, _onnxruntime)
 
 
+def _max_pool(x: Array, size: int, stride: int, pad: int) -> Array:
+    """Windows of `size` elements along each axis; NaN where one of them is."""
+    spatial = tuple(range(2, x.ndim))
+    widths = [(0, 0), (0, 0), *[(pad, pad)] * len(spatial)]
+    whole = np.pad(x, widths, constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, [size] * len(spatial), spatial)
+    every = (slice(None), slice(None), *[slice(None, None, stride)] * len(spatial))
+    return windows[every].max(axis=tuple(range(x.ndim, 2 * x.ndim - 2)))
+
+
+@pytest.mark.parametrize("channels", [3, 12, 32])
+@pytest.mark.parametrize(
+    ("rank", "size", "stride", "pad"), [(1, 3, 2, 1), (2, 3, 1, 1), (3, 2, 2, 0)]
+)
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_max_pools(
+    channels: int, rank: int, size: int, stride: int, pad: int, is_behind: bool
+) -> None:
+    """In the layouts that plain pools have, and those behind convolutions."""
+    shape = (2, channels, *(7, 6, 5)[:rank])
+    x = np.resize(np.concatenate([_VALUES, np.arange(97, dtype=np.float32)]), shape)
+    x[0, 0], x[0, 1] = -np.inf, np.nan
+    lists = {"kernel_shape": [size] * rank, "strides": [stride] * rank, "pads": [pad] * 2 * rank}
+    nodes = [node("Conv", "x w", "c", group=channels)] if is_behind else []
+    nodes.append(node("MaxPool", "c" if is_behind else "x", **lists))
+    weights = {"w": np.ones((channels, 1, *[1] * rank), np.float32)} if is_behind else {}
+    _check(model(nodes, {"x": shape}, weights), x, lambda _, x: _max_pool(x, size, stride, pad))
+
+
+@pytest.mark.parametrize("op", ["Max", "Min"])
+def test_extremes_of_two_tensors(op: str) -> None:
+    nodes = [node("Conv", "x w", "c", group=16), node(op, "c other")]
+    weights = {"w": np.ones((16, 1, 1, 1), np.float32), "other": np.ones((16, 1, 1), np.float32)}
+    shape = (1, 16, 8, 8)
+    _check(model(nodes, {"x": shape}, weights), np.resize(_VALUES, shape))
+
+
 def test_weights_that_are_not_finite() -> None:
     """They decide alone, whatever the inputs are."""
     weight = np.ones((8, 1, 1, 1), np.float32)
