@@ -233,11 +233,12 @@ def _sliced(
     if 0 in steps:
         raise NodeRefused("a step of 0 is not a slice")
     for start, stop, axis, step in zip(starts, ends, axes, steps, strict=True):
-        begin[axis], end[axis], strides[axis] = slice(start, stop, step).indices(data.shape[axis])
+        size = data.shape[axis]
+        begin[axis], end[axis], strides[axis] = slice(start, stop, step).indices(size)
         if step > 0:
             end[axis] = max(begin[axis], end[axis])
-        else:
-            begin[axis] = max(begin[axis], end[axis])
+        else:  # a start before the first element is that, where Python takes none
+            begin[axis] = max(begin[axis], end[axis], min(0, size - 1))
     return context.emit(relay.StridedSliceOp, data, begin=begin, end=end, strides=strides)
 
 

@@ -28,6 +28,13 @@ def test_slices(
     check(nodes, {"x": numbers(5, 6, 7)}, constants)
 
 
+def test_slices_backwards_from_before_the_start() -> None:
+    """They take the first element, as ONNX says; numpy takes none."""
+    constants = {"s": ints(-9), "e": ints(FAR.min), "a": ints(0), "t": ints(-2)}
+    nodes = [node("Slice", "x s e a t", "part"), node("Neg", "part")]
+    check(nodes, {"x": numbers(5, 6, 7)}, constants, oracle=onnxruntime)
+
+
 def test_axes() -> None:
     nodes = [
         node("Concat", "x x", axis=-2),
