@@ -69,8 +69,8 @@ def import_loaded(
     names = {name: Value(name, array) for name, array in constants.items()}
     for info, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = name_hint(info.name)
-        content = values.get(info.name, argument)
-        names[info.name] = Value(info.name, content, inputs=frozenset([info.name]))
+        needed = frozenset([info.name]) - values.keys()  # what is given does not help any more
+        names[info.name] = Value(info.name, values.get(info.name, argument), inputs=needed)
     functions = {(function.domain, function.name): function for function in model.functions}
     session = Session(BlockBuilder(block), reader, functions)
     graph = _MainGraph(Scope(session, opset_versions(model), names))

@@ -249,6 +249,15 @@ def test_no_value_helps_when_another_node_is_unsupported() -> None:
     assert [problem.op_type for problem in caught.value.problems] == ["Reshape", "Frobnicate"]
 
 
+def test_no_value_helps_when_it_is_given() -> None:
+    model = model_of([node("RandomNormalLike", "x", "r"), node("Unique", "r", "y")])
+    with pytest.raises(InputValuesNeededError):
+        import_model(model)
+    with pytest.raises(UnsupportedModelError, match="must be a constant") as caught:
+        import_model(model, values={"x": np.ones((2, 3), np.float32)})
+    assert not isinstance(caught.value, InputValuesNeededError)
+
+
 def test_function_of_the_model() -> None:
     body = [
         onnx.helper.make_node("LeakyRelu", ["a"], ["t"]),
