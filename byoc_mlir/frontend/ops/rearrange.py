@@ -156,12 +156,19 @@ def max_unpool(
             f"strides {list(steps)} and pads {list(around)} do not fit a window of rank {rank} and"
             f" an input of rank {data.rank}"
         )
+    if min(*steps, *kernel_shape) < 1:
+        raise VerifyException(
+            f"kernel_shape {list(kernel_shape)} and strides {list(steps)}, accepted are 1 and more"
+        )
     spatial = [
         (data.shape[i + 2] - 1) * steps[i] - around[i] - around[rank + i] + kernel_shape[i]
         for i in range(rank)
     ]
     shape = [*data.shape[:2], *spatial]
     count = math.prod(data.shape)
+    if min(spatial) < 0:
+        raise VerifyException(f"a result of shape {shape}, sizes must be 0 and more")
+    check_constant(shape, data.dtype.itemsize, "the places of a MaxUnpool")
     empty = context.constant(np.zeros(math.prod(shape), data.dtype))
     places, values = (arith.reshape(context, value, [count]) for value in (indices, data))
     flat = context.emit(index.ScatterElementsOp, empty, places, values, axis=0)

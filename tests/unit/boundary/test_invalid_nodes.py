@@ -121,6 +121,28 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
         InvalidModelError,
         "an index is -3, accepted are -2 to 1",
     ),
+    "MaxUnpool": (
+        one(
+            "MaxUnpool",
+            _IMAGE,
+            {"i": np.zeros(_IMAGE, np.int64)},
+            kernel_shape=[2, 2],
+            strides=[-1, 2],
+        ),
+        InvalidModelError,
+        r"strides \[-1, 2\], accepted are 1 and more",
+    ),
+    "large MaxUnpool": (
+        one(
+            "MaxUnpool",
+            _IMAGE,
+            {"i": np.zeros(_IMAGE, np.int64)},
+            kernel_shape=[2, 2],
+            strides=[2**30] * 2,
+        ),
+        LimitExceededError,
+        "tensor_bytes",
+    ),
     "Sign of bool": (
         one("Sign", element_type=TensorProto.BOOL),
         InvalidModelError,
