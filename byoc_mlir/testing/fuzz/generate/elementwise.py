@@ -100,10 +100,15 @@ def where(graph: GraphBuilder, op_type: str) -> None:
 @recipe("ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 def reduce(graph: GraphBuilder, op_type: str) -> None:
     style = "positive" if op_type == "ReduceLogSum" else None
-    x = graph.tensor(graph.dtypes(op_type), style=style)
+    kinds = graph.dtypes(op_type)
+    if op_type == "ReduceLogSumExp":  # ONNX Runtime cuts the logarithm of integers, then adds
+        kinds = [dtype for dtype in kinds if is_float(dtype)]
+    x = graph.tensor(kinds, style=style)
     axes = some_axes(graph, x.rank) if graph.opset >= 11 else None
     if axes is None:
         axes = [axis % x.rank for axis in some_axes(graph, x.rank, 1)]
+    elif 0 in x.sizes:  # ONNX Runtime ignores axes counted from the end of what is empty
+        axes = [axis % x.rank for axis in axes]
     keep = maybe(graph, graph.rng.randint(0, 1))
     noop = maybe(graph, graph.rng.randint(0, 1), 0.2)
     graph.emit(op_type, [x], axes=axes or None, keepdims=keep, noop_with_empty_axes=noop)

@@ -56,14 +56,16 @@ def resize(graph: GraphBuilder, op_type: str) -> None:
 def grid_sample(graph: GraphBuilder, op_type: str) -> None:
     rng = graph.rng
     rank = 2 if graph.opset < 20 else rng.choice([2, 2, 3])
-    x = image_of(graph, graph.dtypes(op_type), rank)
+    floats = [dtype for dtype in graph.dtypes(op_type) if is_float(dtype)]
+    exact = rng.random() < 0.3  # how interpolated integers are rounded is open
+    x = image_of(graph, graph.dtypes(op_type) if exact else floats, rank)
     grid = (x.sizes[0], *(rng.randint(1, 5) for _ in range(rank)), rank)
     linear, cubic = ("bilinear", "bicubic") if graph.opset < 20 else ("linear", "cubic")
     modes = [linear, "nearest"] + ([cubic] if rank == 2 else [])
     graph.emit(
         op_type,
         [x, graph.tensor(_F32 if x.dtype != np.float64 else graph.dtypes(op_type, 1), grid)],
-        mode=rng.choice(modes),
+        mode="nearest" if exact else rng.choice(modes),
         padding_mode=rng.choice(["zeros", "border", "reflection"]),
         align_corners=rng.randint(0, 1),
     )
@@ -73,8 +75,10 @@ def grid_sample(graph: GraphBuilder, op_type: str) -> None:
 def affine_grid(graph: GraphBuilder, op_type: str) -> None:
     n, rank = graph.rng.randint(1, 2), graph.rng.choice([2, 3])
     theta = graph.tensor(graph.dtypes(op_type), (n, rank, rank + 1))
-    size = np.array([n, 1, *(graph.rng.randint(1, 4) for _ in range(rank))], np.int64)
-    graph.emit(op_type, [theta, graph.parameter(size)], align_corners=graph.rng.randint(0, 1))
+    aligned = graph.rng.randint(0, 1)  # then one element lies at either end
+    sizes = [graph.rng.randint(1 + aligned, 4) for _ in range(rank)]
+    size = graph.parameter(np.array([n, 1, *sizes], np.int64))
+    graph.emit(op_type, [theta, size], align_corners=aligned)
 
 
 @recipe("RoiAlign", "MaxRoiPool")

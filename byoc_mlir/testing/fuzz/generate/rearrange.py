@@ -82,10 +82,12 @@ def slice_(graph: GraphBuilder, op_type: str) -> None:
     if graph.opset < 10:
         axes, steps = [axis % x.rank for axis in axes], [1 for _ in axes]
     starts, ends = [], []
-    for axis in axes:
+    for axis, step in zip(axes, steps, strict=True):
         size = x.sizes[axis]
         starts.append(graph.rng.randint(-size - 1, size + 1))
-        ends.append(graph.rng.choice([graph.rng.randint(-size - 1, size + 1), size, far, -far]))
+        end = graph.rng.choice([graph.rng.randint(-size - 1, size + 1), size, far, -far])
+        # ONNX Runtime takes the largest end for the first element when it goes backwards
+        ends.append(-far if end == far and step < 0 else end)
     dtype = np.int32 if far < 2**32 and graph.rng.random() < 0.3 else np.int64
     bounds: dict[str, Any] = {
         "starts": np.array(starts, dtype),
