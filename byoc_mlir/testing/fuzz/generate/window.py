@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -131,18 +131,33 @@ def pool(graph: GraphBuilder, op_type: str) -> None:
     else:
         pads = window.pads
     named: dict[str, Any] = {**window.attributes(graph), "pads": pads}
-    if op_type == "MaxPool" and graph.opset >= 8 and graph.rng.random() < 0.3:
+    has_places = op_type == "MaxPool" and graph.opset >= 8 and graph.rng.random() < 0.3
+    ceil = None if has_places else maybe(graph, graph.rng.randint(0, 1))
+    if not ceil:
+        _check_that_it_fits(x, replace(window, pads=pads))
+    if has_places:
         graph.emit(op_type, [x], 2, kernel_shape=window.kernel, **named)
         return
     graph.emit(
         op_type,
         [x],
         kernel_shape=window.kernel,
-        ceil_mode=maybe(graph, graph.rng.randint(0, 1)),
+        ceil_mode=ceil,
         count_include_pad=maybe(graph, graph.rng.randint(0, 1)),
         p=maybe(graph, graph.rng.randint(1, 3)),
         **named,
     )
+
+
+def _check_that_it_fits(x: Tensor, window: Window) -> None:
+    """How many larger windows there are the oracles say otherwise, so that they are refused."""
+    rank = len(window.kernel)
+    pads = window.pads or [0] * 2 * rank
+    for axis in range(rank):
+        extent = (window.kernel[axis] - 1) * window.dilations[axis] + 1
+        is_short = x.sizes[axis + 2] + pads[axis] + pads[axis + rank] < extent
+        if is_short and window.auto_pad in (None, "VALID"):
+            raise RejectedError("the window is larger than the image")
 
 
 @recipe("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
