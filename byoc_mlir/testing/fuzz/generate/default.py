@@ -130,6 +130,10 @@ def _dtype(graph: GraphBuilder, rank: int) -> int:
     return helper.np_dtype_to_tensor_dtype(np.dtype(graph.rng.choice(DTYPES)))
 
 
+def _distinct(graph: GraphBuilder, rank: int) -> list[int]:
+    return graph.rng.sample(range(-2, 6), graph.rng.randint(1, 5))
+
+
 def _one_of(*texts: str) -> _Draw:
     def draw(graph: GraphBuilder, rank: int) -> str:
         return graph.rng.choice(texts)
@@ -138,6 +142,7 @@ def _one_of(*texts: str) -> _Draw:
 
 
 _NAMED: dict[str, _Draw] = {
+    "cats_int64s": _distinct,
     "axis": _axis,
     "axes": _axes,
     "keepdims": _flag,

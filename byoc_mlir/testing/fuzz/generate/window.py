@@ -108,6 +108,14 @@ def _finite(graph: GraphBuilder) -> Style | None:
 def conv_transpose(graph: GraphBuilder, op_type: str) -> None:
     x = _image(graph, graph.dtypes(op_type))
     window = _window(graph, x.rank - 2)
+    is_short = any(
+        (size - 1) * dilation + 1 < stride
+        for size, dilation, stride in zip(
+            window.kernel, window.dilations, window.strides, strict=True
+        )
+    )
+    if is_short and window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        raise RejectedError("the padding is less than nothing, which every oracle places otherwise")
     groups = 2 if x.sizes[1] % 2 == 0 and x.sizes[1] and graph.rng.random() < 0.3 else 1
     outputs = graph.rng.choice([1, 2, 3, 8])
     weights = graph.tensor(x.dtype, (x.sizes[1], outputs, *window.kernel), style=_finite(graph))
