@@ -50,7 +50,7 @@ def constant_of_shape(context: NodeContext, shape: Value, *, value: Array | None
         raise VerifyException(f"value has {content.size} elements, accepted is one")
     sizes = context.ints(shape, "the shape")
     check_constant(sizes, content.itemsize, "the result of a ConstantOfShape")
-    return arith.broadcast(context, context.constant(content.reshape(())), sizes)
+    return context.constant(np.full(sizes, content.reshape(())))
 
 
 @onnx_op("Shape")

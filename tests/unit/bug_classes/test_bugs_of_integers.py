@@ -19,7 +19,8 @@ def test_arithmetic_wraps(dtype: type[np.integer]) -> None:
     rhs = np.array([3, 2, 5 - 10 * signed, 3 - 6 * signed, 4, 9], dtype)
     ops = "Add Sub Mul Div Mod Max Min Equal Less Greater BitwiseAnd BitwiseOr BitwiseXor"
     nodes = [node(op, "x y") for op in ops.split()]
-    nodes += [node(op, "x") for op in ("BitwiseNot", "ReduceMax", "ReduceMin", "ArgMax", "ArgMin")]
+    nodes += [node(op, "x") for op in ("BitwiseNot", "ArgMax", "ArgMin")]
+    nodes += [node(op, "x") for op in ("ReduceMax", "ReduceMin") if info.bits != 16]  # as ONNX says
     nodes += [node(op, "x") for op in ("Abs", "Neg", "Sign") if signed]
     nodes += [node(op, "x") for op in ("ReduceSum", "ReduceProd") if wide]
     nodes += [node("Clip", "x low high")] if wide else []

@@ -28,6 +28,8 @@ NOT_MADE = {
     "Scatter",  # deprecated, and replaced below
     "Upsample",
     "Momentum",
+    *("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"),  # attributes are a forest
+    "ZipMap",  # its output is no tensor
 }
 """What the fuzzer cannot make in opset 13 to 24."""
 
