@@ -93,7 +93,7 @@ def test_computed_by_onnx(nodes: list[NodeProto], wanted: list[Any]) -> None:
 
 
 def test_large_results_are_left_to_run_time() -> None:
-    nodes = [node("ConstantOfShape", "s", "c"), node("Gather", "c i", "y")]
+    nodes = [node("Expand", "i s", "c"), node("Gather", "c i", "y")]
     model = _imported(nodes, s=[1 << 12, 1 << 13], i=0)
     assert [each.status for each in model.nodes] == ["imported", "imported"]
 
