@@ -60,7 +60,11 @@ class ArgReduceOp(ReduceOp, ABC):
     select_last_index = bool_prop(False)
 
     def infer_types(self) -> Sequence[Attribute]:
-        return (TensorType(i64, self.reduced_shape()),)
+        shape = self.reduced_shape()
+        empty = [axis for axis in self.axes if not shape_of(self.data)[axis]]
+        if empty and 0 not in shape:
+            raise VerifyException(f"{self.name}: axis {empty[0]} has no elements to choose from")
+        return (TensorType(i64, shape),)
 
 
 @irdl_op_definition

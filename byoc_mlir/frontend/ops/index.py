@@ -186,6 +186,8 @@ def hardmax(context: NodeContext, data: Value, *, axis: int = -1) -> Value:
 
 @onnx_op("Hardmax")
 def hardmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
+    if 0 in data.shape:
+        return data
     rows = int(np.prod(data.shape[:axis], dtype=np.int64))
     matrix = context.emit(transform.ReshapeOp, data, newshape=[rows, -1])
     result = _hardmax(context, matrix, 1)
@@ -194,6 +196,8 @@ def hardmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> Valu
 
 def _hardmax(context: NodeContext, data: Value, axis: int) -> Value:
     count = arith.size_along(data, axis)
+    if 0 in data.shape:
+        return data
     place = axis % data.rank
     best = context.emit(reduce.ArgmaxOp, data, axis=[place], keepdims=True)
     shape = [size if at == place else 1 for at, size in enumerate(data.shape)]

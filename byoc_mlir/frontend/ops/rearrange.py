@@ -10,12 +10,13 @@ import onnx
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import bits, elementwise, index, transform
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Array, NodeRefused, Value
 from byoc_mlir.limits import check_constant
 
 
@@ -63,15 +64,44 @@ def compress(
 @onnx_op("NonZero")
 def nonzero(context: NodeContext, data: Value) -> Value:
     known = context.known(data, "data, which decides the output's shape,")
-    if data.rank == 0:
-        raise NodeRefused("a scalar has no coordinates")
-    return context.constant(np.stack(np.nonzero(known)), np.int64)
+    count = np.count_nonzero(known)
+    places = np.nonzero(known.reshape(-1))[0]
+    coordinates = np.unravel_index(places, known.shape) if known.ndim else ()
+    return context.constant(np.reshape(coordinates, (known.ndim, count)), np.int64)
 
 
 @onnx_op("Unique")
-def unique(context: NodeContext, data: Value, *, axis: int | None = None, sorted: int = 1) -> Value:
-    context.known(data, "data, which decides the output's shape,")
-    raise NodeRefused("the result could not be computed at import")
+def unique(
+    context: NodeContext, data: Value, *, axis: int | None = None, sorted: int = 1
+) -> tuple[Value, ...]:
+    known = context.known(data, "data, which decides the output's shape,")
+    if known.dtype == object:
+        raise NodeRefused("strings are not compared at import")
+    along = normalize_axis(axis, known.ndim) if axis is not None else 0
+    entries = known.reshape(-1) if axis is None else known
+    if not entries.shape[along]:
+        return tuple(map(context.constant, (entries, *[np.zeros(0, np.int64)] * 3)))
+    first, inverse, counts = _distinct(entries, along)
+    if not sorted:
+        order = np.argsort(first)
+        first, counts = first[order], counts[order]
+        inverse = np.argsort(order)[inverse]
+    return tuple(map(context.constant, (entries.take(first, along), first, inverse, counts)))
+
+
+def _distinct(entries: Array, axis: int) -> tuple[Array, Array, Array]:
+    """Of the distinct subarrays along an axis, in ascending order: where each comes first, which
+    of them stands at each place, and how often each occurs.
+    """
+    vectors = np.moveaxis(entries, axis, 0).reshape(entries.shape[axis], -1)
+    if not vectors.shape[1]:  # all are equal
+        vectors = np.zeros((len(vectors), 1), np.int8)
+    order = np.lexsort(vectors.T[::-1])
+    ranked = vectors[order]
+    begins = np.append(True, (ranked[1:] != ranked[:-1]).any(axis=1))
+    inverse = np.empty(len(order), np.int64)
+    inverse[order] = np.cumsum(begins) - 1
+    return order[begins], inverse, np.bincount(inverse)
 
 
 @onnx_op("TensorScatter")

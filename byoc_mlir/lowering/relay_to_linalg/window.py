@@ -308,8 +308,9 @@ def _window_counts(op: relay.AvgPoolOp) -> np.ndarray[tuple[int, ...], np.dtype[
 
 
 def _lower_global_max_pool(op: relay.GlobalPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    least, _ = bounds(tensor_type(op.data).element_type)
-    return [reductions.fold(b, op.data, _spatial(op), "max", least)]
+    element = tensor_type(op.data).element_type
+    peak = reductions.fold(b, op.data, _spatial(op), "max", bounds(element)[0])
+    return [b.cast(peak, element)]
 
 
 def _lower_global_avg_pool(op: relay.GlobalPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:

@@ -159,7 +159,7 @@ def _compared(
     reasons: list[str] = []
     excused = False
     for name, oracle in ORACLES.items():
-        if name in without or not knows(name, ops):
+        if name in without or not knows(name, model):
             continue
         say(name)
         try:
@@ -192,15 +192,14 @@ def _refused(
     say: Say,
     without: frozenset[str],
 ) -> Outcome:
-    for name, oracle in ORACLES.items():
-        if not knows(name, ops_in(model.graph)):
-            continue
-        if name in without:
-            return Outcome("invalid", _first_line(refusal))
+    asked = [name for name in ORACLES if knows(name, model)]
+    if not asked or not without.isdisjoint(asked):
+        return Outcome("invalid", _first_line(refusal))
+    for name in asked:
         say(name)
         try:
             for feeds in all_feeds:
-                oracle(model, feeds)
+                ORACLES[name](model, feeds)
         except Exception:  # as above
             return Outcome("invalid", _first_line(refusal))
     message = " ".join(str(refusal).split())[:300]

@@ -144,9 +144,10 @@ def test_pools(shape: tuple[int, ...]) -> None:
 def test_pools_of_other_ranks_and_types() -> None:
     numbers = np.random.default_rng(1).integers(-99, 99, (1, 3, 9, 9)).astype(np.int8)
     network = Network(
-        _normal((2, 3, 20)), _normal((1, 2, 6, 6, 6)), numbers, numbers.view(np.uint8)
+        *(_normal((2, 3, 20)), _normal((1, 2, 6, 6, 6)), numbers, numbers.view(np.uint8)),
+        _normal((1, 3, 7), dtype=np.float16),
     )
-    line, volume, signed, unsigned = network.args
+    line, volume, signed, unsigned, half = network.args
     one = dict(pool_size=[3], strides=[2], padding=[1, 1], dilation=[1])
     three = dict(pool_size=[2] * 3, strides=[2] * 3, padding=[0] * 6, dilation=[1] * 3)
     two = dict(pool_size=[3, 3], strides=[2, 2], padding=[1] * 4, dilation=[1, 1])
@@ -160,6 +161,7 @@ def test_pools_of_other_ranks_and_types() -> None:
         network.add(relay.AvgPool3DOp(volume, **three)),
         network.add(relay.GlobalAvgPool1DOp(line)),
         network.add(relay.GlobalMaxPool3DOp(volume)),
+        network.add(relay.GlobalMaxPool1DOp(half)),
         network.add(relay.MaxPool2DOp(signed, **two)),
         network.add(relay.MaxPool2DOp(unsigned, **two)),
     ]

@@ -237,3 +237,11 @@ func.func @f(%x: tensor<5x1x2x12xf32>, %w: tensor<1x4x12xf32>, %b: tensor<1x12xf
   func.return
 }
 // CHECK: relay.nn.gru: 1 directions do not fit 'bidirectional'
+
+// -----
+
+func.func @f(%x: tensor<3x0xf32>) {
+  %0 = relay.argmax %x {axis = [1]} : (tensor<3x0xf32>) -> tensor<3xi64>
+  func.return
+}
+// CHECK: relay.argmax: axis 1 has no elements to choose from
