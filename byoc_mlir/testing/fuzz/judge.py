@@ -24,7 +24,7 @@ from byoc_mlir.testing.fuzz.oracles import (
     ORACLES,
     Answer,
     Oracle,
-    difference,
+    differences,
     finite_only,
     knows,
     slack_of,
@@ -155,9 +155,10 @@ def _orders_nan(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> bool:
 def _compared(
     model: onnx.ModelProto, feeds: Feeds, got: Answer, say: Say, without: frozenset[str]
 ) -> Outcome:
+    """Each output is to be what one of the oracles says."""
     ops = ops_in(model.graph)
-    reasons: list[str] = []
-    excused = False
+    reasons: dict[str, list[str]] = {}
+    excused: set[str] = set()
     for name, oracle in ORACLES.items():
         if name in without or not knows(name, model):
             continue
@@ -170,19 +171,23 @@ def _compared(
             got, want = _shapes(got), _shapes(want)
         if not _ORDERING.isdisjoint(ops) and _has_nan(model, feeds):
             return Outcome("undecided")
-        got = finite_only(name, got, want, ops)
-        reason = difference(got, want)
-        if not reason:
+        compared = finite_only(name, got, want, ops)
+        found = differences(compared, want)
+        if reasons:  # what an oracle before this one agrees with is right
+            found = {output: reason for output, reason in found.items() if output in reasons}
+            reasons = {output: reasons[output] for output in found}
+        if not found:
             return Outcome("agrees")
         if _orders_nan(oracle, model, feeds):
             return Outcome("undecided")
-        slack = slack_of(oracle, model, feeds, want)
-        excused |= not difference(got, want, slack)
-        reasons.append(f"{reason} by {name}")
+        excused |= found.keys() - differences(compared, want, slack_of(oracle, model, feeds, want))
+        for output, reason in found.items():
+            reasons.setdefault(output, []).append(f"{reason} by {name}")
     if not reasons:
         return Outcome("undecided")
-    message = "; ".join(reasons)
-    return Outcome("ill-conditioned" if excused else "wrong value", message, _ops(model))
+    message = "; ".join(reason for output in reasons.values() for reason in output)
+    kind = "wrong value" if reasons.keys() - excused else "ill-conditioned"
+    return Outcome(kind, message, _ops(model))
 
 
 def _refused(

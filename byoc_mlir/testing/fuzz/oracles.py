@@ -138,18 +138,19 @@ def _finite_only(got: Array, want: Array) -> Array:
     return np.where(np.isfinite(one) & np.isfinite(two), got, want)
 
 
-def difference(got: Answer, want: Answer, slack: Answer | None = None) -> str:
-    """The first difference between two answers, empty when there is none that counts.
+def differences(got: Answer, want: Answer, slack: Answer | None = None) -> Mapping[str, str]:
+    """The outputs in which two answers differ so that it counts, each with the first difference.
 
     Integers and booleans must be equal, floats close in the measure of their type; not-a-numbers
     and infinities stand at the same places. `slack` is how far each element may be off beyond that.
     """
+    found: dict[str, str] = {}
     for name, expected in want.items():
         more = None if slack is None else slack.get(name)
         reason = _difference(got[name], expected, more) if name in got else "it is missing"
         if reason:
-            return f"output {name}: {reason}"
-    return ""
+            found[name] = f"output {name}: {reason}"
+    return found
 
 
 def _difference(got: Array, want: Array, slack: Array | None) -> str:

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from byoc_mlir.testing.fuzz.campaign import Campaign
 from byoc_mlir.testing.fuzz.case import Case, Settings
 from byoc_mlir.testing.fuzz.files import read_case, write_case
-from byoc_mlir.testing.fuzz.oracles import difference
+from byoc_mlir.testing.fuzz.oracles import differences
 
 BACKEND = Path(__file__).parent / "faulty_backend.py"
 FAULTY = Settings(targets=("faulty",), backends=(str(BACKEND),))
@@ -84,12 +84,12 @@ def test_a_case_is_read_as_it_was_written(tmp_path: Path) -> None:
 )
 def test_differences(got: list[float], want: list[float], differ: bool) -> None:
     one, two = ({"y": np.array(values, np.float32)} for values in (got, want))
-    assert bool(difference(one, two)) == differ
+    assert bool(differences(one, two)) == differ
 
 
 def test_integers_are_exact() -> None:
-    assert difference({"y": np.array([1])}, {"y": np.array([2])})
-    assert difference({"y": np.array([1])}, {"y": np.array([1], np.int32)})
+    assert differences({"y": np.array([1])}, {"y": np.array([2])})
+    assert differences({"y": np.array([1])}, {"y": np.array([1], np.int32)})
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
