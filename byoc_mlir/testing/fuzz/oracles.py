@@ -111,8 +111,9 @@ def finite_only(name: str, got: Answer, want: Answer, ops: Set[str]) -> Answer:
 
     Beside an infinity the oracles multiply it by zero, in elements that do not count: in
     interpolations, slopes of zeros, and the reference evaluator in the holes of dilated windows.
-    ONNX Runtime subtracts from the sum of a window what leaves it, takes roots of variances that
-    rounding made negative, and loses not-a-numbers in recurrent layers.
+    ONNX Runtime subtracts from the sum of a window what leaves it, multiplies the mean of a
+    normalisation by its scale, takes roots of variances that rounding made negative, and loses
+    not-a-numbers in recurrent layers.
     """
     if ops.isdisjoint(_INTERPOLATING | _SPREADING[name]):
         return got
@@ -127,7 +128,10 @@ _INTERPOLATING = frozenset(
 )
 _SPREADING: Mapping[str, Set[str]] = {
     "reference": {"Conv", "ConvTranspose"},
-    "onnxruntime": {"LRN", "MeanVarianceNormalization", "LSTM", "GRU", "RNN"},
+    "onnxruntime": {
+        *("LRN", "BatchNormalization", "MeanVarianceNormalization"),
+        *("LSTM", "GRU", "RNN"),
+    },
 }
 
 
