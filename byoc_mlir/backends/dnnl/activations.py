@@ -17,6 +17,7 @@ from byoc_mlir.dialects.relay.elementwise import (
     DivideOp,
     ErfOp,
     ExpOp,
+    Log1pOp,
     LogOp,
     MaximumOp,
     MinimumOp,
@@ -209,11 +210,15 @@ class Reader:
         overflows: the tangent is 1 there.
         """
 
+        def growth(log: Operation | None) -> Operation | None:
+            if isinstance(log, Log1pOp):
+                return self.owner(log.data)
+            one_plus = self.shifted(log.data) if isinstance(log, LogOp) else None
+            return self.owner(one_plus[0]) if one_plus and one_plus[1] == 1.0 else None
+
         def inside(tanh: Operation | None) -> SSAValue | None:
             log = self.owner(tanh.data) if isinstance(tanh, TanhOp) else None
-            log = self.owner(log.lhs) if isinstance(log, MinimumOp) else log
-            one_plus = self.shifted(log.data) if isinstance(log, LogOp) else None
-            exp = self.owner(one_plus[0]) if one_plus and one_plus[1] == 1.0 else None
+            exp = growth(self.owner(log.lhs) if isinstance(log, MinimumOp) else log)
             return self.resolve(exp.data) if isinstance(exp, ExpOp) else None
 
         return self._times(value, lambda x, op: Activation("mish", x) if inside(op) is x else None)

@@ -107,7 +107,8 @@ def _hard_swish(x: Pattern) -> Pattern:
 
 
 def _mish(x: Pattern) -> Pattern:
-    softplus = is_op("log")(is_op("exp")(x) + is_constant())
+    growth = is_op("exp")(x)
+    softplus = is_op("log1p")(growth) | is_op("log")(growth + is_constant())
     bounded = is_op("minimum")(softplus, is_op("maximum")(x, is_constant()))
     return x * is_op("tanh")(softplus | bounded)
 

@@ -175,6 +175,13 @@ class LogOp(UnaryOp):
 
 
 @irdl_op_definition
+class Log1pOp(UnaryOp):
+    """The natural logarithm of `1 + data`, also where `data` is small."""
+
+    name = "relay.log1p"
+
+
+@irdl_op_definition
 class SqrtOp(UnaryOp):
     """The square root."""
 

@@ -103,6 +103,7 @@ _FLOAT: dict[type[RelayOp], Callable[..., Any]] = {
     relay.FloorOp: np.floor,
     logic.LeftShiftOp: np.left_shift,
     relay.LogOp: np.log,
+    relay.Log1pOp: np.log1p,
     relay.MaximumOp: np.maximum,
     relay.MinimumOp: np.minimum,
     relay.ModOp: _by_kind(integers.remainder, np.fmod),

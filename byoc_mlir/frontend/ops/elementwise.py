@@ -221,8 +221,7 @@ def celu(context: NodeContext, data: Value, *, alpha: float = 1.0) -> Value:
 
 @onnx_op("Softplus")
 def softplus(context: NodeContext, data: Value) -> Value:
-    growth = context.emit(relay.ExpOp, data)
-    result = context.emit(relay.LogOp, context.emit(relay.AddOp, growth, scalar(data, 1)))
+    result = context.emit(relay.Log1pOp, context.emit(relay.ExpOp, data))
     # where the exponential overflows the result is the operand
     limit = np.floor(np.log(float(ml_dtypes.finfo(data.dtype).max)))
     bound = context.emit(relay.MaximumOp, data, scalar(data, limit))

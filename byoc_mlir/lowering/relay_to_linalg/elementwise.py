@@ -142,6 +142,7 @@ BODIES: dict[type[RelayOp], Body] = {
     relay.SignOp: _sign,
     relay.ExpOp: _math(math.ExpOp),
     relay.LogOp: _math(math.LogOp),
+    relay.Log1pOp: _math(math.Log1pOp),
     relay.SqrtOp: _math(math.SqrtOp),
     relay.RsqrtOp: _math(math.RsqrtOp),
     relay.TanhOp: _math(math.TanhOp),

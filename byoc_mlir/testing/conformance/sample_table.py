@@ -268,7 +268,7 @@ _DOMAINS: Mapping[str, Range | None] = {
         ("negative", "abs", "sign", "exp", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "atan",
          "sinh", "cosh", "asinh", "ceil", "floor", "round", "isnan", "isinf", "nn.relu")
     ),
-    **dict.fromkeys(("log", "sqrt", "rsqrt"), POSITIVE),
+    **dict.fromkeys(("log", "log1p", "sqrt", "rsqrt"), POSITIVE),
     **dict.fromkeys(("asin", "acos", "atanh"), _UNIT),
     "acosh": (1.1, 3.0),
 }  # fmt: skip

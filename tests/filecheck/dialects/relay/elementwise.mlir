@@ -196,6 +196,13 @@ func.func @log(%0: tensor<2x3xf32>) -> tensor<2x3xf32> {
 // CHECK-LABEL: func.func @log(
 // CHECK-NEXT:    %1 = relay.log %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
 
+func.func @log1p(%0: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %1 = relay.log1p %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return %1 : tensor<2x3xf32>
+}
+// CHECK-LABEL: func.func @log1p(
+// CHECK-NEXT:    %1 = relay.log1p %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+
 func.func @sqrt(%0: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %1 = relay.sqrt %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   func.return %1 : tensor<2x3xf32>
