@@ -75,6 +75,8 @@ def unique(
     context: NodeContext, data: Value, *, axis: int | None = None, sorted: int = 1
 ) -> tuple[Value, ...]:
     known = context.known(data, "data, which decides the output's shape,")
+    if sorted not in (0, 1):
+        raise VerifyException(f"sorted is {sorted}, accepted are 0 and 1")
     if known.dtype == object:
         raise NodeRefused("strings are not compared at import")
     along = normalize_axis(axis, known.ndim) if axis is not None else 0
@@ -139,6 +141,11 @@ def col2im(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
+    if data.dtype == np.bool_:  # true where any is that meets there
+        options = {"dilations": dilations, "pads": pads, "strides": strides}
+        numbers = cast(context, data, np.dtype(np.int32))
+        counted = col2im(context, numbers, image_shape, block_shape, **options)
+        return cast(context, counted, data.dtype)
     image, block = context.ints(image_shape, "image_shape"), context.ints(block_shape, "the block")
     rank = len(image)
     steps, spread = strides or [1] * rank, dilations or [1] * rank

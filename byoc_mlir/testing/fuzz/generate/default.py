@@ -153,6 +153,7 @@ _NAMED: dict[str, _Draw] = {
     "dtype": _dtype,
     "noop_with_empty_axes": _flag,
     "select_last_index": _flag,
+    "sorted": _flag,
     "exclusive": _flag,
     "reverse": _flag,
     "approximate": _one_of("none", "tanh"),
