@@ -254,10 +254,17 @@ def pad(
 ) -> Value:
     widths = context.ints(pads, "pads")
     along = range(data.rank) if axes is None else context.ints(axes, "axes")
-    number = 0.0
-    if constant_value is not None and mode == "constant":
-        number = float(context.known(constant_value, "the padding value").reshape(-1)[0])
-    return _padded(context, data, widths, along, number, mode)
+    if constant_value is None or mode != "constant":
+        return _padded(context, data, widths, along, 0.0, mode)
+    if constant_value.constant is not None:
+        number = constant_value.constant.reshape(-1)[0].item()
+        if not isinstance(number, int) or int(float(number)) == number:
+            return _padded(context, data, widths, along, float(number), mode)
+    # computed at run time, or an integer that the property, a float, cannot hold
+    inside = context.constant(np.ones(data.shape, np.bool_))
+    kept = _padded(context, inside, widths, along, 0.0, mode)
+    padded = _padded(context, data, widths, along, 0.0, mode)
+    return arith.where(context, kept, padded, arith.reshape(context, constant_value, []))
 
 
 @onnx_op("Pad", since=2)

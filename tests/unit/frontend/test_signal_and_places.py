@@ -120,3 +120,22 @@ def test_tile_and_compress() -> None:
     _check("Tile", [_normal(2, 1, 3)], [np.array([2, 3, 1])], 13)
     _check("Compress", [_normal(3, 4)], [np.array([False, True, True])], 11, axis=0)
     _check("Compress", [_normal(3, 4)], [np.array([False, True, True])], 11)
+
+
+@pytest.mark.parametrize("value", [np.array(2**63 - 2), np.array([-3]), np.float32([np.nan])])
+def test_pad_with_a_value_of_run_time(value: Array) -> None:
+    data, pads = np.array([[5, 6]], value.dtype), np.array([0, 2, 1, -1])
+    wanted = np.pad(data[:, :1], [(0, 1), (2, 0)], constant_values=value.reshape(-1)[0])
+    _check("Pad", [data], [pads, value], 18)
+    info = helper.make_tensor_value_info
+    kind = helper.np_dtype_to_tensor_dtype(data.dtype)
+    graph = helper.make_graph(
+        [helper.make_node("Pad", ["x", "pads", "value"], ["y"])],
+        "pad",
+        [info("x", kind, data.shape), info("value", kind, value.shape)],
+        [info("y", kind, None)],
+        [onnx.numpy_helper.from_array(pads, "pads")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    found = byoc_mlir.compile(model).run({"x": data, "value": value})["y"]
+    np.testing.assert_array_equal(found, wanted)
