@@ -256,6 +256,8 @@ def pad(
     along = range(data.rank) if axes is None else context.ints(axes, "axes")
     if constant_value is None or mode != "constant":
         return _padded(context, data, widths, along, 0.0, mode)
+    if math.prod(constant_value.shape) != 1:
+        raise VerifyException(f"the padding value has shape {list(constant_value.shape)}")
     if constant_value.constant is not None:
         number = constant_value.constant.reshape(-1)[0].item()
         if not isinstance(number, int) or int(float(number)) == number:
