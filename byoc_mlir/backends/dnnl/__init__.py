@@ -103,8 +103,8 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.api import api, openmp_threads
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
-        from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import convert_region
-        from byoc_mlir.backends.dnnl.plan_layouts import plan_region
+        from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
+        from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import plan_region
 
         func = region.clone()
         module = ModuleOp([func])
@@ -130,8 +130,8 @@ class DnnlBackend(Backend):
         return (DNNL,)
 
     def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
-        from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import ConvertRelayToDnnl
-        from byoc_mlir.backends.dnnl.plan_layouts import PlanDnnlLayouts
+        from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
+        from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import PlanDnnlLayouts
 
         return {
             ConvertRelayToDnnl.name: lambda: ConvertRelayToDnnl,

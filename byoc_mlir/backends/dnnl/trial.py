@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from byoc_mlir.backends.dnnl.api import openmp_threads
-from byoc_mlir.backends.dnnl.convert_relay_to_dnnl import convert_region
+from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
 from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay import ConstantOp

@@ -18,8 +18,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     ViewOp,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import is_inaccurate
 from byoc_mlir.backends.dnnl.reference_code import only_reference
-from byoc_mlir.backends.dnnl.split_activations import is_inaccurate
 from byoc_mlir.dialects.relay.base import shape_of
 
 

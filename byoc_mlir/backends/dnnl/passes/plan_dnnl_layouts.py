@@ -15,7 +15,6 @@ from xdsl.rewriter import Rewriter
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import api, openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
-from byoc_mlir.backends.dnnl.choose_products import choose_products
 from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Budget, Costs
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
@@ -26,7 +25,6 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
     with_layout,
 )
-from byoc_mlir.backends.dnnl.fuse_sums import fuse_sums
 from byoc_mlir.backends.dnnl.layout_choices import (
     is_planned,
     kinds,
@@ -37,12 +35,14 @@ from byoc_mlir.backends.dnnl.layout_choices import (
     read_as,
     sources,
 )
-from byoc_mlir.backends.dnnl.place_products import place_products
+from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import choose_products
+from byoc_mlir.backends.dnnl.passes.fuse_dnnl_sums import fuse_sums
+from byoc_mlir.backends.dnnl.passes.place_dnnl_products import place_products
+from byoc_mlir.backends.dnnl.passes.share_dnnl_threads import share_threads
+from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import split_activations
+from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import split_post_ops
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.reference_code import refuse_reference
-from byoc_mlir.backends.dnnl.share_threads import share_threads
-from byoc_mlir.backends.dnnl.split_activations import split_activations
-from byoc_mlir.backends.dnnl.split_post_ops import split_post_ops
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type

@@ -12,9 +12,9 @@ from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import ActivationOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
+from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import milliseconds
 from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
-from byoc_mlir.backends.dnnl.split_activations import milliseconds
 
 _SHORT_MILLISECONDS = 0.015
 """Starting another thread and waiting for it takes a fifth of that, more when it has to wake."""

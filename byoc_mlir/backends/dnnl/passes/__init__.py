@@ -1,0 +1,1 @@
+"""What brings a region to the IR that code is generated from: one pass in a file."""
