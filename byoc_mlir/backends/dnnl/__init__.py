@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Dialect
@@ -50,9 +52,9 @@ class DnnlBackend(Backend):
     options: ClassVar[Mapping[str, Option]] = OPTIONS
 
     def __init__(self) -> None:
-        from byoc_mlir.backends.dnnl.costs import Budget
+        from byoc_mlir.backends.dnnl.measurements import Measuring
 
-        self._budget = Budget()
+        self._measuring, self._context = Measuring(), Context()
 
     def unavailable(self) -> str | None:
         return unavailable_reason()
@@ -103,16 +105,17 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.api import api, openmp_threads
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
-        from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
-        from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import plan_region
+        from byoc_mlir.backends.dnnl.measurements import measuring
+        from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 
         func = region.clone()
-        module = ModuleOp([func])
-        convert_region(func)
-        module.verify()
-        plan = plan_region(func, context.threads, self._budget, Choices.of(self.settings))
+        module, passes = ModuleOp([func]), pipeline(context.threads, Choices.of(self.settings))
+        with measuring(self._measuring):
+            for pass_ in passes:
+                pass_.apply(self._context, module)
+        module.verify()  # once: after each pass takes a fifth of the time that all of them take
         with openmp_threads(context.threads):
-            program = make_program(func, plan, context.threads)
+            program = make_program(func, context.threads)
             code = emit(
                 program,
                 func.sym_name.data,
@@ -130,10 +133,6 @@ class DnnlBackend(Backend):
         return (DNNL,)
 
     def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
-        from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
-        from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import PlanDnnlLayouts
+        from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 
-        return {
-            ConvertRelayToDnnl.name: lambda: ConvertRelayToDnnl,
-            PlanDnnlLayouts.name: lambda: PlanDnnlLayouts,
-        }
+        return {one.name: partial(type, one) for one in pipeline(1, Choices())}

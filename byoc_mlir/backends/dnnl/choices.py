@@ -1,17 +1,22 @@
-"""What planning a region chooses from: what was measured or estimated, or what was asked for."""
+"""What the passes choose from: what was measured or estimated, or what was asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast, get_args
 
-from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
 from byoc_mlir.backends.options import Option, Setting
 
 MEASURED = "measured"
 """Whatever takes least time."""
 
-LAYOUTS = ("plain", "channels_last", "blocked_8", "blocked_16")
+Winograd: TypeAlias = Literal["measured", "off"]
+Convolution: TypeAlias = Literal["measured", "direct", "f2x3", "f4x3", "f6x3", "implicit_gemm"]
+Layout: TypeAlias = Literal["measured", "plain", "channels_last", "blocked_8", "blocked_16"]
+Activation: TypeAlias = Literal["measured", "loop", "post_op"]
+
+LAYOUTS = get_args(Layout)[1:]
 """The families of layouts; blocks of 16 are for AVX-512."""
 
 
@@ -19,37 +24,42 @@ LAYOUTS = ("plain", "channels_last", "blocked_8", "blocked_16")
 class Choices:
     """What each choice is made from: `measured`, or the one thing that is taken where it can be."""
 
-    winograd: str = MEASURED
+    winograd: Winograd = MEASURED
     """`off`: never by Winograd's algorithm, unless that is what `convolution` asks for."""
-    convolution: str = MEASURED
+    convolution: Convolution = MEASURED
     """An algorithm of convolutions, for all that it is written for."""
-    layout: str = MEASURED
+    layout: Layout = MEASURED
     """The layout of all values of a region, but those that a primitive has no code for."""
-    activation: str = MEASURED
+    activation: Activation = MEASURED
     """`loop`: by our own code, wherever that is written. `post_op`: wherever oneDNN's is right."""
 
     @staticmethod
     def of(settings: Mapping[str, Setting]) -> Choices:
-        """Those that the options of a backend ask for."""
-        return Choices(**{name: str(settings[name]) for name in OPTIONS})
+        """Those that the options of a backend, which are checked, ask for."""
+        return Choices(
+            cast(Winograd, settings["winograd"]),
+            cast(Convolution, settings["convolution"]),
+            cast(Layout, settings["layout"]),
+            cast(Activation, settings["activation"]),
+        )
 
 
 OPTIONS: Mapping[str, Option] = {
     "winograd": Option(
         MEASURED,
         "convolutions by Winograd's algorithm where that is faster, or never",
-        (MEASURED, "off"),
+        get_args(Winograd),
     ),
     "convolution": Option(
         MEASURED,
         "the algorithm of all convolutions that it is written for",
-        (MEASURED, "direct", *OWN_CONVOLUTIONS),
+        get_args(Convolution),
     ),
-    "layout": Option(MEASURED, "the one layout of a region's values", (MEASURED, *LAYOUTS)),
+    "layout": Option(MEASURED, "the one layout of a region's values", get_args(Layout)),
     "activation": Option(
         MEASURED,
         "swish and gelu behind convolutions and products: by a loop of their own, or by oneDNN",
-        (MEASURED, "loop", "post_op"),
+        get_args(Activation),
     ),
 }
 """The options of the backend that make these choices."""

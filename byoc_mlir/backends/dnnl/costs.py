@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.api import Api, PrimitiveDescriptor
-from byoc_mlir.backends.dnnl.calls import MemoryDescriptor, PrimitiveCall
+from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api
+from byoc_mlir.backends.dnnl.calls import MemoryDescriptor
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
+from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg
+from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
 from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
@@ -37,9 +38,6 @@ _REFERENCE_PENALTY = 1e3
 
 _UNWANTED_PENALTY = 1e6
 """Milliseconds added to a convolution by another algorithm than the one that was asked for."""
-
-_OVERHEAD = 0.004
-"""Milliseconds that any execution takes."""
 
 _RATES = (("ref", 1e4), ("simple", 2e6), ("x64:gemm", 1e7), ("", 2e7))
 """What implementations get done before they are measured, by the start of their names:
@@ -62,45 +60,8 @@ _IMPLICIT_LANES = 8
 """The vectors with which implicit products were measured to beat oneDNN's direct algorithm."""
 
 
-@dataclass
-class _Rate:
-    """What an implementation got done in the time it was measured."""
-
-    default: float
-    work: float = 0.0
-    milliseconds: float = 0.0
-    samples: int = 0
-
-    def add(self, work: float, milliseconds: float) -> None:
-        self.work += work
-        self.milliseconds += max(milliseconds - _OVERHEAD, 1e-4)
-        self.samples += 1
-
-    def estimate(self, work: float) -> float:
-        rate = self.work / self.milliseconds if self.samples else self.default
-        return _OVERHEAD + work / rate
-
-
-@dataclass
-class _Known:
-    """What has been measured in this process."""
-
-    times: dict[tuple[PrimitiveCall, int], float] = field(
-        default_factory=dict[tuple[PrimitiveCall, int], float]
-    )
-    rates: dict[tuple[str, str, int], _Rate] = field(
-        default_factory=dict[tuple[str, str, int], _Rate]
-    )
-
-
-_known = _Known()
-
-
-@dataclass
-class Budget:
-    """How many seconds measuring may still take, for all regions of a model together."""
-
-    seconds: float = 2.0
+ACTIVATION_RATES: Mapping[str, float] = {"swish": 2.2e6, "gelu_erf": 1.5e6, "gelu_tanh": 1.8e6}
+"""Elements per millisecond on one thread; timed on an AMD EPYC with AVX2."""
 
 
 @dataclass(frozen=True, order=True)
@@ -114,51 +75,60 @@ class Cost:
 
 
 class Costs:
-    """Milliseconds of ops and of reorders; measurements are kept for the life of the process.
+    """Milliseconds of ops and of reorders, on the OpenMP threads that are set when they are asked.
 
     Args:
-        api: the library; times are those of the threads that are set when they are asked for.
-        budget: what is left of the time for measuring.
-        choices: what was asked for instead of the cheapest.
+        choices: what was asked for instead of the cheapest; left out, nothing was.
     """
 
-    def __init__(self, api: Api, budget: Budget, choices: Choices):
-        self._api = api
-        self.choices = choices
+    def __init__(self, choices: Choices | None = None):
+        self._api = api()
+        self._choices = choices or Choices()
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
-        self._budget = budget
+        self._measuring = current_measuring()
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """The time of an op with its operands and results in the given layouts."""
         return self.best(op, layout).milliseconds
 
     def best(self, op: Operation, layout: LayoutOf) -> Cost:
-        """The cost of an op by its fastest algorithm, or by the one that was chosen already."""
+        """The cost of an op by its fastest algorithm, whatever its own one is."""
+        return min(self._offers(op, layout))
+
+    def decided(self, op: Operation) -> float:
+        """The time of an op as it is: in the layouts of its types, by its own algorithm."""
+        if isinstance(op, ActivationOp):
+            return activation_milliseconds(op)
+        offers = self._offers(op, layout_of)
+        if isinstance(op, ConvolutionOp):
+            offers = [one for one in offers if one.algorithm == op.algorithm.data] or offers
+        return min(offers).milliseconds
+
+    def _offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
+        """The costs of an op by each algorithm."""
         described = primitive(op, layout)
         assert described is not None
         if not isinstance(op, ConvolutionOp):
-            return self._described(described)
-        offers = self._convolution(op, layout, by_algorithm(described, "direct"))
-        chosen = [one for one in offers if one.algorithm == op.algorithm.data != "direct"]
-        return min(chosen or offers)
+            return [self._described(described)]
+        return self._convolution(op, layout, by_algorithm(described, "direct"))
 
     def _convolution(
         self, op: ConvolutionOp, layout: LayoutOf, described: Primitive
     ) -> Sequence[Cost]:
         """The cost of a convolution by each algorithm that may be taken for it."""
         direct = self._described(described, "direct")
-        if self.choices.convolution != MEASURED:
+        if self._choices.convolution != MEASURED:
             return [self._asked_for(op, layout, direct)]
         for gemm in candidates(op, layout) if self._lanes == _IMPLICIT_LANES else ():
             if isinstance(gemm, ImplicitGemm) and gemm.is_faster:  # not cheaper: changes no layout
                 direct = Cost(direct.milliseconds, gemm.name)
-        if self.choices.winograd != MEASURED:
+        if self._choices.winograd != MEASURED:
             return [direct]
         return [direct, *self._by_winograd(op, layout, described, direct.milliseconds)]
 
     def _asked_for(self, op: ConvolutionOp, layout: LayoutOf, direct: Cost) -> Cost:
         """The algorithm that was asked for, where it is written for the convolution."""
-        wanted = self.choices.convolution
+        wanted = self._choices.convolution
         written = {"direct", *(one.name for one in candidates(op, layout))}
         if wanted not in written:
             return replace(direct, milliseconds=direct.milliseconds + _UNWANTED_PENALTY)
@@ -183,7 +153,8 @@ class Costs:
         if descriptor is None:
             return Cost(IMPOSSIBLE, algorithm)
         milliseconds = self._milliseconds(described, descriptor)
-        return Cost(milliseconds, algorithm, (described.call, self._api.threads) in _known.times)
+        is_measured = (described.call, self._api.threads) in self._measuring.known.times
+        return Cost(milliseconds, algorithm, is_measured)
 
     def _milliseconds(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
         implementation = descriptor.implementation
@@ -212,20 +183,25 @@ class Costs:
         family: str,
         most_samples: float,
     ) -> float:
-        key = (described.call, self._api.threads)
-        if key in _known.times:
-            return _known.times[key]
-        default = _Rate(_default_rate(descriptor.implementation) * self._api.threads)
+        known, key = self._measuring.known, (described.call, self._api.threads)
+        if key in known.times:
+            return known.times[key]
+        default = Rate(_default_rate(descriptor.implementation) * self._api.threads)
         family_key = (described.call.kind, family, self._api.threads)
-        rate = _known.rates.setdefault(family_key, default)
+        rate = known.rates.setdefault(family_key, default)
         work = _work(described)
-        if rate.samples >= most_samples or self._budget.seconds <= 0:
+        if rate.samples >= most_samples or self._measuring.seconds <= 0:
             return rate.estimate(work)
         start = time.monotonic()
-        _known.times[key] = self._api.measure(descriptor, described.arguments)
-        self._budget.seconds -= time.monotonic() - start
-        rate.add(work, _known.times[key])
-        return _known.times[key]
+        known.times[key] = self._api.measure(descriptor, described.arguments)
+        self._measuring.seconds -= time.monotonic() - start
+        rate.add(work, known.times[key])
+        return known.times[key]
+
+
+def activation_milliseconds(op: ActivationOp) -> float:
+    """About what an activation by our own code takes on one thread."""
+    return math.prod(shape_of(op.output)) / ACTIVATION_RATES[op.algorithm.data]
 
 
 def _default_rate(implementation: str) -> float:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.descriptions import Primitive
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
-from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
 from byoc_mlir.backends.dnnl.layout_choices import ways
 from byoc_mlir.backends.dnnl.primitives import primitive
-from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.errors import CompilationError
 
 
 def reference_name(described: Primitive) -> str | None:
@@ -44,22 +39,3 @@ def only_reference(op: Operation) -> str | None:
             return None
         found.append(name)
     return max(found)
-
-
-def refuse_reference(func: FuncOp) -> None:
-    """Looks at a planned region for reference code that nothing could be done about.
-
-    Raises:
-        CompilationError: there is some; the host is faster.
-    """
-    for op in func.body.block.ops:
-        if isinstance(op, ConvolutionOp) and op.algorithm.data in OWN_CONVOLUTIONS:
-            continue
-        described = primitive(op)
-        name = None if described is None else reference_name(described)
-        if name is not None:
-            nodes = ", ".join(node_names(op)) or op.name
-            raise CompilationError(
-                f"oneDNN has only reference code ({name}) for {nodes}, which"
-                " is slower than the host"
-            )

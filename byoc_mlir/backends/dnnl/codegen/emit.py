@@ -138,13 +138,13 @@ class _Emitter:
         for number, (maker, created) in enumerate(
             zip(makers, program.primitives.items, strict=True)
         ):
-            threads.use(created.is_serial)
+            threads.use(created.threads)
             words = [layout.primitives + number, created.scratchpad_bytes]
             for argument in created.call.arguments:
                 words += helpers.argument_words(argument, self._slots)
             table = self._table(f"primitive_{number}", [words])
             function.check(function.call(maker, state, function.address(table)))
-        threads.use(False)
+        threads.use(None)
         self._create_constants(function, state)
         self._pack_constants(function, state, pack)
         function.finish(function.integer(0, i32))
@@ -277,10 +277,10 @@ class _Emitter:
         special = self._special(function, tensors[:inputs])
         threads = Threads(function)
         for group in groups(program.executions, layout.arguments):
-            threads.use(group[0][0].is_serial)
+            threads.use(group[0][0].threads)
             result = self._run_group(function, state, context, group, special)
             status = function.binary(llvm.OrOp, status, result)
-        threads.use(False)
+        threads.use(None)
         waited = function.call("dnnl_stream_wait", function.pointer(context, STREAM_SLOT))
         function.finish(function.binary(llvm.OrOp, status, waited))
 

@@ -18,7 +18,7 @@ def groups(executions: Sequence[Execution], first: int) -> list[Group]:
     """The executions with the slots of their arguments, counted from the first one."""
     groups: list[list[tuple[Execution, int]]] = []
     for execution in executions:
-        if not execution.is_beside:
+        if not execution.is_concurrent:
             groups.append([])
         groups[-1].append((execution, first))
         first += 2 * sum(len(one.arguments) for one in execution.parts)
@@ -31,15 +31,15 @@ class Threads:
     def __init__(self, function: FunctionBuilder):
         self._function = function
         self._all: SSAValue | None = None
-        self._is_serial = False
+        self._threads: int | None = None
 
-    def use(self, is_serial: bool) -> None:
-        """One thread from here on, or as many as at the function's start."""
-        if is_serial == self._is_serial:
+    def use(self, threads: int | None) -> None:
+        """So many threads from here on; `None`: as many as at the function's start."""
+        if threads == self._threads:
             return
         function = self._function
         if self._all is None:
             self._all = function.call("omp_get_max_threads")
-        count = function.integer(1, i32) if is_serial else self._all
+        count = self._all if threads is None else function.integer(threads, i32)
         function.do("omp_set_num_threads", count)
-        self._is_serial = is_serial
+        self._threads = threads

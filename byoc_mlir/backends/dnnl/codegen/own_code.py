@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects.builtin import i32
-from xdsl.ir import Operation
 
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.backends.dnnl.descriptions import Operand, Types
-from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, ExecutedOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
@@ -39,31 +38,30 @@ class Generated:
 class OwnCode:
     """What computes an op: its arguments are the scratchpad, the weights, then the operands."""
 
-    op: Operation
+    op: ExecutedOp
     implementation: str
     """What the report calls it."""
     code: Generated
     operands: tuple[Operand, ...]
-    is_serial: bool
     scratchpad_bytes: int = 0
     weights: Weight | None = None
 
 
-def own_code(op: Operation, *, threads: int, is_serial: bool) -> OwnCode | None:
+def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
     """What computes an op on so many threads; `None` where a primitive does."""
     if isinstance(op, ActivationOp):
-        return _activation(op, is_serial)
+        return _activation(op)
     kernel = planned(op, layout_of) if isinstance(op, ConvolutionOp) else None
     if kernel is None or not isinstance(op, ConvolutionOp):
         return None
-    return _convolution(op, kernel, threads, is_serial)
+    return _convolution(op, kernel, threads)
 
 
-def _activation(op: ActivationOp, is_serial: bool) -> OwnCode:
+def _activation(op: ActivationOp) -> OwnCode:
     operand = Types(layout_of).operand(Arg.DST, op.output)
     elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays 0
     code = on_result(activation_code(op.algorithm.data, elements))
-    return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,), is_serial)
+    return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,))
 
 
 def on_result(code: Code) -> Generated:
@@ -71,9 +69,7 @@ def on_result(code: Code) -> Generated:
     return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.words)
 
 
-def _convolution(
-    op: ConvolutionOp, kernel: ConvolutionKernel, threads: int, is_serial: bool
-) -> OwnCode:
+def _convolution(op: ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> OwnCode:
     workspace, code, operands = kernel.workspace_bytes(threads), kernel.code(threads), _operands(op)
     slots = (
         *((Slot.WORKSPACE,) if workspace else ()),
@@ -88,7 +84,6 @@ def _convolution(
         implementation,
         Generated(partial(_add_call, code=code, slots=slots), code.words),
         operands,
-        is_serial,
         workspace,
         kernel.packed(weights.weight),
     )

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
+    ExecutedOp,
     PermuteOp,
     SliceOp,
     SumAttr,
@@ -19,7 +20,6 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.arena import Request, plan_offsets
@@ -65,7 +65,7 @@ class Places:
     """The place of every value, and of every op's scratchpad."""
 
     values: dict[SSAValue, Place]
-    scratchpads: dict[Operation, Workspace]
+    scratchpads: dict[ExecutedOp, Workspace]
     workspace_bytes: int
 
 
@@ -90,12 +90,11 @@ def _shared_operand(op: Operation) -> SSAValue | None:
     return None
 
 
-def assign_places(func: FuncOp, scratchpads: dict[Operation, int], plan: Plan) -> Places:
+def assign_places(func: FuncOp, scratchpads: dict[ExecutedOp, int]) -> Places:
     """Plans the workspace, where values and scratchpads that are never needed at once share memory.
 
     Args:
         scratchpads: the bytes of scratchpad that each primitive needs.
-        plan: which ops run at the same time.
     """
     block = func.body.block
     fixed: dict[SSAValue, Place] = {
@@ -106,7 +105,7 @@ def assign_places(func: FuncOp, scratchpads: dict[Operation, int], plan: Plan) -
     fixed |= {root(value): Output(index) for index, value in enumerate(last.operands)}
     requests: dict[SSAValue | Operation, Request] = {}
     shown: dict[SSAValue, SSAValue] = {argument: argument for argument in block.args}
-    for op, (first, last) in _times(block.ops, plan):
+    for op, (first, last) in _times(block.ops):
         if isinstance(op, ConstantOp):
             fixed[op.output] = Stored(op)
         for operand in op.operands:
@@ -116,7 +115,7 @@ def assign_places(func: FuncOp, scratchpads: dict[Operation, int], plan: Plan) -
             base = shown[result] = root(result)
             if base is result and base not in fixed:
                 requests[base] = Request(_size_of(base), first, last)
-        if scratchpads.get(op):
+        if isinstance(op, ExecutedOp) and scratchpads.get(op):
             requests[op] = Request(scratchpads[op], first, last)
     planned, total = plan_offsets(list(requests.values()))
     offsets = dict(zip(requests, planned, strict=True))
@@ -128,17 +127,14 @@ def assign_places(func: FuncOp, scratchpads: dict[Operation, int], plan: Plan) -
     return Places(places, pads, total)
 
 
-def _times(ops: Iterable[Operation], plan: Plan) -> list[tuple[Operation, tuple[int, int]]]:
+def _times(ops: Iterable[Operation]) -> list[tuple[Operation, tuple[int, int]]]:
     """Every op with the first and the last position at which it may run."""
     listed = list(ops)
     spans = [[position, position] for position in range(len(listed))]
-    leader = 0
     for position, op in enumerate(listed):
-        if plan.runs_beside(op):
-            spans[position] = spans[leader]
-            spans[leader][1] = position
-        elif plan.leads(op):
-            leader = position
+        if isinstance(op, ExecutedOp) and op.concurrent.value.data:
+            spans[position] = spans[position - 1]
+            spans[position][1] = position
     return [(op, (first, last)) for op, (first, last) in zip(listed, spans, strict=True)]
 
 

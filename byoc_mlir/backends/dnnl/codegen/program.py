@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.dnnl import layouts
@@ -29,9 +28,8 @@ from byoc_mlir.backends.dnnl.codegen.places import (
     assign_places,
 )
 from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive
-from byoc_mlir.backends.dnnl.dialect import ActivationOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import ExecutedOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
-from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
@@ -97,11 +95,11 @@ class MemoryRef:
 
 @dataclass(frozen=True)
 class CreatedPrimitive:
-    """A primitive, the most scratchpad that was planned for it, and whether one thread runs it."""
+    """A primitive, the most scratchpad that was planned for it, and the threads that run it."""
 
     call: PrimitiveCall
     scratchpad_bytes: int
-    is_serial: bool
+    threads: int | None
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,9 @@ class Execution:
 
     code: int | Generated
     arguments: tuple[tuple[int, MemoryRef], ...]
-    is_serial: bool
-    """Whether one thread runs it."""
-    is_beside: bool = False
+    threads: int | None
+    """Those that run it; `None`: all that the run has."""
+    is_concurrent: bool = False
     """Whether it runs at the same time as the one before."""
     careful: tuple[Execution, ...] = ()
     """What runs instead, one after the other, where an input has a NaN or an infinity."""
@@ -152,10 +150,9 @@ class _Instead:
 class _Found:
     """An op with its primitive and what oneDNN chose for it."""
 
-    op: Operation
+    op: ExecutedOp
     primitive: Primitive
     descriptor: PrimitiveDescriptor
-    is_serial: bool
     instead: _Instead | None = None
 
     @property
@@ -170,48 +167,46 @@ class _Found:
         return self.descriptor.implementation
 
 
-def make_program(func: FuncOp, plan: Plan, threads: int) -> Program:
-    """Numbers everything that running a planned region takes.
+def make_program(func: FuncOp, threads: int) -> Program:
+    """Numbers everything that running a region takes, after all passes.
 
     Args:
         func: the region.
-        plan: what planning it found out.
-        threads: the OpenMP threads of what is not serial.
+        threads: the OpenMP threads of a run.
 
     Raises:
         CompilationError: oneDNN has no implementation for one of the ops.
     """
     found = [
-        _find(op, plan.is_serial(op), threads)
+        _find(op, op.own_threads or threads)
         for op in func.body.block.ops
-        if isinstance(op, ActivationOp) or primitive(op) is not None
+        if isinstance(op, ExecutedOp)
     ]
     scratchpads = {one.op: one.scratchpad_bytes for one in found}
-    places = assign_places(func, scratchpads, plan)
+    places = assign_places(func, scratchpads)
     elements = tuple(math.prod(shape_of(value)) for value in func.body.block.args)
     maker = _Maker(Program(places.workspace_bytes, input_elements=elements), places)
     for one in found:
-        maker.add(one, plan)
+        maker.add(one)
     return maker.program
 
 
-def _find(op: Operation, is_serial: bool, threads: int) -> _Found | OwnCode:
-    used = 1 if is_serial else threads
-    own = own_code(op, threads=used, is_serial=is_serial)
+def _find(op: ExecutedOp, threads: int) -> _Found | OwnCode:
+    own = own_code(op, threads)
     if own is not None:
         return own
     described = primitive(op)
     assert described is not None
-    with openmp_threads(used):
+    with openmp_threads(threads):
         descriptor = api().find(described.call)
         if descriptor is None:
             nodes = ", ".join(node_names(op)) or op.name
             raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
         primitive_, descriptor = _pinned(described, descriptor)
-    return _Found(op, primitive_, descriptor, is_serial, _instead(op, is_serial, used))
+    return _Found(op, primitive_, descriptor, _instead(op, threads))
 
 
-def _instead(op: Operation, is_serial: bool, threads: int) -> _Instead | None:
+def _instead(op: ExecutedOp, threads: int) -> _Instead | None:
     found = careful(op)
     if found is None:
         return None
@@ -228,7 +223,7 @@ def _instead(op: Operation, is_serial: bool, threads: int) -> _Instead | None:
         descriptor = api().find(described.call)
         if descriptor is None:
             return None
-        return _Instead(_Found(op, *_pinned(described, descriptor), is_serial), found)
+        return _Instead(_Found(op, *_pinned(described, descriptor)), found)
 
 
 def _pinned(
@@ -260,13 +255,13 @@ class _Maker:
         self._places = places
         self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
-    def add(self, found: _Found | OwnCode, plan: Plan) -> None:
-        self.program.details.append(_detail(found, plan.times.get(found.op)))
+    def add(self, found: _Found | OwnCode) -> None:
+        self.program.details.append(_detail(found))
         if isinstance(found, OwnCode):
             self._add_own(found)
             return
-        is_beside = plan.runs_beside(found.op)
-        execution = replace(self._execution(found), is_beside=is_beside)
+        is_concurrent = bool(found.op.concurrent.value.data)
+        execution = replace(self._execution(found), is_concurrent=is_concurrent)
         if found.instead is not None:
             execution = replace(execution, careful=self._careful(found.instead))
         self.program.executions.append(execution)
@@ -275,7 +270,7 @@ class _Maker:
         call = found.primitive.call
         self._number_arguments(call)
         scratchpad = found.descriptor.scratchpad_bytes
-        created = CreatedPrimitive(call, scratchpad, found.is_serial)
+        created = CreatedPrimitive(call, scratchpad, found.op.own_threads)
         number = self.program.primitives.number(created)
         arguments = [
             (operand.argument, self._argument(operand, number, found))
@@ -283,12 +278,12 @@ class _Maker:
         ]
         if scratchpad:
             arguments.append((Arg.SCRATCHPAD, self._scratchpad(found.op, scratchpad)))
-        return Execution(number, tuple(arguments), found.is_serial)
+        return Execution(number, tuple(arguments), found.op.own_threads)
 
     def _careful(self, instead: _Instead) -> tuple[Execution, ...]:
         bare, careful_ = self._execution(instead.bare), instead.careful
         arguments = [(one.argument, self._memory(one)) for one in careful_.operands]
-        return bare, Execution(careful_.code, tuple(arguments), bare.is_serial)
+        return bare, Execution(careful_.code, tuple(arguments), bare.threads)
 
     def _add_own(self, found: OwnCode) -> None:
         arguments: list[tuple[int, MemoryRef]] = []
@@ -299,9 +294,10 @@ class _Maker:
             stored = MemoryDescriptor.plain(found.weights.data.shape)
             arguments.append((Arg.WEIGHTS, self._constant(found.weights, stored)))
         arguments += [(one.argument, self._memory(one)) for one in found.operands]
-        self.program.executions.append(Execution(found.code, tuple(arguments), found.is_serial))
+        execution = Execution(found.code, tuple(arguments), found.op.own_threads)
+        self.program.executions.append(execution)
 
-    def _scratchpad(self, op: Operation, size: int) -> MemoryRef:
+    def _scratchpad(self, op: ExecutedOp, size: int) -> MemoryRef:
         descriptor = MemoryDescriptor.plain((size,), DataType.U8)
         return self._context_memory(descriptor, self._places.scratchpads[op])
 
@@ -360,8 +356,9 @@ def _weight(op: ConstantOp) -> Weight:
     return op.weight
 
 
-def _detail(found: _Found | OwnCode, milliseconds: float | None) -> OpDetail:
-    implementation = found.implementation
+def _detail(found: _Found | OwnCode) -> OpDetail:
+    implementation, measured = found.implementation, found.op.milliseconds
+    milliseconds = None if measured is None else measured.value.data
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
     return OpDetail(node_names(found.op), implementation, milliseconds, note, is_slow)

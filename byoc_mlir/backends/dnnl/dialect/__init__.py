@@ -18,7 +18,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, with_layout
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, ExecutedOp, layout_of, with_layout
 from byoc_mlir.backends.dnnl.dialect.elementwise import ActivationOp, BinaryOp, EltwiseOp
 from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
 from byoc_mlir.backends.dnnl.dialect.memory import (
@@ -55,6 +55,7 @@ __all__ = [
     "DnnlOp",
     "EltwiseAttr",
     "EltwiseOp",
+    "ExecutedOp",
     "GruOp",
     "InnerProductOp",
     "LayerNormalizationOp",

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, NoneAttr, TensorType
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import prop_def, var_operand_def
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
+    NoneAttr,
+    TensorType,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import opt_prop_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
-from byoc_mlir.dialects.relay.base import RelayOp, Tensor, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import RelayOp, Tensor, bool_prop, shape_of, tensor_type
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 
 POST_OPS = (BinaryAttr, EltwiseAttr, SumAttr)
@@ -47,7 +56,60 @@ class DnnlOp(RelayOp, ABC):
                 )
 
 
-class PostOpsOp(DnnlOp, ABC):
+class ExecutedOp(DnnlOp, ABC):
+    """An op that runs: one of oneDNN's primitives, or code of our own.
+
+    Passes write down what they decided and found out about it:
+
+    - `threads`: the OpenMP threads that run it; all that a run has, if it is left out.
+    - `concurrent`: it runs at the same time as the op before it, each on one thread.
+    - `milliseconds`: what it was measured to take, on one thread.
+    """
+
+    threads = opt_prop_def(IntegerAttr.constr(i64))
+    concurrent = bool_prop(False)
+    milliseconds = opt_prop_def(FloatAttr.constr(f64))
+
+    @property
+    def own_threads(self) -> int | None:
+        """The threads that run it, if it is not all."""
+        return None if self.threads is None else self.threads.value.data
+
+    def verify_(self) -> None:
+        super().verify_()
+        threads, milliseconds = self.own_threads, self.milliseconds
+        if threads is not None and threads < 1:
+            raise VerifyException(
+                f"{self.name}: threads is {threads}, accepted are 1 and more; left out, it is all"
+            )
+        if milliseconds is not None and not 0 <= milliseconds.value.data < math.inf:
+            raise VerifyException(
+                f"{self.name}: milliseconds is {milliseconds.value.data}, accepted are numbers from"
+                " 0 on"
+            )
+        if self.concurrent.value.data:
+            self._check_concurrent()
+
+    def _check_concurrent(self) -> None:
+        group: list[Operation] = [self]
+        while isinstance(group[-1], ExecutedOp) and group[-1].concurrent.value.data:
+            before = group[-1].prev_op
+            if before is None:
+                break
+            group.append(before)
+        serial = [isinstance(one, ExecutedOp) and one.own_threads == 1 for one in group]
+        if len(serial) == 1 or not all(serial):
+            raise VerifyException(
+                f"{self.name}: it is concurrent, so it and the op before it must have threads = 1"
+            )
+        if any(operand.owner in group for operand in self.operands):
+            raise VerifyException(
+                f"{self.name}: it is concurrent with an op whose result it reads; only independent"
+                " ops run at the same time"
+            )
+
+
+class PostOpsOp(ExecutedOp, ABC):
     """An op whose results go through a chain of post-ops.
 
     Its operands are those of the primitive, then one for each binary or sum post-op.

@@ -10,9 +10,10 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, PostOpsOp, like
+from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, PostOpsOp, like
 from byoc_mlir.dialects.relay.base import float_prop, shape_of, str_prop
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
+from byoc_mlir.kernels.activations import FORMULAS
 
 
 @irdl_op_definition
@@ -36,10 +37,10 @@ class EltwiseOp(PostOpsOp):
 
 
 @irdl_op_definition
-class ActivationOp(DnnlOp):
+class ActivationOp(ExecutedOp):
     """`source [...] -> [...]` in the source's memory, by the backend's own code.
 
-    The algorithms are named as those of `dnnl.eltwise`.
+    The algorithms are named as those of `dnnl.eltwise`: `swish`, `gelu_erf` or `gelu_tanh`.
     """
 
     name = "dnnl.activation"
@@ -48,8 +49,11 @@ class ActivationOp(DnnlOp):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        if self.algorithm.data not in enums.ELTWISE:
-            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        if self.algorithm.data not in FORMULAS:
+            raise VerifyException(
+                f"{self.name}: algorithm is '{self.algorithm.data}', accepted are"
+                f" {', '.join(FORMULAS)}"
+            )
         return (self.source.type,)
 
 

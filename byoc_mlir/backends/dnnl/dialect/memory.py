@@ -11,12 +11,12 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def, var_operand_d
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, layout_of, like, with_layout
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, ExecutedOp, layout_of, like, with_layout
 from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, tensor_type
 
 
 @irdl_op_definition
-class ConcatOp(DnnlOp):
+class ConcatOp(ExecutedOp):
     """Tensors joined along `axis`.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_concat.html
@@ -37,7 +37,7 @@ class ConcatOp(DnnlOp):
 
 
 @irdl_op_definition
-class ShuffleOp(DnnlOp):
+class ShuffleOp(ExecutedOp):
     """`source` with dimension `axis` read as `[C / group_size, group_size]` and transposed.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_shuffle.html
@@ -57,7 +57,7 @@ class ShuffleOp(DnnlOp):
 
 
 @irdl_op_definition
-class ReorderOp(DnnlOp):
+class ReorderOp(ExecutedOp):
     """A copy of `source` in the layout of the result.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_reorder.html

@@ -11,7 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, PostOpsOp, like
+from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, PostOpsOp, like
 from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
 
 
@@ -35,7 +35,7 @@ class SoftmaxOp(PostOpsOp):
 
 
 @irdl_op_definition
-class LrnOp(DnnlOp):
+class LrnOp(ExecutedOp):
     """`source [N, C, ...] -> [N, C, ...]`: `x / (k + alpha / size * sum(x²)) ** beta`.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_lrn.html
@@ -53,7 +53,7 @@ class LrnOp(DnnlOp):
         return (like(self.source, shape_of(self.source)),)
 
 
-class _StatisticsOp(DnnlOp, ABC):
+class _StatisticsOp(ExecutedOp, ABC):
     """Ops whose first operand gives the shape of the result."""
 
     source = operand_def(TensorType)

@@ -12,11 +12,11 @@ from xdsl.irdl import irdl_op_definition, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, like
+from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, like
 from byoc_mlir.dialects.relay.base import bool_prop, shape_of, str_prop
 
 
-class RecurrentOp(DnnlOp, ABC):
+class RecurrentOp(ExecutedOp, ABC):
     """`source [T, N, I], weights [1, 1, I, G, H], recurrence [1, 1, H, G, H], bias [1, 1, B, H]`
     and the first states `[1, 1, N, H]`, unless those are zeros; results are all hidden states
     `[T, N, H]` and the last states. `direction` is `forward` or `reverse`.

@@ -1,37 +1,61 @@
-"""Products with constant weights: as which primitive, and with the weights in which layout."""
+"""The pass `choose-dnnl-products`: which primitive multiplies, and how weights are packed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import like
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.weighted import is_packable
 from byoc_mlir.dialects.relay.base import shape_of
 
 _PACKINGS = ("ba", "any")
 
 
-def choose_products(func: FuncOp, costs: Costs) -> None:
+@dataclass(frozen=True)
+class ChooseDnnlProducts(RegionPass):
     """Chooses for each product of rows and a constant matrix the fastest of what oneDNN offers.
 
     That is a matmul whose weights have their columns one after another, a matmul or an inner
     product whose weights are packed as the library likes it best. Which one wins depends on the
     shapes, the instruction set and the number of threads, by factors of up to four.
+
+    Options:
+        threads: the OpenMP threads that will run the region.
+
+    ```mlir
+    %0 = dnnl.matmul %x, %w {transpose_b = true} : …
+    ```
+    becomes one of
+    ```mlir
+    %0 = dnnl.matmul %x, %w {transpose_b = true, packing = "ba"} : …
+    %0 = dnnl.inner_product %x, %w : …
+    ```
     """
-    for op in list(func.body.block.ops):
-        if (
-            isinstance(op, MatmulOp)
-            and len(shape_of(op.output)) == 2
-            and is_packable(op.primary[1])
-        ):
-            _choose(op, costs)
+
+    name = "choose-dnnl-products"
+    threads: int = 1
+
+    def change(self, region: FuncOp) -> None:
+        costs = Costs()
+        with openmp_threads(self.threads):
+            for op in list(region.body.block.ops):
+                if isinstance(op, MatmulOp) and _is_open(op):
+                    _choose(op, costs)
+
+
+def _is_open(op: MatmulOp) -> bool:
+    """Whether the weights are a constant, which any layout can be chosen for."""
+    return len(shape_of(op.output)) == 2 and is_packable(op.primary[1])
 
 
 def _choose(op: MatmulOp, costs: Costs) -> None:

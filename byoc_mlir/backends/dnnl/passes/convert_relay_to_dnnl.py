@@ -6,11 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
@@ -20,6 +17,7 @@ from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
 from byoc_mlir.backends.dnnl.conversion.recurrent import recurrent_layer
 from byoc_mlir.backends.dnnl.layer_norm import read_layer_norm
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, read_recurrent_layer
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
@@ -56,7 +54,7 @@ _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
 
 
 @dataclass(frozen=True)
-class ConvertRelayToDnnl(ModulePass):
+class ConvertRelayToDnnl(RegionPass):
     """Turns the ops and composites of oneDNN's regions into `dnnl` ops, all of them row-major.
 
     ```mlir
@@ -71,10 +69,8 @@ class ConvertRelayToDnnl(ModulePass):
 
     name = "convert-relay-to-dnnl"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for func in op.ops:
-            if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
-                convert_region(func)
+    def change(self, region: FuncOp) -> None:
+        convert_region(region)
 
 
 def convert_region(func: FuncOp) -> None:

@@ -1,8 +1,9 @@
-"""Binary additions that a convolution can do in the addend's own memory."""
+"""The pass `fuse-dnnl-sums`: additions in the addend's own memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -18,22 +19,36 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay import ConstantOp
 
 _NAMES = ViewOp | PermuteOp | SliceOp
 """Ops whose results are other names for the memory of their operand."""
 
 
-def fuse_sums(func: FuncOp) -> None:
+@dataclass(frozen=True)
+class FuseDnnlSums(RegionPass):
     """Turns `#dnnl.binary<add>` of convolutions into `#dnnl.sum` where the addend dies there.
 
     The addend must have been computed in the region, have the result's type, and have no later
     reader: a region's input, a constant, or a value that is needed again keeps its memory.
+
+    ```mlir
+    %2 = dnnl.convolution %1, %w, %0 {post_ops = [#dnnl.binary<add>]} : …
+    ```
+    becomes
+    ```mlir
+    %2 = dnnl.convolution %1, %w, %0 {post_ops = [#dnnl.sum]} : …
+    ```
     """
-    positions = {op: index for index, op in enumerate(func.body.block.ops)}
-    for op in func.body.block.ops:
-        if isinstance(op, WeightedWindowOp):
-            _fuse(op, positions)
+
+    name = "fuse-dnnl-sums"
+
+    def change(self, region: FuncOp) -> None:
+        positions = {op: index for index, op in enumerate(region.body.block.ops)}
+        for op in region.body.block.ops:
+            if isinstance(op, WeightedWindowOp):
+                _fuse(op, positions)
 
 
 def _fuse(op: PostOpsOp, positions: Mapping[Operation, int]) -> None:

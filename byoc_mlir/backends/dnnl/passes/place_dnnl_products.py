@@ -1,12 +1,15 @@
-"""Matrix products between transposes: which permuted tensors they read and write as they are."""
+"""The pass `place-dnnl-products`: products read and write permuted tensors, or copies."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import (
     MatmulOp,
@@ -16,10 +19,12 @@ from byoc_mlir.backends.dnnl.dialect import (
     with_layout,
 )
 from byoc_mlir.backends.dnnl.dialect.base import like
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 
 
-def place_products(func: FuncOp, costs: Costs) -> None:
+@dataclass(frozen=True)
+class PlaceDnnlProducts(RegionPass):
     """Chooses the layouts around every `dnnl.matmul`, by measured time.
 
     A permuted operand is read as it is, or copied first. A result that is only permuted is
@@ -37,11 +42,17 @@ def place_products(func: FuncOp, costs: Costs) -> None:
       : (tensor<1x12x48x32xf32, #dnnl.layout<"acbd">>) -> tensor<1x48x12x32xf32>
     ```
     """
-    for op in list(func.body.block.ops):
-        if isinstance(op, MatmulOp):
-            _place_result(op, costs)
-            for index in range(2):
-                _place_operand(op, index, costs)
+
+    name = "place-dnnl-products"
+
+    def change(self, region: FuncOp) -> None:
+        costs = Costs()
+        with openmp_threads(1):
+            for op in list(region.body.block.ops):
+                if isinstance(op, MatmulOp):
+                    _place_result(op, costs)
+                    for index in range(2):
+                        _place_operand(op, index, costs)
 
 
 def _plain(value: SSAValue) -> str:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.api import api, openmp_threads
-from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
-from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Budget, Costs
+from byoc_mlir.backends.dnnl.api import openmp_threads
+from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Layout, Winograd
+from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Costs
 from byoc_mlir.backends.dnnl.dialect import (
-    ConvolutionOp,
     MatmulOp,
     PermuteOp,
     ReorderOp,
@@ -35,15 +31,7 @@ from byoc_mlir.backends.dnnl.layout_choices import (
     read_as,
     sources,
 )
-from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import choose_products
-from byoc_mlir.backends.dnnl.passes.fuse_dnnl_sums import fuse_sums
-from byoc_mlir.backends.dnnl.passes.place_dnnl_products import place_products
-from byoc_mlir.backends.dnnl.passes.share_dnnl_threads import share_threads
-from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import split_activations
-from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import split_post_ops
-from byoc_mlir.backends.dnnl.plan import Plan
-from byoc_mlir.backends.dnnl.reference_code import refuse_reference
-from byoc_mlir.dialects import byoc
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 
@@ -59,14 +47,13 @@ Choice = dict[SSAValue, str]
 
 
 @dataclass(frozen=True)
-class PlanDnnlLayouts(ModulePass):
-    """Chooses the layout of every value of oneDNN's regions, from the measured time of each
-    primitive in its candidate layouts and of the reorders between them. Inputs and outputs of a
-    region are row-major; constants are brought to the layout that their primitive asks for at load.
+class PlanDnnlLayouts(RegionPass):
+    """Chooses the layout of every value, from the measured time of each primitive in its candidate
+    layouts and of the reorders between them. Inputs and outputs of a region are row-major;
+    constants are brought to the layout that their primitive asks for at load.
 
     Options:
-        threads: the OpenMP threads that will run the region.
-        winograd, convolution, layout, activation: as the backend's options of these names.
+        winograd, convolution, layout: as the backend's options of these names.
 
     ```mlir
     %1 = dnnl.convolution %x, %w … : (tensor<1x64x8x8xf32>, …) -> tensor<1x64x8x8xf32>
@@ -82,45 +69,24 @@ class PlanDnnlLayouts(ModulePass):
     """
 
     name = "plan-dnnl-layouts"
-    threads: int = 1
-    winograd: str = MEASURED
-    convolution: str = MEASURED
-    layout: str = MEASURED
-    activation: str = MEASURED
+    winograd: Winograd = MEASURED
+    convolution: Convolution = MEASURED
+    layout: Layout = MEASURED
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        choices = Choices(self.winograd, self.convolution, self.layout, self.activation)
-        for func in op.ops:
-            if isinstance(func, FuncOp) and byoc.region_compiler(func) == "dnnl":
-                plan_region(func, self.threads, Budget(), choices)
-
-
-def plan_region(func: FuncOp, threads: int, budget: Budget, choices: Choices) -> Plan:
-    """Plans one region in place, measuring for as long as the budget lasts."""
-    with openmp_threads(1):
-        split_post_ops(func)
-    fuse_sums(func)
-    costs = Costs(api(), budget, choices)
-    with openmp_threads(threads):
-        choose_products(func, costs)
-    with openmp_threads(1):
-        place_products(func, costs)
-        planner = _Planner(func, costs)
-        choice = planner.best()
-        times = planner.write(choice)
-        split_activations(func, costs, times)
-        refuse_reference(func)
-    return share_threads(func, costs, times, threads)
+    def change(self, region: FuncOp) -> None:
+        choices = Choices(self.winograd, self.convolution, self.layout)
+        with openmp_threads(1):
+            planner = _Planner(region, Costs(choices), kinds(choices))
+            planner.write(planner.best())
 
 
 class _Planner:
-    def __init__(self, func: FuncOp, costs: Costs):
-        self._func = func
+    def __init__(self, func: FuncOp, costs: Costs, kinds: Sequence[str]):
         self._costs = costs
         block = func.body.block
         self._ops = [op for op in block.ops if not isinstance(op, ConstantOp)]
         self._free = [op.results[0] for op in self._ops if is_planned(op)]
-        self._kinds = kinds(costs.choices) if self._free else ()
+        self._kinds = kinds if self._free else ()
         self._before: dict[SSAValue, str] = {
             value: layout_of(value) for op in block.ops for value in op.results
         }
@@ -212,19 +178,13 @@ class _Planner:
     def _written(self, choice: Choice, value: SSAValue) -> str:
         return choice.get(value) or layout_of(value)
 
-    def write(self, choice: Choice) -> dict[Operation, float]:
+    def write(self, choice: Choice) -> None:
         """Puts the chosen layouts into the types, with reorders where they differ."""
         copies: dict[tuple[SSAValue, str], SSAValue] = {}
         reads = {op: self._at(choice, op)[1] for op in self._ops}
-        times: dict[Operation, float] = {}
         for op in self._ops:
             free = is_planned(op)
             wanted = choice[op.results[0]] if free else ""
-            if free:
-                cost = self._costs.best(op, layouts_in(op, reads[op], wanted))
-                times |= {op: cost.milliseconds} if cost.is_measured else {}
-                if isinstance(op, ConvolutionOp):
-                    op.algorithm = StringAttr(cost.algorithm)
             laid_out = set(laid_out_operands(op))
             wishes = [
                 (
@@ -241,7 +201,6 @@ class _Planner:
                 result = op.results[0]
                 type_ = with_layout(tensor_type(result), wanted)
                 Rewriter.replace_value_with_new_type(result, type_)
-        return times
 
     def _in_layout(
         self,

@@ -1,20 +1,21 @@
-"""Which primitives run on one thread, and which of those at the same time."""
+"""The pass `share-dnnl-threads`: what runs on one thread, and what at the same time."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.costs import Costs
-from byoc_mlir.backends.dnnl.dialect import ActivationOp, ViewOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import ExecutedOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
-from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import milliseconds
-from byoc_mlir.backends.dnnl.plan import Plan
-from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+
+_ONE = IntegerAttr(1, i64)
 
 _SHORT_MILLISECONDS = 0.015
 """Starting another thread and waiting for it takes a fifth of that, more when it has to wake."""
@@ -24,34 +25,46 @@ _WORTH_WAITING = 0.7
 longer than when it was measured."""
 
 
-def share_threads(func: FuncOp, costs: Costs, times: dict[Operation, float], threads: int) -> Plan:
-    """The plan for a region in its final layouts.
+@dataclass(frozen=True)
+class ShareDnnlThreads(RegionPass):
+    """Chooses the ops that run on one thread: short ones, which are done before a second thread
+    would have started; and recurrent layers, of which independent ones may run at the same time.
 
-    Args:
-        times: what was measured.
+    Options:
         threads: the OpenMP threads that will run the region.
+
+    ```mlir
+    %0:3 = dnnl.lstm %x, %v, %r, %b : …
+    %1:3 = dnnl.lstm %x, %v, %r, %b {direction = "reverse"} : …
+    ```
+    becomes
+    ```mlir
+    %0:3 = dnnl.lstm %x, %v, %r, %b {threads = 1} : …
+    %1:3 = dnnl.lstm %x, %v, %r, %b {threads = 1, concurrent = true, direction = "reverse"} : …
+    ```
     """
-    if threads == 1:
-        return Plan(times, ())
-    with openmp_threads(1):
-        serial = {op for op in func.body.block.ops if _takes(op, costs) < _SHORT_MILLISECONDS}
-    groups: dict[Operation, Operation] = {}
-    for pair in _independent_layers(func):
-        if _is_serial(pair, costs, threads):
-            serial |= set(pair)
-            groups |= dict.fromkeys(pair, pair[0]) if len(pair) > 1 else {}
-    return Plan(times, serial, groups)
+
+    name = "share-dnnl-threads"
+    threads: int = 1
+
+    def change(self, region: FuncOp) -> None:
+        if self.threads == 1:
+            return
+        costs = Costs()
+        with openmp_threads(1):
+            for op in region.body.block.ops:
+                if isinstance(op, ExecutedOp) and costs.decided(op) < _SHORT_MILLISECONDS:
+                    op.threads = _ONE
+        for layers in _independent_layers(region):
+            if _is_serial(layers, costs, self.threads):
+                for layer in layers:
+                    layer.threads = _ONE
+                    layer.concurrent = BoolAttr.from_bool(layer is not layers[0])
 
 
-def _takes(op: Operation, costs: Costs) -> float:
-    if isinstance(op, ActivationOp):
-        return milliseconds(op)
-    return math.inf if primitive(op) is None else costs.op(op, layout_of)
-
-
-def _independent_layers(func: FuncOp) -> list[list[Operation]]:
+def _independent_layers(func: FuncOp) -> list[list[RecurrentOp]]:
     """Recurrent layers, those together of which neither reads the other's results."""
-    layers: list[list[Operation]] = []
+    layers: list[list[RecurrentOp]] = []
     before: Operation | None = None
     for op in func.body.block.ops:
         if isinstance(op, RecurrentOp):

@@ -1,18 +1,17 @@
-"""Activations that code of our own computes faster than oneDNN's post-ops."""
+"""The pass `split-dnnl-activations`: activations that our own code computes faster."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl.api import api
-from byoc_mlir.backends.dnnl.choices import MEASURED
-from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.accuracy import is_inaccurate
+from byoc_mlir.backends.dnnl.api import openmp_threads
+from byoc_mlir.backends.dnnl.choices import MEASURED, Activation, Choices, Convolution, Winograd
+from byoc_mlir.backends.dnnl.costs import ACTIVATION_RATES, Costs
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ConvolutionOp,
@@ -22,10 +21,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.dialects.relay.base import shape_of
-
-ACTIVATION_RATES: Mapping[str, float] = {"swish": 2.2e6, "gelu_erf": 1.5e6, "gelu_tanh": 1.8e6}
-"""Elements per millisecond on one thread; timed on an AMD EPYC with AVX2."""
+from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 
 _WORTH_A_PASS = 0.95
 """How much cheaper it must be: the results are read and written once more."""
@@ -34,22 +31,14 @@ _WORTH_A_PASS = 0.95
 _PRODUCTS = (ConvolutionOp, MatmulOp, InnerProductOp)
 
 
-def is_inaccurate(algorithm: str) -> bool:
-    """Whether the library's code for an activation is not accurate to some units in the last place
-    here: with AVX-512 its gelu_erf is off by 3e-4.
-    """
-    return algorithm == "gelu_erf" and api().has_avx512
-
-
-def milliseconds(op: ActivationOp) -> float:
-    """About what an activation takes on one thread."""
-    return math.prod(shape_of(op.output)) / ACTIVATION_RATES[op.algorithm.data]
-
-
-def split_activations(func: FuncOp, costs: Costs, times: dict[Operation, float]) -> None:
+@dataclass(frozen=True)
+class SplitDnnlActivations(RegionPass):
     """Takes activations at the end of a chain off the op before them, where that is faster.
 
     A 3x3 convolution may then be computed by Winograd's algorithm, too.
+
+    Options:
+        winograd, convolution, activation: as the backend's options of these names.
 
     ```mlir
     %1 = dnnl.convolution %x, %w {post_ops = [#dnnl.eltwise<swish, 1.0>]} : …
@@ -59,16 +48,48 @@ def split_activations(func: FuncOp, costs: Costs, times: dict[Operation, float])
     %0 = dnnl.convolution %x, %w : …
     %1 = dnnl.activation %0 {algorithm = "swish"} : …
     ```
-
-    Args:
-        func: a region in its final layouts.
-        times: the milliseconds of its ops, kept up to date.
     """
-    for op in list(func.body.block.ops):
-        if isinstance(op, PostOpsOp):
-            activation = _last_activation(op)
-            if activation is not None and (isinstance(op, _PRODUCTS) or is_inaccurate(activation)):
-                _split(op, activation, costs, times)
+
+    name = "split-dnnl-activations"
+    winograd: Winograd = MEASURED
+    convolution: Convolution = MEASURED
+    activation: Activation = MEASURED
+
+    def change(self, region: FuncOp) -> None:
+        costs = Costs(Choices(self.winograd, self.convolution))
+        with openmp_threads(1):
+            for op in list(region.body.block.ops):
+                activation = _last_activation(op) if isinstance(op, PostOpsOp) else None
+                if not isinstance(op, PostOpsOp) or activation is None:
+                    continue
+                if isinstance(op, _PRODUCTS) or is_inaccurate(activation):
+                    self._split(op, activation, costs)
+
+    def _split(self, op: PostOpsOp, activation: str, costs: Costs) -> None:
+        properties = {**op.properties, "post_ops": ArrayAttr(op.post_ops.data[:-1])}
+        bare = type(op).create(
+            operands=op.operands, result_types=[op.result.type], properties=properties
+        )
+        result = ActivationOp(bare.result, algorithm=activation, result_types=[op.result.type])
+        cost = costs.best(bare, layout_of)
+        if not self._pays(cost.milliseconds + costs.decided(result), op, activation, costs):
+            result.erase()
+            bare.erase()
+            return
+        decide(bare, cost if op.milliseconds is not None else replace(cost, is_measured=False))
+        for new in (bare, result):
+            new.location = op.location
+        Rewriter.insert_op((bare, result), InsertPoint.before(op))
+        op.result.replace_all_uses_with(result.output)
+        Rewriter.erase_op(op)
+
+    def _pays(self, split: float, op: PostOpsOp, activation: str, costs: Costs) -> bool:
+        """Whether the activation is split off, where that takes so long altogether."""
+        if is_inaccurate(activation):
+            return True
+        if self.activation != MEASURED:
+            return self.activation == "loop"
+        return split <= _WORTH_A_PASS * costs.op(op, layout_of)
 
 
 def _last_activation(op: PostOpsOp) -> str | None:
@@ -77,41 +98,3 @@ def _last_activation(op: PostOpsOp) -> str | None:
         return None
     is_plain = last.algorithm.data != "swish" or last.alpha.value.data == 1.0
     return last.algorithm.data if is_plain else None
-
-
-def _split(
-    op: PostOpsOp,
-    activation: str,
-    costs: Costs,
-    times: dict[Operation, float],
-) -> None:
-    properties = {**op.properties, "post_ops": ArrayAttr(op.post_ops.data[:-1])}
-    bare = type(op).create(
-        operands=op.operands, result_types=[op.result.type], properties=properties
-    )
-    if isinstance(bare, ConvolutionOp):
-        bare.algorithm = StringAttr("direct")  # without the activation it is chosen again
-    result = ActivationOp(bare.result, algorithm=activation, result_types=[op.result.type])
-    cost = costs.best(bare, layout_of)
-    if not _pays(cost.milliseconds + milliseconds(result), op, activation, costs):
-        result.erase()
-        bare.erase()
-        return
-    if isinstance(bare, ConvolutionOp):
-        bare.algorithm = StringAttr(cost.algorithm)
-    for new in (bare, result):
-        new.location = op.location
-    if times.pop(op, None) is not None and cost.is_measured:
-        times[bare] = cost.milliseconds
-    Rewriter.insert_op((bare, result), InsertPoint.before(op))
-    op.result.replace_all_uses_with(result.output)
-    Rewriter.erase_op(op)
-
-
-def _pays(split: float, op: PostOpsOp, activation: str, costs: Costs) -> bool:
-    """Whether the activation is split off, where that takes so long altogether."""
-    if is_inaccurate(activation):
-        return True
-    if costs.choices.activation != MEASURED:
-        return costs.choices.activation == "loop"
-    return split <= _WORTH_A_PASS * costs.op(op, layout_of)

@@ -1,14 +1,17 @@
-"""Post-ops that oneDNN has no fast code for, as primitives of their own."""
+"""The pass `split-dnnl-post-ops`: what oneDNN has no fast code for runs alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from byoc_mlir.backends.dnnl.accuracy import is_inaccurate
+from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.dialect import (
     BinaryAttr,
     BinaryOp,
@@ -18,12 +21,13 @@ from byoc_mlir.backends.dnnl.dialect import (
     ViewOp,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import is_inaccurate
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.dialects.relay.base import shape_of
 
 
-def split_post_ops(func: FuncOp) -> None:
+@dataclass(frozen=True)
+class SplitDnnlPostOps(RegionPass):
     """Takes post-ops off primitives that run as reference code with them, and faster without; and
     biases off deconvolutions.
 
@@ -36,14 +40,19 @@ def split_post_ops(func: FuncOp) -> None:
     %1 = dnnl.binary %0, %mask {algorithm = "add"} : …
     ```
     """
-    pending = [op for op in func.body.block.ops if isinstance(op, PostOpsOp)]
-    while pending:
-        op = pending.pop()
-        kept = _kept(op)
-        if kept < len(op.post_ops):
-            pending.append(_split(op, kept))
-        elif isinstance(op, DeconvolutionOp) and op.bias is not None:
-            _split_bias(op, op.bias)
+
+    name = "split-dnnl-post-ops"
+
+    def change(self, region: FuncOp) -> None:
+        pending = [op for op in region.body.block.ops if isinstance(op, PostOpsOp)]
+        with openmp_threads(1):
+            while pending:
+                op = pending.pop()
+                kept = _kept(op)
+                if kept < len(op.post_ops):
+                    pending.append(_split(op, kept))
+                elif isinstance(op, DeconvolutionOp) and op.bias is not None:
+                    _split_bias(op, op.bias)
 
 
 def _kept(op: PostOpsOp) -> int:

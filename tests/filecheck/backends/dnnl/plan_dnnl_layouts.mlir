@@ -1,4 +1,4 @@
-// RUN: byoc-opt %s --split-input-file -p 'convert-relay-to-dnnl,plan-dnnl-layouts' | filecheck %s
+// RUN: byoc-opt %s --split-input-file -p 'convert-relay-to-dnnl,split-dnnl-post-ops,fuse-dnnl-sums,plan-dnnl-layouts' | filecheck %s
 
 // Which layout wins depends on the machine; that it is one for the whole chain does not, nor that
 // the residual dies in the last convolution, which therefore adds in its memory.

@@ -15,7 +15,6 @@ from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import api, openmp_threads
 from byoc_mlir.backends.dnnl.codegen.program import Program, make_program
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, EltwiseAttr, with_layout
-from byoc_mlir.backends.dnnl.plan import Plan
 from byoc_mlir.dialects import relay
 
 
@@ -39,7 +38,7 @@ def _program(shape: Sequence[int], source: str, result: str) -> Program:
         ReturnOp(convolution.output)
     func = FuncOp("r", (types[:1], types[1:]), Region(block))
     with openmp_threads(1):
-        return make_program(func, Plan({}, ()), 1)
+        return make_program(func, 1)
 
 
 _SHAPES = pytest.mark.parametrize("shape", [(1, 1, 8), (1, 1, 1, 3), (7, 1, 6, 8), (2, 8, 1, 1)])

@@ -1,0 +1,51 @@
+"""The pass `choose-dnnl-algorithms`: what computes each convolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FloatAttr, StringAttr, f64
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.backends.dnnl.api import openmp_threads
+from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
+from byoc_mlir.backends.dnnl.costs import Cost, Costs
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, ExecutedOp, layout_of
+from byoc_mlir.backends.dnnl.layout_choices import is_planned
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+
+
+@dataclass(frozen=True)
+class ChooseDnnlAlgorithms(RegionPass):
+    """Chooses the algorithm of every convolution, in the layouts that are planned, and writes down
+    what ops were measured to take.
+
+    Options:
+        winograd, convolution: as the backend's options of these names.
+
+    ```mlir
+    %0 = dnnl.convolution %x, %w {strides = [1, 1], …} : …
+    ```
+    becomes
+    ```mlir
+    %0 = dnnl.convolution %x, %w {strides = [1, 1], …, algorithm = "f4x3"} : …
+    ```
+    """
+
+    name = "choose-dnnl-algorithms"
+    winograd: Winograd = MEASURED
+    convolution: Convolution = MEASURED
+
+    def change(self, region: FuncOp) -> None:
+        costs = Costs(Choices(self.winograd, self.convolution))
+        with openmp_threads(1):
+            for op in region.body.block.ops:
+                if isinstance(op, ExecutedOp) and is_planned(op):
+                    decide(op, costs.best(op, layout_of))
+
+
+def decide(op: ExecutedOp, cost: Cost) -> None:
+    """Writes down what computes an op, and the time if it was measured."""
+    if isinstance(op, ConvolutionOp):
+        op.algorithm = StringAttr(cost.algorithm)
+    op.milliseconds = FloatAttr(round(cost.milliseconds, 4), f64) if cost.is_measured else None

@@ -1,0 +1,41 @@
+"""All passes over oneDNN's regions, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends.dnnl.choices import Choices
+from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import ChooseDnnlAlgorithms
+from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
+from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
+from byoc_mlir.backends.dnnl.passes.fuse_dnnl_sums import FuseDnnlSums
+from byoc_mlir.backends.dnnl.passes.place_dnnl_products import PlaceDnnlProducts
+from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import PlanDnnlLayouts
+from byoc_mlir.backends.dnnl.passes.refuse_dnnl_reference_code import RefuseDnnlReferenceCode
+from byoc_mlir.backends.dnnl.passes.share_dnnl_threads import ShareDnnlThreads
+from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import SplitDnnlActivations
+from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import SplitDnnlPostOps
+
+
+def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
+    """The passes that turn a region of `relay` ops into what code is generated from.
+
+    Args:
+        threads: the OpenMP threads that will run the region.
+        choices: what was asked for instead of the cheapest.
+    """
+    winograd, convolution = choices.winograd, choices.convolution
+    return (
+        ConvertRelayToDnnl(),
+        SplitDnnlPostOps(),
+        FuseDnnlSums(),
+        ChooseDnnlProducts(threads),
+        PlaceDnnlProducts(),
+        PlanDnnlLayouts(winograd, convolution, choices.layout),
+        ChooseDnnlAlgorithms(winograd, convolution),
+        SplitDnnlActivations(winograd, convolution, choices.activation),
+        RefuseDnnlReferenceCode(),
+        ShareDnnlThreads(threads),
+    )

@@ -1,0 +1,41 @@
+"""The pass `refuse-dnnl-reference-code`: regions that are slow with oneDNN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.backends.dnnl.api import openmp_threads
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
+from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.backends.dnnl.reference_code import reference_name
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.errors import CompilationError
+
+
+@dataclass(frozen=True)
+class RefuseDnnlReferenceCode(RegionPass):
+    """Looks for reference code that nothing could be done about; it changes nothing.
+
+    Raises:
+        CompilationError: there is some; the host is faster.
+    """
+
+    name = "refuse-dnnl-reference-code"
+
+    def change(self, region: FuncOp) -> None:
+        with openmp_threads(1):
+            for op in region.body.block.ops:
+                if isinstance(op, ConvolutionOp) and op.algorithm.data in OWN_CONVOLUTIONS:
+                    continue
+                described = primitive(op)
+                name = None if described is None else reference_name(described)
+                if name is not None:
+                    nodes = ", ".join(node_names(op)) or op.name
+                    raise CompilationError(
+                        f"oneDNN has only reference code ({name}) for {nodes}, which"
+                        " is slower than the host"
+                    )
