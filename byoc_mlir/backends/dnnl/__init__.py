@@ -52,9 +52,9 @@ class DnnlBackend(Backend):
     options: ClassVar[Mapping[str, Option]] = OPTIONS
 
     def __init__(self) -> None:
-        from byoc_mlir.backends.dnnl.measurements import Measuring
+        from byoc_mlir.backends.dnnl.measurements import current_measuring
 
-        self._measuring, self._context = Measuring(), Context()
+        self._measuring, self._context = current_measuring(), Context()
 
     def unavailable(self) -> str | None:
         return unavailable_reason()
@@ -105,15 +105,8 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.api import api, openmp_threads
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
-        from byoc_mlir.backends.dnnl.measurements import measuring
-        from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 
-        func = region.clone()
-        module, passes = ModuleOp([func]), pipeline(context.threads, Choices.of(self.settings))
-        with measuring(self._measuring):
-            for pass_ in passes:
-                pass_.apply(self._context, module)
-        module.verify()  # once: after each pass takes a fifth of the time that all of them take
+        func = self.lowered(region, context.threads)
         with openmp_threads(context.threads):
             program = make_program(func, context.threads)
             code = emit(
@@ -126,6 +119,24 @@ class DnnlBackend(Backend):
             )
         api().release()
         return code
+
+    def lowered(self, region: FuncOp, threads: int) -> FuncOp:
+        """A copy of a region after all passes, as `byoc-opt` prints it: what code is made from.
+
+        Args:
+            region: in `relay` ops.
+            threads: the OpenMP threads that will run it.
+        """
+        from byoc_mlir.backends.dnnl.measurements import measuring
+        from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
+
+        func = region.clone()
+        module = ModuleOp([func])
+        with measuring(self._measuring):
+            for pass_ in pipeline(threads, Choices.of(self.settings)):
+                pass_.apply(self._context, module)
+        module.verify()  # once: after each pass takes a fifth of the time that all of them take
+        return func
 
     def dialects(self) -> Sequence[Dialect]:
         from byoc_mlir.backends.dnnl.dialect import DNNL
