@@ -56,8 +56,51 @@ func.func @view(%x: tensor<1x8x4x4xf32, #dnnl.layout<"acdb">>) {
 
 // -----
 
-// CHECK: dnnl.activation: algorithm is 'blink'
+// CHECK: dnnl.activation: algorithm is 'blink', accepted are swish, gelu_erf, gelu_tanh
 func.func @activation(%x: tensor<1x8x4x4xf32>) {
   %0 = dnnl.activation %x {algorithm = "blink"} : (tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: dnnl.eltwise: threads is 0, accepted are 1 and more; left out, it is all
+func.func @threads(%x: tensor<4xf32>) {
+  %0 = dnnl.eltwise %x {threads = 0, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: dnnl.eltwise: milliseconds is -0.5, accepted are numbers from 0 on
+func.func @milliseconds(%x: tensor<4xf32>) {
+  %0 = dnnl.eltwise %x {milliseconds = -0.5, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: dnnl.eltwise: it is concurrent, so it and the op before it must have threads = 1
+func.func @first(%x: tensor<4xf32>) {
+  %0 = dnnl.eltwise %x {threads = 1, concurrent = true, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: dnnl.eltwise: it is concurrent, so it and the op before it must have threads = 1
+func.func @all_threads(%x: tensor<4xf32>) {
+  %0 = dnnl.eltwise %x {algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dnnl.eltwise %x {threads = 1, concurrent = true, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: dnnl.eltwise: it is concurrent with an op whose result it reads; only independent ops run at the same time
+func.func @reads(%x: tensor<4xf32>) {
+  %0 = dnnl.eltwise %x {threads = 1, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dnnl.eltwise %x {threads = 1, concurrent = true, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = dnnl.eltwise %0 {threads = 1, concurrent = true, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
   func.return
 }

@@ -39,5 +39,9 @@ func.func @others(%x: tensor<2x8x4x4xf32>, %c: tensor<8xf32>, %w: tensor<5x128xf
   %10 = dnnl.matmul %8, %w {transpose_b = true} : (tensor<2x128xf32>, tensor<5x128xf32>) -> tensor<2x5xf32>
   // CHECK-NEXT: dnnl.reorder %x : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32, #dnnl.layout<"acdb">>
   %11 = dnnl.reorder %x : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32, #dnnl.layout<"acdb">>
+  // CHECK-NEXT: dnnl.eltwise %x {algorithm = "exp", threads = 1, milliseconds = 0.25}
+  %12 = dnnl.eltwise %x {algorithm = "exp", threads = 1, milliseconds = 0.25} : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
+  // CHECK-NEXT: dnnl.eltwise %x {algorithm = "abs", threads = 1, concurrent = true}
+  %13 = dnnl.eltwise %x {algorithm = "abs", threads = 1, concurrent = true} : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
   func.return
 }

@@ -49,7 +49,7 @@ def _generate(model: ModelProto, threads: int) -> None:
     ("name", "parameters", "threads"),
     [
         ("resnet18", {"image": 64}, 2),
-        ("vit_tiny", {"image": 64}, 1),
+        ("bert6", {"batch": 1}, 1),
         ("lstm2", {"batch": 2, "steps": 8}, 2),
     ],
 )
