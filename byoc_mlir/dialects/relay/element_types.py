@@ -58,6 +58,14 @@ _DTYPES: dict[Attribute, np.dtype[Any]] = {
     _unsigned(32): np.dtype(np.uint32),
     _unsigned(64): np.dtype(np.uint64),
 }
+ui8 = _unsigned(8)
+
+NARROW_INTEGERS: tuple[IntegerType, ...] = (
+    *(IntegerType(width) for width in (2, 4, 8, 16)),
+    *(_unsigned(width) for width in (2, 4, 8, 16)),
+)
+"""The integers of at most 16 bits, of which all numbers are `f32` too."""
+
 _TYPES = {dtype: type_ for type_, dtype in _DTYPES.items()}
 
 

@@ -25,11 +25,13 @@ from byoc_mlir.dialects.relay.evaluate_ml import ML
 from byoc_mlir.dialects.relay.evaluate_nn import NN
 from byoc_mlir.dialects.relay.evaluate_onnx import ONNX_NODE
 from byoc_mlir.dialects.relay.evaluate_pool import POOL
+from byoc_mlir.dialects.relay.evaluate_qnn import QNN
 from byoc_mlir.dialects.relay.evaluate_random import RANDOM
 from byoc_mlir.dialects.relay.evaluate_recurrent import RECURRENT
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
+from byoc_mlir.dialects.relay.qnn import DequantizeOp
 from byoc_mlir.errors import ByocError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -45,6 +47,7 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ML,
     **NN,
     **ONNX_NODE,
+    **QNN,
     **RANDOM,
     **RECURRENT,
     **TRANSFORM,
@@ -62,9 +65,11 @@ def can_be_folded(
 ) -> bool:
     """Whether to compute an op of known operands at compile time.
 
-    Not folded are ops without operands, those whose meaning or result types are not known here, and
-    what grows beyond `max_bytes`.
+    Not folded are ops without operands, those whose meaning or result types are not known here,
+    what grows beyond `max_bytes`, and `qnn.dequantize`: integer weights must be found as such.
     """
+    if isinstance(op, DequantizeOp):
+        return False
     types = [tensor_type(result) for result in op.results]
     if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):
         return False

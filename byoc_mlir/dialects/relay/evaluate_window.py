@@ -12,6 +12,7 @@ from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
 from byoc_mlir.dialects.relay.evaluate_elementwise import widened
 from byoc_mlir.dialects.relay.evaluate_nn import limit
+from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,7 +36,8 @@ def _windows(op: relay.WindowOp, data: Array, kernel: Sequence[int], fill: Any) 
     return view[(..., *places, *(slice(None, None, step) for step in dilation))]
 
 
-def _conv(op: relay.ConvOp, data: Array, weight: Array) -> Array:
+def correlate(op: relay.CorrelationOp, data: Array, weight: Array) -> Array:
+    """A convolution of arrays of one type."""
     n, groups = op.SPATIAL_RANK, op.groups.value.data
     windows = _windows(op, widened(data), weight.shape[2:], 0)
     axes = ([1, *range(2 + n, 2 + 2 * n)], list(range(1, 2 + n)))
@@ -48,7 +50,8 @@ def _conv(op: relay.ConvOp, data: Array, weight: Array) -> Array:
     return np.moveaxis(np.concatenate(results, -1), -1, 1).astype(data.dtype)
 
 
-def _conv_transpose(op: relay.ConvTransposeOp, data: Array, weight: Array) -> Array:
+def correlate_transposed(op: relay.TransposedCorrelationOp, data: Array, weight: Array) -> Array:
+    """A transposed convolution of arrays of one type."""
     strides, padding, dilation = op.checked_window()
     n, groups, shape = op.SPATIAL_RANK, op.groups.value.data, shape_of(op.output)
     kernel = weight.shape[2:]
@@ -88,7 +91,8 @@ def _max_pool(op: relay.MaxPoolOp, data: Array) -> Array:
     return windows.max(tuple(range(2 + op.SPATIAL_RANK, windows.ndim)))
 
 
-def _avg_pool(op: relay.AvgPoolOp, data: Array) -> Array:
+def average(op: relay.AvgPoolOp | QuantizedAvgPoolOp, data: Array) -> Array:
+    """The mean of each window of numbers."""
     n, pool = op.SPATIAL_RANK, ints(op.pool_size)
     window_axes = tuple(range(2 + n, 2 + 2 * n))
     total = _windows(op, widened(data), pool, 0).sum(window_axes)
@@ -124,9 +128,9 @@ def _ops(base: type[RelayOp]) -> list[type[RelayOp]]:
 
 
 WINDOW: dict[type[RelayOp], Callable[..., Array]] = {
-    **dict.fromkeys(_ops(relay.ConvOp), _conv),
-    **dict.fromkeys(_ops(relay.ConvTransposeOp), _conv_transpose),
+    **dict.fromkeys(_ops(relay.ConvOp), correlate),
+    **dict.fromkeys(_ops(relay.ConvTransposeOp), correlate_transposed),
     **dict.fromkeys(_ops(relay.MaxPoolOp), _max_pool),
-    **dict.fromkeys(_ops(relay.AvgPoolOp), _avg_pool),
+    **dict.fromkeys(_ops(relay.AvgPoolOp), average),
     **{op: _global(np.max if "max" in op.name else np.mean) for op in _ops(relay.GlobalPoolOp)},
 }

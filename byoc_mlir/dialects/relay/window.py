@@ -96,8 +96,8 @@ def window_count(
     return count - 1 if starts_in_end_padding else count
 
 
-class ConvOp(WindowOp, ABC):
-    """`data [N, C, ...], weight [O, C / groups, ...] -> output [N, O, ...]`, a correlation."""
+class CorrelationOp(WindowOp, ABC):
+    """`data [N, C, ...], weight [O, C / groups, ...] -> output [N, O, ...]`."""
 
     data = operand_def(TensorType)  # again: a subclass's operands come before its base's
     weight = operand_def(TensorType)
@@ -105,10 +105,11 @@ class ConvOp(WindowOp, ABC):
     data_layout = str_prop("NCHW")
     kernel_layout = str_prop("OIHW")
 
-    def infer_types(self) -> Sequence[Attribute]:
+    def output_shape(self) -> list[int]:
+        """The shape of the result; data, weight and groups are checked to fit together."""
         data, weight = self.checked_data(), tensor_type(self.weight)
         shape, kernel, groups = data.get_shape(), weight.get_shape(), self.groups.value.data
-        if len(kernel) != len(shape) or data.element_type != weight.element_type:
+        if len(kernel) != len(shape):
             raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
         if groups < 1 or kernel[0] % groups or shape[1] not in (kernel[1] * groups, DYNAMIC):
             raise VerifyException(
@@ -117,10 +118,10 @@ class ConvOp(WindowOp, ABC):
         spatial = [
             self.output_size(size, kernel[axis + 2], axis) for axis, size in enumerate(shape[2:])
         ]
-        return (TensorType(data.element_type, [shape[0], kernel[0], *spatial]),)
+        return [shape[0], kernel[0], *spatial]
 
 
-class ConvTransposeOp(WindowOp, ABC):
+class TransposedCorrelationOp(WindowOp, ABC):
     """`data [N, C, ...], weight [C, O / groups, ...] -> output [N, O, ...]`.
 
     The gradient of a convolution; `output_padding` adds to the end of each spatial dimension.
@@ -133,12 +134,13 @@ class ConvTransposeOp(WindowOp, ABC):
     data_layout = str_prop("NCHW")
     kernel_layout = str_prop("IOHW")
 
-    def infer_types(self) -> Sequence[Attribute]:
+    def output_shape(self) -> list[int]:
+        """The shape of the result; data, weight and groups are checked to fit together."""
         data, weight = self.checked_data(), tensor_type(self.weight)
         shape, kernel, groups = data.get_shape(), weight.get_shape(), self.groups.value.data
         strides, padding, dilation = self.checked_window()
         extra = self._list("output_padding", self.output_padding, self.SPATIAL_RANK, least=0)
-        if len(kernel) != len(shape) or data.element_type != weight.element_type:
+        if len(kernel) != len(shape):
             raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
         if groups < 1 or kernel[0] % groups or shape[1] not in (kernel[0], DYNAMIC):
             raise VerifyException(
@@ -153,7 +155,29 @@ class ConvTransposeOp(WindowOp, ABC):
             raise VerifyException(
                 f"{self.name}: padding {list(padding)} leaves nothing of the output"
             )
-        return (TensorType(data.element_type, [shape[0], kernel[1] * groups, *spatial]),)
+        return [shape[0], kernel[1] * groups, *spatial]
+
+
+def _result_of_one_type(op: CorrelationOp | TransposedCorrelationOp) -> Sequence[Attribute]:
+    """The result of a convolution whose operands and result have one element type."""
+    data, weight = tensor_type(op.data), tensor_type(op.weight)
+    if data.element_type != weight.element_type:
+        raise VerifyException(f"{op.name}: weight {weight} does not fit data {data}")
+    return (TensorType(data.element_type, op.output_shape()),)
+
+
+class ConvOp(CorrelationOp, ABC):
+    """A correlation; data, weight and output are of one type."""
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return _result_of_one_type(self)
+
+
+class ConvTransposeOp(TransposedCorrelationOp, ABC):
+    """The gradient of a correlation; data, weight and output are of one type."""
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return _result_of_one_type(self)
 
 
 class PoolOp(WindowOp, ABC):

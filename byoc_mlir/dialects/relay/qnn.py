@@ -1,0 +1,340 @@
+"""Quantised tensors: `(element - zero point) * scale` is the number that an element stands for.
+
+Scales are `f32`. Scales and zero points are operands: one for the whole tensor (rank 0), a vector
+with one for each place along an axis, or, for `quantize` and `dequantize`, one for each block of
+an axis. A zero point for the whole tensor goes with scales of any form.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, f32, i8, i32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import (
+    DYNAMIC,
+    RelayOp,
+    Tensor,
+    bool_prop,
+    int_prop,
+    normalize_axis,
+    tensor_type,
+)
+from byoc_mlir.dialects.relay.element_types import NARROW_INTEGERS, ui8
+from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
+
+BYTES = (i8, ui8)
+"""The element types that integer products, convolutions, sums and pools take."""
+
+
+def check_element(op: RelayOp, what: str, value: SSAValue, accepted: Sequence[Attribute]) -> Tensor:
+    """The type of `value`, whose elements must be of an accepted type.
+
+    Raises:
+        VerifyException: they are not.
+    """
+    type_ = tensor_type(value)
+    if type_.element_type not in accepted:
+        names = ", ".join(str(each) for each in accepted)
+        raise VerifyException(f"{op.name}: {what} must be of {names}, found {type_}")
+    return type_
+
+
+def check_scalar(op: RelayOp, what: str, value: SSAValue, element: Attribute) -> None:
+    """Refuses a parameter that is not one number of a type.
+
+    Raises:
+        VerifyException: another rank or type.
+    """
+    if value.type != TensorType(element, []):
+        raise VerifyException(f"{op.name}: {what} must be tensor<{element}>, found {value.type}")
+
+
+def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, size: int) -> None:
+    """Refuses a parameter that is neither one number of a type nor a vector of `size`.
+
+    Raises:
+        VerifyException: another shape or type.
+    """
+    type_ = tensor_type(value)
+    shape = type_.get_shape()
+    fits = not shape or (len(shape) == 1 and (shape[0] == size or DYNAMIC in (shape[0], size)))
+    if not fits or type_.element_type != element:
+        raise VerifyException(
+            f"{op.name}: {what} must be tensor<{element}> or tensor<{size}x{element}>,"
+            f" found {type_}"
+        )
+
+
+class AffineOp(RelayOp, ABC):
+    """Between `f32` and integers, with parameters along `axis`.
+
+    Parameters are one number, a vector along `axis`, or of the data's rank with one number for
+    each `block_size` elements along `axis`, where `block_size` is not 0; the last block may be
+    shorter.
+    """
+
+    data = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    zero_point = operand_def(TensorType)
+    axis = int_prop(1)
+    block_size = int_prop(0)
+    output = result_def(TensorType)
+
+    @property
+    def positive_axis(self) -> int:
+        """`axis`, counted from the front; meaningless where all parameters are one number."""
+        rank = len(tensor_type(self.data).get_shape())
+        return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
+
+    def check_parameters(self, zero_element: Attribute) -> None:
+        """Checks the shapes and types of scale and zero point.
+
+        Raises:
+            VerifyException: they do not fit the data.
+        """
+        data, block = tensor_type(self.data).get_shape(), self.block_size.value.data
+        if block < 0:
+            raise VerifyException(f"{self.name}: block_size is {block}, accepted are 0 and more")
+        for what, value, element in (
+            ("scale", self.scale, f32),
+            ("zero_point", self.zero_point, zero_element),
+        ):
+            shape = tensor_type(value).get_shape()
+            size = data[self.positive_axis] if shape else 1
+            if not block or not shape:
+                check_vector(self, what, value, element, size)
+                continue
+            blocks = DYNAMIC if size == DYNAMIC else -(-size // block)
+            expected = [blocks if i == self.positive_axis else n for i, n in enumerate(data)]
+            fits = len(shape) == len(expected) and all(
+                n == m or DYNAMIC in (n, m) for n, m in zip(shape, expected, strict=True)
+            )
+            if not fits or tensor_type(value).element_type != element:
+                raise VerifyException(
+                    f"{self.name}: {what} must be tensor<{element}> or"
+                    f" {TensorType(element, expected)}, found {value.type}"
+                )
+
+
+@irdl_op_definition
+class QuantizeOp(AffineOp):
+    """`round(data / scale) + zero_point`, cut to the range of the zero point's type.
+
+    Halves are rounded to even; all is computed in `f32`.
+    """
+
+    name = "relay.qnn.quantize"
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = check_element(self, "data", self.data, [f32])
+        zero = check_element(self, "zero_point", self.zero_point, NARROW_INTEGERS)
+        self.check_parameters(zero.element_type)
+        return (TensorType(zero.element_type, data.get_shape()),)
+
+
+@irdl_op_definition
+class DequantizeOp(AffineOp):
+    """`(data - zero_point) * scale`; the difference is an `i32`, converted to `f32`.
+
+    Of constants it is not folded: what reads integer weights is to find them.
+    """
+
+    name = "relay.qnn.dequantize"
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = check_element(self, "data", self.data, [*NARROW_INTEGERS, i32])
+        self.check_parameters(data.element_type)
+        return (TensorType(f32, data.get_shape()),)
+
+
+@irdl_op_definition
+class RequantizeOp(RelayOp):
+    """Integers of other parameters, with no number that a user sees in between.
+
+    `round((data - input_zero_point) * (input_scale / output_scale)) + output_zero_point`, cut to
+    the range of the output zero point's type. The difference is an `i32`, the rest is computed in
+    `f32`; halves are rounded to even. `input_scale` may be a vector along `axis`.
+    """
+
+    name = "relay.qnn.requantize"
+    data = operand_def(TensorType)
+    input_scale = operand_def(TensorType)
+    input_zero_point = operand_def(TensorType)
+    output_scale = operand_def(TensorType)
+    output_zero_point = operand_def(TensorType)
+    axis = int_prop(1)
+    output = result_def(TensorType)
+
+    @property
+    def positive_axis(self) -> int:
+        """`axis`, counted from the front; meaningless where the input scale is one number."""
+        rank = len(tensor_type(self.data).get_shape())
+        return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = check_element(self, "data", self.data, [*BYTES, i32])
+        zero = check_element(self, "output_zero_point", self.output_zero_point, NARROW_INTEGERS)
+        is_vector = bool(tensor_type(self.input_scale).get_shape())
+        size = data.get_shape()[self.positive_axis] if is_vector else 1
+        check_vector(self, "input_scale", self.input_scale, f32, size)
+        check_scalar(self, "input_zero_point", self.input_zero_point, data.element_type)
+        check_scalar(self, "output_scale", self.output_scale, f32)
+        check_scalar(self, "output_zero_point", self.output_zero_point, zero.element_type)
+        return (TensorType(zero.element_type, data.get_shape()),)
+
+
+@irdl_op_definition
+class DenseOp(RelayOp):
+    """`data [..., in], weight [units, in] -> output [..., units]` of `i32`.
+
+    `(data - data_zero_point) · (weight - weight_zero_point)ᵀ`, exact modulo 2^32. The weight's
+    zero point may be a vector, one number for each unit.
+    """
+
+    name = "relay.qnn.dense"
+    data = operand_def(TensorType)
+    weight = operand_def(TensorType)
+    data_zero_point = operand_def(TensorType)
+    weight_zero_point = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = check_element(self, "data", self.data, BYTES)
+        weight = check_element(self, "weight", self.weight, BYTES)
+        shape, kernel = data.get_shape(), weight.get_shape()
+        if (
+            not shape
+            or len(kernel) != 2
+            or (shape[-1] != kernel[1] and DYNAMIC not in (shape[-1], kernel[1]))
+        ):
+            raise VerifyException(
+                f"{self.name}: expected data [..., in] and weight [units, in],"
+                f" found {data} and {weight}"
+            )
+        check_scalar(self, "data_zero_point", self.data_zero_point, data.element_type)
+        check_vector(
+            self, "weight_zero_point", self.weight_zero_point, weight.element_type, kernel[0]
+        )
+        return (TensorType(i32, [*shape[:-1], kernel[0]]),)
+
+
+@irdl_op_definition
+class MatmulOp(RelayOp):
+    """`a [..., m, k], b [..., k, n] -> output [..., m, n]` of `i32`; leading dimensions broadcast.
+
+    `(a - a_zero_point) · (b - b_zero_point)`, exact modulo 2^32. `transpose_a` and `transpose_b`
+    swap the last two dimensions of an operand first. A zero point is one number, or broadcasts to
+    its operand (as it comes, not transposed) and is the same all along `k`.
+    """
+
+    name = "relay.qnn.matmul"
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    a_zero_point = operand_def(TensorType)
+    b_zero_point = operand_def(TensorType)
+    transpose_a = bool_prop(False)
+    transpose_b = bool_prop(False)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        a, b = check_element(self, "a", self.a, BYTES), check_element(self, "b", self.b, BYTES)
+        one, two = list(a.get_shape()), list(b.get_shape())
+        if len(one) < 2 or len(two) < 2:
+            raise VerifyException(
+                f"{self.name}: expected two matrices (or stacks of them), found {a} and {b}"
+            )
+        inner_a = -2 if self.transpose_a.value.data else -1
+        inner_b = -1 if self.transpose_b.value.data else -2
+        self._check_zero_point("a_zero_point", self.a_zero_point, a, inner_a)
+        self._check_zero_point("b_zero_point", self.b_zero_point, b, inner_b)
+        if one[inner_a] != two[inner_b] and DYNAMIC not in (one[inner_a], two[inner_b]):
+            raise VerifyException(
+                f"{self.name}: inner dimensions {one[inner_a]} and {two[inner_b]} of {a} and {b}"
+                " differ"
+            )
+        batch = broadcast_shapes(one[:-2], two[:-2])
+        return (TensorType(i32, [*batch, one[-3 - inner_a], two[-3 - inner_b]]),)
+
+    def _check_zero_point(self, what: str, value: SSAValue, data: Tensor, inner: int) -> None:
+        type_ = tensor_type(value)
+        shape, whole = type_.get_shape(), data.get_shape()
+        fits = not shape or (
+            len(shape) == len(whole)
+            and shape[inner] == 1
+            and all(
+                n == 1 or n == m or DYNAMIC in (n, m) for n, m in zip(shape, whole, strict=True)
+            )
+        )
+        if not fits or type_.element_type != data.element_type:
+            raise VerifyException(
+                f"{self.name}: {what} must be tensor<{data.element_type}>, or broadcast to {data}"
+                f" and have size 1 along the inner dimension, found {type_}"
+            )
+
+
+class BinaryOp(RelayOp, ABC):
+    """Two quantised tensors, which broadcast, and their result quantised; one number of each
+    parameter."""
+
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    lhs_scale = operand_def(TensorType)
+    lhs_zero_point = operand_def(TensorType)
+    rhs_scale = operand_def(TensorType)
+    rhs_zero_point = operand_def(TensorType)
+    output_scale = operand_def(TensorType)
+    output_zero_point = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        lhs = check_element(self, "lhs", self.lhs, BYTES)
+        rhs = check_element(self, "rhs", self.rhs, BYTES)
+        zero = check_element(self, "output_zero_point", self.output_zero_point, BYTES)
+        for what, scale, zero_point, element in (
+            ("lhs", self.lhs_scale, self.lhs_zero_point, lhs.element_type),
+            ("rhs", self.rhs_scale, self.rhs_zero_point, rhs.element_type),
+            ("output", self.output_scale, self.output_zero_point, zero.element_type),
+        ):
+            check_scalar(self, f"{what}_scale", scale, f32)
+            check_scalar(self, f"{what}_zero_point", zero_point, element)
+        shape = broadcast_shapes(lhs.get_shape(), rhs.get_shape())
+        return (TensorType(zero.element_type, shape),)
+
+
+@irdl_op_definition
+class AddOp(BinaryOp):
+    """`lhs + rhs`: dequantised, added in `f32` and quantised."""
+
+    name = "relay.qnn.add"
+
+
+@irdl_op_definition
+class MultiplyOp(BinaryOp):
+    """`lhs * rhs`: dequantised, multiplied in `f32` and quantised."""
+
+    name = "relay.qnn.multiply"
+
+
+@irdl_op_definition
+class LookupOp(RelayOp):
+    """`output[i] = table[data[i]]`: any function of one byte, as its 256 results.
+
+    The places of the table are those of the byte read without a sign: 0 to 127, then -128 to -1.
+    """
+
+    name = "relay.qnn.lookup"
+    data = operand_def(TensorType)
+    table = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = check_element(self, "data", self.data, BYTES)
+        table = check_element(self, "table", self.table, BYTES)
+        if table.get_shape() != (256,):
+            raise VerifyException(f"{self.name}: table must have 256 elements, found {table}")
+        return (TensorType(table.element_type, data.get_shape()),)

@@ -1,0 +1,237 @@
+"""Quantised convolutions and average pools; `qnn` says what scales and zero points are."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import ClassVar, cast
+
+from xdsl.dialects.builtin import TensorType, f32, i32
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+from byoc_mlir.dialects.relay.base import (
+    RelayOp,
+    Tensor,
+    bool_prop,
+    ints_prop,
+    str_prop,
+)
+from byoc_mlir.dialects.relay.qnn import BYTES, check_element, check_scalar, check_vector
+from byoc_mlir.dialects.relay.window import (
+    CorrelationOp,
+    GlobalPoolOp,
+    PoolOp,
+    TransposedCorrelationOp,
+)
+
+
+class QuantizedConvOp(CorrelationOp, ABC):
+    """A correlation of `data - data_zero_point` and `weight - weight_zero_point`, in `i32`.
+
+    Padding stands for zero. Exact modulo 2^32. The weight's zero point may be a vector, one number
+    for each output channel.
+    """
+
+    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
+    weight = operand_def(TensorType)
+    data_zero_point = operand_def(TensorType)
+    weight_zero_point = operand_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return _accumulators(self)
+
+
+class QuantizedConvTransposeOp(TransposedCorrelationOp, ABC):
+    """The gradient of a correlation, of `data - data_zero_point` and `weight - weight_zero_point`.
+
+    Exact modulo 2^32. The weight's zero point may be a vector, one number for each output channel,
+    if there is one group.
+    """
+
+    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
+    weight = operand_def(TensorType)
+    data_zero_point = operand_def(TensorType)
+    weight_zero_point = operand_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return _accumulators(self)
+
+
+def _accumulators(op: QuantizedConvOp | QuantizedConvTransposeOp) -> Sequence[Attribute]:
+    data = check_element(op, "data", op.data, BYTES)
+    weight = check_element(op, "weight", op.weight, BYTES)
+    shape = op.output_shape()
+    check_scalar(op, "data_zero_point", op.data_zero_point, data.element_type)
+    grouped_gradient = isinstance(op, QuantizedConvTransposeOp) and op.groups.value.data != 1
+    if grouped_gradient:
+        check_scalar(op, "weight_zero_point", op.weight_zero_point, weight.element_type)
+    else:
+        check_vector(op, "weight_zero_point", op.weight_zero_point, weight.element_type, shape[1])
+    return (TensorType(i32, shape),)
+
+
+class QuantizedPoolOp(RelayOp, ABC):
+    """The mean of numbers that are quantised before and after."""
+
+    data = operand_def(TensorType)
+    input_scale = operand_def(TensorType)
+    input_zero_point = operand_def(TensorType)
+    output_scale = operand_def(TensorType)
+    output_zero_point = operand_def(TensorType)
+
+    def checked_result(self, shape: Sequence[int]) -> Tensor:
+        """The result of a shape, once the parameters are found to be in order.
+
+        Raises:
+            VerifyException: they are not.
+        """
+        data = check_element(self, "data", self.data, BYTES)
+        zero = check_element(self, "output_zero_point", self.output_zero_point, BYTES)
+        check_scalar(self, "input_scale", self.input_scale, f32)
+        check_scalar(self, "input_zero_point", self.input_zero_point, data.element_type)
+        check_scalar(self, "output_scale", self.output_scale, f32)
+        check_scalar(self, "output_zero_point", self.output_zero_point, zero.element_type)
+        return TensorType(zero.element_type, shape)
+
+
+class QuantizedAvgPoolOp(PoolOp, QuantizedPoolOp, ABC):
+    """The mean of each window, over the elements in the data, requantised.
+
+    `round(sum(data - input_zero_point) / count * (input_scale / output_scale))
+    + output_zero_point`, cut to the type's range. With `count_include_pad`, `count` has the padding
+    too, which stands for zero (but never what lies beyond it, which `ceil_mode` can reach).
+    """
+
+    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
+    input_scale = operand_def(TensorType)
+    input_zero_point = operand_def(TensorType)
+    output_scale = operand_def(TensorType)
+    output_zero_point = operand_def(TensorType)
+    pool_size = ints_prop()
+    ceil_mode = bool_prop(False)
+    count_include_pad = bool_prop(False)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        (pooled,) = super().infer_types()
+        return (self.checked_result(cast(Tensor, pooled).get_shape()),)
+
+
+class QuantizedGlobalAvgPoolOp(GlobalPoolOp, QuantizedPoolOp, ABC):
+    """The mean over all spatial dimensions, requantised as for the other average pools."""
+
+    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
+    input_scale = operand_def(TensorType)
+    input_zero_point = operand_def(TensorType)
+    output_scale = operand_def(TensorType)
+    output_zero_point = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        (pooled,) = super().infer_types()
+        return (self.checked_result(cast(Tensor, pooled).get_shape()),)
+
+
+@irdl_op_definition
+class Conv1DOp(QuantizedConvOp):
+    """`data [N, C, W], weight [O, C / groups, W] -> output [N, O, W]` of `i32`."""
+
+    name = "relay.qnn.conv1d"
+    SPATIAL_RANK: ClassVar = 1
+    data_layout = str_prop("NCW")
+    kernel_layout = str_prop("OIW")
+
+
+@irdl_op_definition
+class Conv2DOp(QuantizedConvOp):
+    """`data [N, C, H, W], weight [O, C / groups, H, W] -> output [N, O, H, W]` of `i32`."""
+
+    name = "relay.qnn.conv2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class Conv3DOp(QuantizedConvOp):
+    """`data [N, C, D, H, W], weight [O, C / groups, D, H, W] -> output [N, O, D, H, W]`, `i32`."""
+
+    name = "relay.qnn.conv3d"
+    SPATIAL_RANK: ClassVar = 3
+    data_layout = str_prop("NCDHW")
+    kernel_layout = str_prop("OIDHW")
+
+
+@irdl_op_definition
+class Conv1DTransposeOp(QuantizedConvTransposeOp):
+    """`data [N, C, W], weight [C, O / groups, W] -> output [N, O, W]` of `i32`."""
+
+    name = "relay.qnn.conv1d_transpose"
+    SPATIAL_RANK: ClassVar = 1
+    data_layout = str_prop("NCW")
+    kernel_layout = str_prop("IOW")
+
+
+@irdl_op_definition
+class Conv2DTransposeOp(QuantizedConvTransposeOp):
+    """`data [N, C, H, W], weight [C, O / groups, H, W] -> output [N, O, H, W]` of `i32`."""
+
+    name = "relay.qnn.conv2d_transpose"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class Conv3DTransposeOp(QuantizedConvTransposeOp):
+    """`data [N, C, D, H, W], weight [C, O / groups, D, H, W] -> output [N, O, D, H, W]`, `i32`."""
+
+    name = "relay.qnn.conv3d_transpose"
+    SPATIAL_RANK: ClassVar = 3
+    data_layout = str_prop("NCDHW")
+    kernel_layout = str_prop("IODHW")
+
+
+@irdl_op_definition
+class AvgPool1DOp(QuantizedAvgPoolOp):
+    """The mean of each window of `[N, C, W]`, quantised."""
+
+    name = "relay.qnn.avg_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class AvgPool2DOp(QuantizedAvgPoolOp):
+    """The mean of each window of `[N, C, H, W]`, quantised."""
+
+    name = "relay.qnn.avg_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class AvgPool3DOp(QuantizedAvgPoolOp):
+    """The mean of each window of `[N, C, D, H, W]`, quantised."""
+
+    name = "relay.qnn.avg_pool3d"
+    SPATIAL_RANK: ClassVar = 3
+
+
+@irdl_op_definition
+class GlobalAvgPool1DOp(QuantizedGlobalAvgPoolOp):
+    """The mean over `[W]`, quantised."""
+
+    name = "relay.qnn.global_avg_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class GlobalAvgPool2DOp(QuantizedGlobalAvgPoolOp):
+    """The mean over `[H, W]`, quantised."""
+
+    name = "relay.qnn.global_avg_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class GlobalAvgPool3DOp(QuantizedGlobalAvgPoolOp):
+    """The mean over `[D, H, W]`, quantised."""
+
+    name = "relay.qnn.global_avg_pool3d"
+    SPATIAL_RANK: ClassVar = 3
