@@ -29,12 +29,14 @@ from byoc_mlir.lowering.shared_functions import separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Program
+from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
 
 CANONICALISATION: tuple[ModulePass, ...] = (
+    DecomposeQnn(),
     FoldConstants(),
     Simplify(),
     FoldBatchNorm(),

@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 _FOLDERS: Mapping[str, Sequence[str]] = {
     "transforms": (
         "annotate-target",
+        "decompose-qnn",
         "fold-batch-norm",
         "fold-constants",
         "inline-partitions",

@@ -93,6 +93,12 @@ def relay_type(dtype: np.dtype[Any]) -> TypeAttribute:
     return found
 
 
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type."""
+    info: Any = ml_dtypes.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
 def is_unsigned(element_type: Attribute) -> bool:
     """Whether it is an unsigned integer; `i1` counts as unsigned."""
     return isinstance(element_type, IntegerType) and (

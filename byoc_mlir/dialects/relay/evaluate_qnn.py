@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import ml_dtypes
 import numpy as np
 
 from byoc_mlir.dialects.relay import integers, qnn, qnn_window
 from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.element_types import integer_range
 from byoc_mlir.dialects.relay.evaluate_window import average, correlate, correlate_transposed
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -43,9 +43,8 @@ def _real(data: Array, scale: Array, zero_point: Array) -> Array:
 
 def _placed(scaled: Array, zero_point: Array) -> Array:
     """Numbers in units of the result's scale, rounded and cut to the zero point's type."""
-    info: Any = ml_dtypes.iinfo(zero_point.dtype)
     shifted = np.rint(scaled) + zero_point.astype(np.float32)
-    low, high = np.float32(int(info.min)), np.float32(int(info.max))
+    low, high = map(np.float32, integer_range(zero_point.dtype))
     return integers.convert(np.minimum(np.maximum(shifted, low), high), zero_point.dtype)
 
 

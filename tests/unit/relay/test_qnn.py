@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.ir import Block, Region
 
+from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay import RelayOp, qnn, qnn_window
 from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.dialects.relay.element_types import relay_type
-from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
+from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate, evaluate_op
+from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BYTES = (np.uint8, np.int8)
@@ -27,8 +30,22 @@ def _op(kind: type[RelayOp], operands: list[Array], **properties: PyValue) -> Re
 
 
 def _evaluated(kind: type[RelayOp], *operands: Any, **properties: PyValue) -> Array:
+    """What an op gives; its decomposition gives the same."""
     arrays = [np.asarray(operand) for operand in operands]
-    (result,) = evaluate_op(_op(kind, arrays, **properties), arrays)
+    op = _op(kind, arrays, **properties)
+    (result,) = evaluate_op(op, arrays)
+    block = op.operands[0].owner
+    assert isinstance(block, Block)
+    types = FunctionType.from_lists(list(block.arg_types), list(op.result_types))
+    block.add_ops([op, func.ReturnOp(*op.results)])
+    function = func.FuncOp("main", types, Region(block))
+    module = ModuleOp([function])
+    DecomposeQnn().apply(make_context(), module)
+    module.verify()
+    assert not any("qnn" in inner.name for inner in module.walk())
+    (decomposed,) = evaluate(function, arrays)
+    assert decomposed.dtype == result.dtype
+    np.testing.assert_array_equal(decomposed, result)
     return result
 
 
