@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from byoc_mlir.dialects.relay import RelayOp, nn, pool, reduce, transform, window
+from byoc_mlir.dialects.relay import RelayOp, nn, pool, qnn_window, reduce, transform, window
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
 _CONV = {1: window.Conv1DOp, 2: window.Conv2DOp, 3: window.Conv3DOp}
+_INTEGER_CONV = {1: qnn_window.Conv1DOp, 2: qnn_window.Conv2DOp, 3: qnn_window.Conv3DOp}
 _CONV_TRANSPOSE = {
     1: window.Conv1DTransposeOp,
     2: window.Conv2DTransposeOp,
@@ -150,9 +151,14 @@ def convolve(
     kernel_shape: Sequence[int] | None,
     pads: Sequence[int] | None,
     strides: Sequence[int] | None,
+    *,
+    zero_points: Sequence[Value] = (),
 ) -> Value:
-    """A convolution with the attributes of ONNX Conv, without bias."""
-    op = _by_rank(_CONV, data)
+    """A convolution with the attributes of ONNX Conv, without bias.
+
+    Of integers, where data and weight have zero points; then the result is of `i32`.
+    """
+    op = _by_rank(_INTEGER_CONV if zero_points else _CONV, data)
     kernel = kernel_shape or weight.shape[2:]
     place = resolve_window(data.shape[2:], kernel, auto_pad, pads, strides, dilations)
     data, place = _cropped(context, data, place)
@@ -160,6 +166,7 @@ def convolve(
         op,
         data,
         weight,
+        *zero_points,
         strides=place.strides,
         padding=place.padding,
         dilation=place.dilation,
