@@ -13,27 +13,58 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, transform
 from byoc_mlir.dialects.relay.base import PyValue, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
-from byoc_mlir.transforms.rewriting import Array, constant_array
+from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
+from byoc_mlir.transforms.rewriting import Array, constant_array, constant_name
 
 
 class OpSequence:
-    """Ops in the order in which they are added, all at one location; no op changes nothing."""
+    """Ops in the order in which they are added, all at one location.
+
+    No op is one that changes nothing; what is known is computed.
+    """
 
     def __init__(self, location: LocationAttr):
         self.location = location
         self.ops: list[Operation] = []
 
-    def add(self, kind: type[RelayOp], *operands: SSAValue, **properties: PyValue) -> SSAValue:
-        """The result of an op of one result."""
+    def add(
+        self,
+        kind: type[RelayOp],
+        *operands: SSAValue | Sequence[SSAValue],
+        **properties: PyValue,
+    ) -> SSAValue:
+        """The result of an op of one result, or the constant that it is."""
+        (result,) = self.add_all(kind, *operands, **properties)
+        return result
+
+    def add_all(
+        self,
+        kind: type[RelayOp],
+        *operands: SSAValue | Sequence[SSAValue],
+        **properties: PyValue,
+    ) -> Sequence[SSAValue]:
+        """The results of an op, or the constants that they are."""
         op = kind(*operands, **cast(Any, properties))
+        arrays = [constant_array(value) for value in op.operands]
+        known = [array for array in arrays if array is not None]
+        if len(known) == len(arrays) and can_be_folded(op, known):
+            contents, name = evaluate_op(op, known), constant_name(op, "folded")
+            op.drop_all_references()
+            return [self.constant(name, content) for content in contents]
         self._append(op)
-        return op.results[0]
+        return op.results
 
     def constant(self, name: str, content: Array) -> SSAValue:
         """A constant."""
         op = ConstantOp.of(name, content)
         self._append(op)
         return op.output
+
+    def discard(self) -> None:
+        """Forgets the ops; they use nothing any more."""
+        for op in reversed(self.ops):
+            op.drop_all_references()
+        self.ops.clear()
 
     def _append(self, op: Operation) -> None:
         op.location = self.location

@@ -25,7 +25,7 @@ def estimated_work(op: Operation) -> int:
     if is_constant(op):
         return 0
     written = sum(_elements(result) for result in op.results)
-    name = relay_name(op).removeprefix("nn.")
+    name = relay_name(op).rpartition(".")[2]
     if len(op.operands) > 1 and name.endswith("_transpose") and "conv" in name:
         return 2 * _elements(op.operands[0]) * _per_channel(op.operands[1])
     if len(op.operands) > 1 and name.startswith(_WEIGHTED):

@@ -1,0 +1,94 @@
+"""The pass `fake-quantization-to-integer`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.locations import fused_location, node_names
+from byoc_mlir.dialects.relay.qnn import DequantizeOp, QuantizeOp
+from byoc_mlir.transforms import integer_moves, integer_products
+from byoc_mlir.transforms.integer_products import Rule
+from byoc_mlir.transforms.integer_results import integers_of
+from byoc_mlir.transforms.op_sequence import OpSequence
+from byoc_mlir.transforms.quantised import Quantised
+from byoc_mlir.transforms.rewriting import erase_dead_ops, host_blocks, replace_op
+
+KEPT_FLOAT = "byoc.kept_float"
+"""On the module: why nodes are computed in `f32` though their operands are quantised."""
+
+_RULES: dict[type[Operation], Rule] = {**integer_products.RULES, **integer_moves.RULES}
+
+
+@dataclass(frozen=True)
+class FakeQuantizationToInteger(ModulePass):
+    """Dequantise, compute, quantise becomes computing with the integers.
+
+    ```mlir
+    %0 = relay.qnn.dequantize %x, %sx, %zx : …
+    %1 = relay.qnn.dequantize %w, %sw, %zw {axis = 0} : …
+    %2 = relay.nn.conv2d %0, %1 : …
+    %3 = relay.nn.relu %2 : …
+    %4 = relay.qnn.quantize %3, %sy, %zy : …
+    // becomes
+    %2 = relay.qnn.conv2d %x, %w, %zx, %zw : … -> i32
+    %3 = relay.qnn.requantize %2, %sx_times_sw, %c0, %sy, %zy : …
+    %4 = relay.clip %3 {a_min = 128.0, a_max = 255.0} : …
+    ```
+
+    The integers are the same but where rounding is close to a tie. Convolutions and products whose
+    result is not quantised end in a `dequantize` of their sums. What has no integer form stays,
+    and the module says why. `ops` names the `qnn` ops that may be made; empty for all.
+    """
+
+    name = "fake-quantization-to-integer"
+
+    ops: tuple[str, ...] = ()
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        reasons: dict[str, str] = {}
+        for block in host_blocks(op):
+            for candidate in list(block.ops):
+                reason = self._rewrite(candidate)
+                if reason is not None:
+                    reasons.update(dict.fromkeys(node_names(candidate), reason))
+            erase_dead_ops(block)
+        if reasons:
+            op.attributes[KEPT_FLOAT] = DictionaryAttr(
+                {node: StringAttr(reason) for node, reason in reasons.items()}
+            )
+
+    def _rewrite(self, op: Operation) -> str | None:
+        """Puts integers in the place of an op; says why not, if its operands are integers."""
+        new = OpSequence(op.location)
+        if isinstance(op, QuantizeOp):
+            if isinstance(op.data.owner, Operation):
+                new.location = fused_location([op.data.owner, op])
+            found = integers_of(op, new)
+        else:
+            rule = _RULES.get(type(op))
+            found = rule(op, new) if rule else None
+        unknown = [made.name for made in new.ops if self.ops and made.name not in self.ops]
+        unknown = [name for name in unknown if name.startswith("relay.qnn.")]
+        if found is not None and not isinstance(found, str) and not unknown:
+            replace_op(op, new.ops, _values(found, new))
+            return None
+        new.discard()
+        if unknown:
+            return f"{', '.join(unknown)} is computed by no target"
+        return found if isinstance(found, str) else None
+
+
+def _values(found: SSAValue | Quantised | Sequence[Quantised], new: OpSequence) -> list[SSAValue]:
+    """The results of the op: integers, or the numbers that they stand for."""
+    if isinstance(found, SSAValue):
+        return [found]
+    each = [found] if isinstance(found, Quantised) else found
+    return [
+        new.add(DequantizeOp, one.data, one.scale, one.zero_point, axis=one.axis) for one in each
+    ]

@@ -1,0 +1,199 @@
+"""Rules of `fake-quantization-to-integer`: convolutions and products, and what is added to them.
+
+A rule gets an op and the sequence of ops that may take its place. It answers with the integers of
+the result (of each, where there are several); with why the op stays as it is though its operands
+are quantised; or with `None` for an op that is no matter of quantisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn, qnn_window, window
+from byoc_mlir.dialects.relay.base import normalize_axis, shape_of
+from byoc_mlir.dialects.relay.element_types import NARROW_INTEGERS, numpy_dtype
+from byoc_mlir.dialects.relay.transform import TransposeOp
+from byoc_mlir.transforms.op_sequence import OpSequence
+from byoc_mlir.transforms.quantised import (
+    BYTES,
+    Quantised,
+    is_zero,
+    quantised,
+    same_value,
+    scale_product,
+)
+from byoc_mlir.transforms.rewriting import constant_array
+
+Answer: TypeAlias = "Quantised | Sequence[Quantised] | str | None"
+Rule: TypeAlias = Callable[[Any, OpSequence], Answer]
+
+_UP_TO_BYTES = tuple(numpy_dtype(each) for each in NARROW_INTEGERS if each.width.data <= 8)
+_SAME_SCALE = 1e-4
+"""How far a bias's scale may be from the product of the operands' scales."""
+
+
+def _unfit(data: Quantised, weight: Quantised, axis: int) -> str | None:
+    """Why integers cannot be multiplied: the weight may have parameters along `axis`."""
+    if data.dtype not in BYTES:
+        return f"its data is of {data.dtype}, integer units take int8 and uint8"
+    if not data.is_whole:
+        return "its data has parameters along an axis, accepted is one for the whole tensor"
+    if weight.dtype not in _UP_TO_BYTES:
+        return f"its weight is of {weight.dtype}, integer units take at most 8 bits"
+    if not weight.is_whole and weight.axis != axis:
+        return f"its weight has parameters along axis {weight.axis}, accepted is axis {axis}"
+    return None
+
+
+def _as_bytes(weight: Quantised, new: OpSequence) -> Quantised:
+    """The weight with elements of 8 bits."""
+    dtype = np.uint8 if weight.dtype.name.startswith("u") else np.int8
+    return Quantised(
+        new.cast(weight.data, dtype), weight.scale, new.cast(weight.zero_point, dtype), weight.axis
+    )
+
+
+def _accumulators(
+    kind: type[RelayOp],
+    data: Quantised,
+    weight: Quantised,
+    new: OpSequence,
+    channels: int,
+    **properties: Any,
+) -> Quantised:
+    """The sums of a product or convolution; a vector of scales goes along axis `channels`."""
+    total = new.add(kind, data.data, weight.data, data.zero_point, weight.zero_point, **properties)
+    scale = scale_product(data.scale, weight.scale, new)
+    zero = new.constant("zero", np.zeros((), np.int32))
+    return Quantised(total, scale, zero, normalize_axis(channels, len(shape_of(total))))
+
+
+def _convolution(kind: type[RelayOp], axis: int) -> Rule:
+    """A convolution whose weight has its output channels along `axis`."""
+
+    def apply(op: window.ConvOp | window.ConvTransposeOp, new: OpSequence) -> Answer:
+        data, weight = quantised(op.data), quantised(op.weight)
+        if data is None or weight is None:
+            return None
+        reason = _unfit(data, weight, axis)
+        if reason is None and axis and not weight.is_whole and op.groups.value.data != 1:
+            reason = "its weight has parameters along an axis of the channels of several groups"
+        if reason is not None:
+            return reason
+        weight = _as_bytes(weight, new)
+        return _accumulators(kind, data, weight, new, 1, **cast(Any, op.properties))
+
+    return apply
+
+
+def _dense(op: nn.DenseOp, new: OpSequence) -> Answer:
+    data, weight = quantised(op.data), quantised(op.weight)
+    if data is None or weight is None:
+        return None
+    reason = _unfit(data, weight, 0)
+    if reason is not None:
+        return reason
+    return _accumulators(qnn.DenseOp, data, _as_bytes(weight, new), new, -1)
+
+
+def _matmul(op: nn.MatmulOp, new: OpSequence) -> Answer:
+    """A product; with a constant matrix it is a dense layer."""
+    data, weight = quantised(op.a), quantised(op.b)
+    if data is None or weight is None:
+        return None
+    turned_a, turned_b = bool(op.transpose_a.value.data), bool(op.transpose_b.value.data)
+    columns = weight.rank - (2 if turned_b else 1)
+    reason = _unfit(data, weight, columns)
+    if reason is not None:
+        return reason
+    weight = _as_bytes(weight, new)
+    if weight.rank == 2 and constant_array(weight.data) is not None and not turned_a:
+        matrix = weight.data if turned_b else new.add(TransposeOp, weight.data, axes=[1, 0])
+        units = Quantised(matrix, weight.scale, weight.zero_point)
+        return _accumulators(qnn.DenseOp, data, units, new, -1)
+    spread = Quantised(
+        weight.data, weight.scale, new.along(weight.zero_point, columns, weight.rank)
+    )
+    return _accumulators(
+        qnn.MatmulOp, data, spread, new, -1, transpose_a=turned_a, transpose_b=turned_b
+    )
+
+
+def _bias(op: nn.BiasAddOp, new: OpSequence) -> Answer:
+    return _with_bias(op.data, op.bias, op.positive_axis, new)
+
+
+def _sum(op: elementwise.AddOp, new: OpSequence) -> Answer:
+    """A bias along the last axis, if one side is accumulators and the other a vector."""
+    for data, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        if len(shape_of(bias)) == 1 and len(shape_of(data)) > 1:
+            return _with_bias(data, bias, len(shape_of(data)) - 1, new)
+    return None
+
+
+def _with_bias(data: SSAValue, vector: SSAValue, axis: int, new: OpSequence) -> Answer:
+    """Accumulators plus a bias that is quantised as they are."""
+    total, bias = quantised(data), quantised(vector)
+    if total is None or bias is None or total.dtype != np.int32 or bias.dtype != np.int32:
+        return None
+    scales = constant_array(total.scale), constant_array(bias.scale)
+    if not same_value(total.scale, bias.scale) and (
+        scales[0] is None
+        or scales[1] is None
+        or not np.allclose(scales[1], scales[0], rtol=_SAME_SCALE, atol=0)
+    ):
+        return "its bias has another scale than the product of its operands"
+    if shape_of(bias.data) != (shape_of(total.data)[axis],) or not is_zero(bias.zero_point):
+        return "its bias is not one number for each channel, with zero point 0"
+    biased = new.add(nn.BiasAddOp, total.data, bias.data, axis=axis)
+    return Quantised(biased, total.scale, total.zero_point, total.axis)
+
+
+def _scaled_accumulators(op: elementwise.MultiplyOp, new: OpSequence) -> Answer:
+    """Accumulators that are cast and multiplied, as models with dynamic quantisation do it."""
+    for cast_value, scale in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        before = cast_value.owner
+        if not isinstance(before, elementwise.CastOp) or not _is_product(before.data):
+            continue
+        shape, rank = shape_of(scale), len(shape_of(before.data))
+        size = shape_of(before.data)[-1]
+        if op.output.type != cast_value.type or before.dtype != f32:
+            continue
+        zero = new.constant("zero", np.zeros((), np.int32))
+        if all(each == 1 for each in shape):
+            return Quantised(before.data, new.reshape(scale, ()), zero)
+        if shape[-1] == size and all(each == 1 for each in shape[:-1]):
+            return Quantised(before.data, new.reshape(scale, (size,)), zero, rank - 1)
+    return None
+
+
+def _is_product(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name in PRODUCTS
+
+
+_CONVOLUTIONS: dict[type[RelayOp], tuple[type[RelayOp], int]] = {
+    window.Conv1DOp: (qnn_window.Conv1DOp, 0),
+    window.Conv2DOp: (qnn_window.Conv2DOp, 0),
+    window.Conv3DOp: (qnn_window.Conv3DOp, 0),
+    window.Conv1DTransposeOp: (qnn_window.Conv1DTransposeOp, 1),
+    window.Conv2DTransposeOp: (qnn_window.Conv2DTransposeOp, 1),
+    window.Conv3DTransposeOp: (qnn_window.Conv3DTransposeOp, 1),
+}
+PRODUCTS = frozenset(
+    [qnn.DenseOp.name, qnn.MatmulOp.name, *(kind.name for kind, _ in _CONVOLUTIONS.values())]
+)
+"""The names of the ops that give accumulators."""
+
+RULES: dict[type[RelayOp], Rule] = {
+    **{float_: _convolution(kind, axis) for float_, (kind, axis) in _CONVOLUTIONS.items()},
+    nn.BiasAddOp: _bias,
+    nn.DenseOp: _dense,
+    nn.MatmulOp: _matmul,
+    elementwise.AddOp: _sum,
+    elementwise.MultiplyOp: _scaled_accumulators,
+}

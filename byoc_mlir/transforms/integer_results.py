@@ -1,0 +1,287 @@
+"""Rules of `fake-quantization-to-integer`: what ends in `qnn.quantize`.
+
+A rule gets the op that is quantised, the parameters and the sequence of ops that may take the
+place of the `qnn.quantize`. It answers with the integers, with why they must come from numbers, or
+with `None` where no operand is quantised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, qnn, qnn_window, window
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
+from byoc_mlir.dialects.relay.evaluate import evaluate_op
+from byoc_mlir.dialects.relay.reduce import MeanOp
+from byoc_mlir.dialects.relay.transform import ConcatenateOp
+from byoc_mlir.transforms.op_sequence import OpSequence
+from byoc_mlir.transforms.quantised import BYTES, Quantised, placed, quantised, same_value
+from byoc_mlir.transforms.rewriting import Array, constant_array
+
+Integers: TypeAlias = "SSAValue | str | None"
+Rule: TypeAlias = "Callable[[Any, Target, OpSequence], Integers]"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The parameters of a result: one number each."""
+
+    scale: SSAValue
+    zero_point: SSAValue
+
+    def is_of(self, integers: Quantised) -> bool:
+        """Whether integers have these parameters already."""
+        return (
+            integers.is_whole
+            and same_value(integers.scale, self.scale)
+            and same_value(integers.zero_point, self.zero_point)
+        )
+
+    @property
+    def known(self) -> tuple[Array | None, Array | None]:
+        """Scale and zero point, where they are constants."""
+        return constant_array(self.scale), constant_array(self.zero_point)
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether the integers have 8 bits."""
+        return numpy_dtype(tensor_type(self.zero_point).element_type) in BYTES
+
+
+def integers_of(op: qnn.QuantizeOp, new: OpSequence) -> Integers:
+    """The integers that an op gives, without the numbers that it is given."""
+    target = Target(op.scale, op.zero_point)
+    if shape_of(op.scale) or shape_of(op.zero_point) or not target.is_bytes:
+        return None
+    bounds, source = _without_clips(op.data)
+    before = source.owner
+    if not isinstance(before, RelayOp):
+        return None
+    rule = _RULES.get(type(before))
+    found = rule(before, target, new) if rule else None
+    if isinstance(found, SSAValue):
+        return _clipped(found, bounds, target, new)
+    found = found or _table(op.data, target, new)
+    if found is None and any(quantised(value) for value in before.operands):
+        return f"{relay_name(before)} of these operands has no integer form"
+    return found
+
+
+def _without_clips(value: SSAValue) -> tuple[tuple[float, float], SSAValue]:
+    """The bounds that relus and clips put to a value, and that value."""
+    low, high = -math.inf, math.inf
+    while isinstance(op := value.owner, elementwise.ClipOp | nn.ReluOp):
+        inner = (0.0, math.inf)
+        if isinstance(op, elementwise.ClipOp):
+            inner = (op.a_min.value.data, op.a_max.value.data)
+        low, high = (min(max(bound, low), high) for bound in inner)
+        value = op.data
+    return (low, high), value
+
+
+def _clipped(
+    integers: SSAValue, bounds: tuple[float, float], target: Target, new: OpSequence
+) -> Integers:
+    """Bounds of the numbers as bounds of the integers; rounding keeps the order."""
+    if bounds == (-math.inf, math.inf):
+        return integers
+    scale, zero_point = target.known
+    if scale is None or zero_point is None:
+        return "it is clipped, by bounds that are computed at run time as integers"
+    low, high = placed(np.array(bounds, np.float32), scale, zero_point).tolist()
+    if (low, high) == integer_range(zero_point.dtype):
+        return integers
+    return new.add(elementwise.ClipOp, integers, a_min=float(low), a_max=float(high))
+
+
+def _requantised(op: qnn.DequantizeOp, target: Target, new: OpSequence) -> Integers:
+    integers = quantised(op.output)
+    if integers is None or shape_of(integers.zero_point):
+        return None
+    if integers.is_bytes and target.is_of(integers):
+        return integers.data
+    if integers.dtype not in (*BYTES, np.dtype(np.int32)):
+        return None
+    return _in_units_of(target, integers, new)
+
+
+def _in_units_of(target: Target, integers: Quantised, new: OpSequence) -> SSAValue:
+    if target.is_of(integers):
+        return integers.data
+    return new.add(
+        qnn.RequantizeOp,
+        integers.data,
+        integers.scale,
+        integers.zero_point,
+        target.scale,
+        target.zero_point,
+        axis=integers.axis,
+    )
+
+
+def _binary(kind: type[qnn.BinaryOp]) -> Rule:
+    def apply(op: elementwise.BroadcastOp, target: Target, new: OpSequence) -> Integers:
+        lhs, rhs = quantised(op.lhs), quantised(op.rhs)
+        if lhs is None or rhs is None or not (lhs.is_bytes and rhs.is_bytes):
+            return None
+        return new.add(
+            kind,
+            *(lhs.data, rhs.data, lhs.scale, lhs.zero_point, rhs.scale, rhs.zero_point),
+            *(target.scale, target.zero_point),
+        )
+
+    return apply
+
+
+def _pool(kind: type[RelayOp]) -> Rule:
+    def apply(
+        op: window.AvgPoolOp | window.GlobalPoolOp, target: Target, new: OpSequence
+    ) -> Integers:
+        integers = quantised(op.data)
+        if integers is None or not integers.is_bytes:
+            return None
+        return _pooled(kind, integers, target, new, **op.properties)
+
+    return apply
+
+
+def _pooled(
+    kind: type[RelayOp], data: Quantised, target: Target, new: OpSequence, **properties: Any
+) -> SSAValue:
+    parameters = (data.scale, data.zero_point, target.scale, target.zero_point)
+    return new.add(kind, data.data, *parameters, **properties)
+
+
+def _mean(op: MeanOp, target: Target, new: OpSequence) -> Integers:
+    """The mean over all spatial dimensions is a global average pool."""
+    integers = quantised(op.data)
+    if integers is None or not integers.is_bytes:
+        return None
+    kind = _GLOBAL_POOLS.get(integers.rank - 2)
+    if kind is None or op.axes != tuple(range(2, integers.rank)):
+        return None
+    pooled = _pooled(kind, integers, target, new)
+    return new.reshape(pooled, shape_of(op.output))
+
+
+def _concatenated(op: ConcatenateOp, target: Target, new: OpSequence) -> Integers:
+    """Every part in the parameters of the whole."""
+    parts = [quantised(value) for value in op.data]
+    known = [part for part in parts if part is not None and part.is_bytes]
+    if len(known) < len(parts):
+        return None
+    return new.add(ConcatenateOp, [_in_units_of(target, part, new) for part in known], axis=op.axis)
+
+
+def _table(value: SSAValue, target: Target, new: OpSequence) -> SSAValue | None:
+    """The 256 results of a function of one byte, looked up."""
+    scale, zero_point = target.known
+    if scale is None or zero_point is None:
+        return None
+    found = _function_of_one_byte(value)
+    if found is None:
+        return None
+    byte, ops = found
+    numbers = _numbers(byte)
+    values: dict[SSAValue, Array] = {}
+    with np.errstate(all="ignore"):
+        for op in ops:
+            operands = [_operand(each, values, numbers) for each in op.operands]
+            values[op.results[0]] = evaluate_op(op, operands)[0]
+    results = np.broadcast_to(_operand(value, values, numbers), (256,))
+    table = new.constant("table", placed(results, scale, zero_point))
+    return new.add(qnn.LookupOp, byte.data, table)
+
+
+def _numbers(byte: Quantised) -> Array:
+    """What the 256 bytes stand for, in the order of their bits."""
+    every = np.arange(256, dtype=np.uint8).view(byte.dtype).astype(np.int32)
+    scale, zero_point = constant_array(byte.scale), constant_array(byte.zero_point)
+    assert scale is not None
+    assert zero_point is not None
+    return (every - zero_point.astype(np.int32)).astype(np.float32) * scale
+
+
+def _operand(value: SSAValue, values: dict[SSAValue, Array], numbers: Array) -> Array:
+    if value in values:
+        return values[value]
+    known = constant_array(value)
+    return numbers if known is None else known.reshape(())
+
+
+_MOST_OPS = 32
+"""Longer functions of one byte are not tabulated."""
+
+
+def _function_of_one_byte(value: SSAValue) -> tuple[Quantised, list[RelayOp]] | None:
+    """The byte whose function a value is, and the ops of the function in order."""
+    bytes_: list[Quantised] = []
+    ops: dict[RelayOp, None] = {}
+
+    def visit(each: SSAValue) -> bool:
+        byte, known, op = quantised(each), constant_array(each), each.owner
+        if byte is not None:
+            bytes_.append(byte)
+            return byte.is_bytes and byte.is_known and byte.data is bytes_[0].data
+        if known is not None:
+            return known.size == 1
+        if op in ops:
+            return True
+        if not isinstance(op, RelayOp) or type(op) not in _ELEMENTWISE or len(ops) >= _MOST_OPS:
+            return False
+        fits = shape_of(each) == shape_of(value) and all(visit(part) for part in op.operands)
+        ops[op] = None
+        return fits
+
+    if not visit(value) or not bytes_ or not all(_alike(byte, bytes_[0]) for byte in bytes_):
+        return None
+    return bytes_[0], list(ops)
+
+
+def _alike(one: Quantised, two: Quantised) -> bool:
+    return same_value(one.scale, two.scale) and same_value(one.zero_point, two.zero_point)
+
+
+def _elementwise_ops() -> frozenset[type[RelayOp]]:
+    """The ops of which each element of the result depends on the same place of the operands."""
+    families = [*vars(elementwise).values(), *vars(logic).values()]
+    kinds = (elementwise.UnaryOp, elementwise.BroadcastOp)
+    found = [item for item in families if isinstance(item, type) and issubclass(item, kinds)]
+    return frozenset(
+        [
+            *found,
+            elementwise.CastOp,
+            elementwise.WhereOp,
+            nn.LeakyReluOp,
+            nn.PreluOp,
+            nn.ReluOp,
+        ]
+    )
+
+
+_ELEMENTWISE = _elementwise_ops()
+_GLOBAL_POOLS: dict[int, type[RelayOp]] = {
+    1: qnn_window.GlobalAvgPool1DOp,
+    2: qnn_window.GlobalAvgPool2DOp,
+    3: qnn_window.GlobalAvgPool3DOp,
+}
+_RULES: dict[type[RelayOp], Rule] = {
+    ConcatenateOp: _concatenated,
+    MeanOp: _mean,
+    elementwise.AddOp: _binary(qnn.AddOp),
+    elementwise.MultiplyOp: _binary(qnn.MultiplyOp),
+    qnn.DequantizeOp: _requantised,
+    window.AvgPool1DOp: _pool(qnn_window.AvgPool1DOp),
+    window.AvgPool2DOp: _pool(qnn_window.AvgPool2DOp),
+    window.AvgPool3DOp: _pool(qnn_window.AvgPool3DOp),
+    window.GlobalAvgPool1DOp: _pool(qnn_window.GlobalAvgPool1DOp),
+    window.GlobalAvgPool2DOp: _pool(qnn_window.GlobalAvgPool2DOp),
+    window.GlobalAvgPool3DOp: _pool(qnn_window.GlobalAvgPool3DOp),
+}

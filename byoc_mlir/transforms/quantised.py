@@ -1,0 +1,101 @@
+"""Values whose integers are known: what passes over quantised models ask of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dialects.relay import integers
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
+from byoc_mlir.dialects.relay.elementwise import MultiplyOp
+from byoc_mlir.dialects.relay.qnn import DequantizeOp
+from byoc_mlir.transforms.op_sequence import OpSequence
+from byoc_mlir.transforms.rewriting import Array, constant_array
+
+BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Numbers as integers: the operands of a `qnn.dequantize` that gives them."""
+
+    data: SSAValue
+    scale: SSAValue
+    zero_point: SSAValue
+    axis: int = 1
+    """The axis of the parameters, counted from the front, where they are vectors."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the integers."""
+        return numpy_dtype(tensor_type(self.data).element_type)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(shape_of(self.data))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether scale and zero point are for the whole tensor."""
+        return not shape_of(self.scale) and not shape_of(self.zero_point)
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether the integers have 8 bits, and parameters for the whole tensor."""
+        return self.is_whole and self.dtype in BYTES
+
+    @property
+    def is_known(self) -> bool:
+        """Whether scale and zero point are constants."""
+        return (
+            constant_array(self.scale) is not None and constant_array(self.zero_point) is not None
+        )
+
+
+def quantised(value: SSAValue) -> Quantised | None:
+    """The integers behind a result of `qnn.dequantize`, if it has no blocks."""
+    op = value.owner
+    if not isinstance(op, DequantizeOp) or op.block_size.value.data:
+        return None
+    has_axis = shape_of(op.scale) or shape_of(op.zero_point)
+    return Quantised(op.data, op.scale, op.zero_point, op.positive_axis if has_axis else 1)
+
+
+def same_value(one: SSAValue, two: SSAValue) -> bool:
+    """Whether two values are one, or equal constants."""
+    if one is two:
+        return True
+    first, second = constant_array(one), constant_array(two)
+    return (
+        first is not None
+        and second is not None
+        and one.type == two.type
+        and np.array_equal(first, second)
+    )
+
+
+def is_zero(value: SSAValue) -> bool:
+    """Whether a value is a constant of zeros."""
+    array = constant_array(value)
+    return array is not None and not array.astype(np.float32).any()
+
+
+def scale_product(one: SSAValue, two: SSAValue, new: OpSequence) -> SSAValue:
+    """The product of two scales, computed now where both are known."""
+    first, second = constant_array(one), constant_array(two)
+    if first is None or second is None:
+        return new.add(MultiplyOp, one, two)
+    return new.constant("scale", np.multiply(first, second, dtype=np.float32))
+
+
+def placed(numbers: Array, scale: Array, zero_point: Array) -> Array:
+    """Numbers as integers of known parameters, as `qnn.quantize` rounds and cuts them."""
+    low, high = integer_range(zero_point.dtype)
+    with np.errstate(all="ignore"):
+        shifted = np.rint(numbers.astype(np.float32) / scale) + zero_point.astype(np.float32)
+    return integers.convert(np.clip(shifted, low, high), zero_point.dtype)
