@@ -102,7 +102,12 @@ def _halves(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...
     return (small, large) if more_at_end else (large, small)
 
 
-def _by_rank(table: Mapping[int, type[RelayOp]], data: Value) -> type[RelayOp]:
+def by_rank(table: Mapping[int, type[RelayOp]], data: Value) -> type[RelayOp]:
+    """The op for the data's number of spatial dimensions.
+
+    Raises:
+        NodeRefused: there is none.
+    """
     spatial = data.rank - 2
     if spatial not in table:
         raise NodeRefused(f"{spatial} spatial dimensions are not supported, only 1 to 3")
@@ -158,7 +163,7 @@ def convolve(
 
     Of integers, where data and weight have zero points; then the result is of `i32`.
     """
-    op = _by_rank(_INTEGER_CONV if zero_points else _CONV, data)
+    op = by_rank(_INTEGER_CONV if zero_points else _CONV, data)
     kernel = kernel_shape or weight.shape[2:]
     place = resolve_window(data.shape[2:], kernel, auto_pad, pads, strides, dilations)
     data, place = _cropped(context, data, place)
@@ -190,7 +195,7 @@ def conv_transpose(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    op = _by_rank(_CONV_TRANSPOSE, data)
+    op = by_rank(_CONV_TRANSPOSE, data)
     sizes, kernel = data.shape[2:], kernel_shape or weight.shape[2:]
     place = resolve_window(sizes, kernel, "NOTSET", pads, strides, dilations)
     extra = tuple(output_padding or [0] * len(sizes))
@@ -247,7 +252,7 @@ def max_pool(
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
 ) -> Sequence[Value]:
-    op = _by_rank(_MAX_POOL_WITH_ARGMAX if context.wants(1) else _MAX_POOL, data)
+    op = by_rank(_MAX_POOL_WITH_ARGMAX if context.wants(1) else _MAX_POOL, data)
     place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     return context.emit_all(
         op,
@@ -274,7 +279,7 @@ def average_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    op = _by_rank(_AVG_POOL, data)
+    op = by_rank(_AVG_POOL, data)
     place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     return context.emit(
         op,

@@ -7,6 +7,8 @@ from byoc_mlir.frontend.ops.microsoft import (
     group_query,
     norm,
     products,
+    quantized,
+    quantized_products,
     rotary,
 )
 
@@ -17,5 +19,7 @@ __all__ = [
     "group_query",
     "norm",
     "products",
+    "quantized",
+    "quantized_products",
     "rotary",
 ]

@@ -62,14 +62,44 @@ def attention(
             f"qkv_hidden_sizes is {list(sizes)}, accepted are three sizes that add up to"
             f" {weights.shape[1]}"
         )
-    product = biased(context, matmul(context, data, weights), bias)
-    parts = _cut(context, product, sizes)
-    query, key, value = (split_heads(context, part, num_heads, "a projection") for part in parts)
+    return attention_of(
+        context,
+        cut(context, biased(context, matmul(context, data, weights), bias), sizes),
+        num_heads,
+        mask_index,
+        past,
+        attention_bias,
+        mask_filter_value=mask_filter_value,
+        scale=scale,
+        causal=bool(unidirectional),
+    )
+
+
+def attention_of(
+    context: NodeContext,
+    parts: Sequence[Value],
+    heads: int,
+    mask: Value | None,
+    past: Value | None,
+    addend: Value | None,
+    *,
+    mask_filter_value: float,
+    scale: float,
+    causal: bool,
+) -> Sequence[Value | None]:
+    """Attention of the projections of one input, with what it leaves for the next call.
+
+    Args:
+        parts: query, key and value, `[batch, sequence, width]` each.
+        addend: added to the scores.
+        causal: whether keys after a query are hidden from it.
+    """
+    query, key, value = (split_heads(context, part, heads, "a projection") for part in parts)
     present, new = None, query.shape[2]
     if past is not None:
-        batch, heads, _, size = key.shape
+        batch, count, _, size = key.shape
         expect_rank(past, "past", 5)
-        expect_shape(past, "past", (2, batch, heads, past.shape[3], size))
+        expect_shape(past, "past", (2, batch, count, past.shape[3], size))
         halves = [arith.at(context, past, 0, half) for half in (0, 1)]
         key = arith.concatenate(context, [halves[0], key], 2)
         value = arith.concatenate(context, [halves[1], value], 2)
@@ -77,9 +107,9 @@ def attention(
         stacked = [arith.reshape(context, each, [1, *each.shape]) for each in (key, value)]
         present = arith.concatenate(context, stacked, 0)
     masks = (
-        attention_bias,
-        _padding_mask(context, mask_index, query.shape, key.shape[2], mask_filter_value),
-        causal_mask(context, new, key.shape[2], key.shape[2] - new) if unidirectional else None,
+        addend,
+        _padding_mask(context, mask, query.shape, key.shape[2], mask_filter_value),
+        causal_mask(context, new, key.shape[2], key.shape[2] - new) if causal else None,
     )
     return merge_heads(context, _attend(context, query, key, value, masks, scale)), present
 
@@ -145,7 +175,7 @@ def _attend(
     return weighted(context, softmax(context, scores), value)
 
 
-def _cut(context: NodeContext, data: Value, sizes: Sequence[int]) -> list[Value]:
+def cut(context: NodeContext, data: Value, sizes: Sequence[int]) -> list[Value]:
     """Consecutive parts along the last axis."""
     ends = np.cumsum(sizes).tolist()
     return [
@@ -203,7 +233,7 @@ def _with_bias(context: NodeContext, parts: Sequence[Value], bias: Value) -> lis
     width = parts[0].shape[-1]
     last = bias.shape[0] - 2 * width
     expect_rank(bias, "bias", 1)
-    biases = _cut(context, bias, [width, width, last])
+    biases = cut(context, bias, [width, width, last])
     return [
         part if part.rank == 4 else biased(context, part, own)
         for part, own in zip(parts, biases, strict=True)

@@ -1,0 +1,165 @@
+"""Products of quantised matrices, with what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from byoc_mlir.dialects.relay import elementwise, nn
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
+from byoc_mlir.frontend.ops.microsoft.attention import attention_of, cut
+from byoc_mlir.frontend.ops.microsoft.heads import expect_rank
+from byoc_mlir.frontend.ops.microsoft.quantized import parameters
+from byoc_mlir.frontend.ops.qnn import (
+    dequantized,
+    dynamic_parameters,
+    product,
+    quantized,
+    requantized,
+    scale_of,
+    zero_point_of,
+)
+from byoc_mlir.frontend.registry import register_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@register_op(DOMAIN, "QGemm")
+def qgemm(
+    context: NodeContext,
+    a: Value,
+    a_scale: Value,
+    a_zero_point: Value,
+    b: Value,
+    b_scale: Value,
+    b_zero_point: Value,
+    c: Value | None = None,
+    y_scale: Value | None = None,
+    y_zero_point: Value | None = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,  # noqa: N803 - the attribute's name
+    transB: int = 0,  # noqa: N803 - the attribute's name
+) -> Value:
+    """`c` is of `i32`, in the scale of the product; the result is `f32` without `y_scale`."""
+    expect_rank(a, "A", 2)
+    expect_rank(b, "B", 2)
+    unit, shift = parameters(context, a, a_scale, a_zero_point, "a")
+    total = product(
+        context,
+        arith.transpose(context, a, [1, 0]) if transA else a,
+        arith.transpose(context, b, [1, 0]) if transB else b,
+        shift,
+        zero_point_of(context, b_zero_point, b.dtype, "b_zero_point"),
+    )
+    if c is not None:
+        total = _with_bias(context, total, c)
+    scale = arith.multiply(context, unit, scale_of(context, b_scale, "b_scale"))
+    if alpha != 1.0:
+        scale = arith.multiply(context, scale, alpha)
+    if y_scale is None:
+        return dequantized(context, total, scale)
+    if y_zero_point is None:
+        raise NodeRefused("y_scale is given without y_zero_point, which says the result's type")
+    result = parameters(context, y_zero_point, y_scale, y_zero_point, "y")
+    return requantized(context, total, scale, *result, 1)
+
+
+def _with_bias(context: NodeContext, total: Value, bias: Value) -> Value:
+    """Accumulators plus what broadcasts to them."""
+    units = total.shape[1]
+    if bias.shape not in ((units,), (1, units)):
+        return context.emit(elementwise.AddOp, total, bias)
+    return context.emit(nn.BiasAddOp, total, arith.reshape(context, bias, (units,)), axis=1)
+
+
+@register_op(DOMAIN, "MatMulIntegerToFloat")
+def matmul_integer_to_float(
+    context: NodeContext,
+    a: Value,
+    b: Value,
+    a_scale: Value,
+    b_scale: Value,
+    a_zero_point: Value | None = None,
+    b_zero_point: Value | None = None,
+    bias: Value | None = None,
+) -> Value:
+    own = parameters(context, a, a_scale, a_zero_point, "a")
+    return biased(context, _of_floats(context, a, own, b, b_scale, b_zero_point), bias)
+
+
+@register_op(DOMAIN, "DynamicQuantizeMatMul")
+def dynamic_quantize_matmul(
+    context: NodeContext,
+    a: Value,
+    b: Value,
+    b_scale: Value,
+    b_zero_point: Value | None = None,
+    bias: Value | None = None,
+) -> Value:
+    own = dynamic_parameters(context, a)
+    whole = _of_floats(context, quantized(context, a, *own), own, b, b_scale, b_zero_point)
+    return biased(context, whole, bias)
+
+
+def _of_floats(
+    context: NodeContext,
+    a: Value,
+    own: tuple[Value, Value],
+    b: Value,
+    b_scale: Value,
+    b_zero_point: Value | None,
+) -> Value:
+    """The product of numbers that integers stand for; `b` may have parameters per column."""
+    scale = scale_of(context, b_scale, "b_scale")
+    shift = zero_point_of(context, b_zero_point, b.dtype, "b_zero_point")
+    if max(scale.rank, shift.rank) > 1:
+        raise NodeRefused(
+            f"b_scale and b_zero_point have shapes {list(scale.shape)} and {list(shift.shape)},"
+            f" accepted are one number and [{b.shape[-1]}]"
+        )
+    total = product(context, a, b, own[1], shift)
+    return dequantized(context, total, arith.multiply(context, own[0], scale), -1)
+
+
+@register_op(DOMAIN, "QAttention")
+def qattention(
+    context: NodeContext,
+    data: Value,
+    weights: Value,
+    bias: Value,
+    data_scale: Value,
+    weight_scale: Value,
+    mask_index: Value | None = None,
+    data_zero_point: Value | None = None,
+    weight_zero_point: Value | None = None,
+    past: Value | None = None,
+    *,
+    num_heads: int,
+    do_rotary: int = 0,
+    mask_filter_value: float = -10000.0,
+    past_present_share_buffer: int = 0,
+    scale: float = 0.0,
+    unidirectional: int = 0,
+) -> Sequence[Value | None]:
+    if do_rotary or past_present_share_buffer:
+        raise NodeRefused(
+            f"do_rotary is {do_rotary} and past_present_share_buffer {past_present_share_buffer};"
+            " accepted is 0 for both"
+        )
+    expect_rank(data, "input", 3)
+    expect_rank(weights, "weight", 2)
+    own = parameters(context, data, data_scale, data_zero_point, "input")
+    whole = _of_floats(context, data, own, weights, weight_scale, weight_zero_point)
+    third = weights.shape[1] // 3
+    return attention_of(
+        context,
+        cut(context, biased(context, whole, bias), (third, third, weights.shape[1] - 2 * third)),
+        num_heads,
+        mask_index,
+        past,
+        None,
+        mask_filter_value=mask_filter_value,
+        scale=scale,
+        causal=bool(unidirectional),
+    )
