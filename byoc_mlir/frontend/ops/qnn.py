@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic, nn, qnn, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
@@ -21,14 +22,14 @@ def scale_of(context: NodeContext, scale: Value, what: str = "scale") -> Value:
     """A scale as `f32`; a vector of one element is one number.
 
     Raises:
-        NodeRefused: it is known, and not finite and positive everywhere.
+        VerifyException: it is known, and not finite and positive everywhere.
     """
     known = scale.constant
     if known is not None:
         numbers = np.asarray(known, np.float64)
         wrong = numbers[~(np.isfinite(numbers) & (numbers > 0))]
         if wrong.size:
-            raise NodeRefused(f"{what} has {wrong[0]}, accepted are finite numbers above 0")
+            raise VerifyException(f"{what} has {wrong[0]}, accepted are finite numbers above 0")
     return cast(context, _single(context, scale), F32)
 
 
@@ -41,12 +42,12 @@ def zero_point_of(
     """A zero point, 0 where it is left out; a vector of one element is one number.
 
     Raises:
-        NodeRefused: it is not of the type of the integers it belongs to.
+        VerifyException: it is not of the type of the integers it belongs to.
     """
     if zero_point is None:
         return context.constant(0, dtype)
     if zero_point.dtype != dtype:
-        raise NodeRefused(f"{what} is of {zero_point.dtype}, accepted is {dtype}")
+        raise VerifyException(f"{what} is of {zero_point.dtype}, accepted is {dtype}")
     return _single(context, zero_point)
 
 

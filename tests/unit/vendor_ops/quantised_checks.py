@@ -69,6 +69,7 @@ def check_quantised(
     **attributes: Any,
 ) -> None:
     """Compares a node with ONNX Runtime; `step` is that of outputs of floats."""
+    inputs = {k: None if v is None else np.asarray(v) for k, v in inputs.items()}
     model = node_model(op_type, inputs, outputs, constants=constants, domain=domain, **attributes)
     fed = {k: v for k, v in inputs.items() if v is not None and k not in constants}
     expected = list(run_onnxruntime(model, fed).values())
