@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType, MemRefType, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    VectorType,
+    f32,
+    i8,
+    i64,
+)
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -12,11 +22,12 @@ from xdsl.irdl import (
     operand_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import IsolatedFromAbove, IsTerminator
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 
@@ -103,6 +114,46 @@ class PrefetchOp(IRDLOperation):
         super().__init__(operands=[buffer, index])
 
 
+@irdl_op_definition
+class CodesOp(IRDLOperation):
+    """The `width` bits from `offset` on of each lane, as an unsigned number.
+
+    ```mlir
+    %n = host.codes %v[4, 4] : vector<16xi8> to vector<16xf32>
+    ```
+    """
+
+    name = "host.codes"
+    source = operand_def(VectorType)
+    offset = prop_def(IntegerAttr.constr(i64))
+    width = prop_def(IntegerAttr.constr(i64))
+    numbers = result_def(VectorType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source `[` $offset `,` $width `]` attr-dict `:` type($source) `to` type($numbers)"
+    )
+
+    def __init__(self, source: SSAValue, offset: int, width: int, result_type: VectorType):
+        super().__init__(
+            operands=[source],
+            result_types=[result_type],
+            properties={"offset": IntegerAttr(offset, i64), "width": IntegerAttr(width, i64)},
+        )
+
+    def verify_(self) -> None:
+        source, numbers = self.source.type, self.numbers.type
+        assert isinstance(source, VectorType)
+        assert isinstance(numbers, VectorType)
+        fits = source.get_shape() == numbers.get_shape() and numbers.element_type == f32
+        if not (fits and source.element_type == i8):
+            raise VerifyException(
+                f"{self.name}: expected vectors of as many i8 and f32, found {source} and {numbers}"
+            )
+        offset, width = self.offset.value.data, self.width.value.data
+        if not 0 <= offset < offset + width <= 8:
+            raise VerifyException(f"{self.name}: a byte has no {width} bits from {offset} on")
+
+
 def buffer_type(type_: Attribute) -> Attribute:
     """The dense memref that holds a tensor; other types stay."""
     if not isinstance(type_, TensorType):
@@ -110,4 +161,4 @@ def buffer_type(type_: Attribute) -> Attribute:
     return MemRefType(type_.element_type, type_.get_shape())
 
 
-HOST = Dialect("host", [KernelOp, PrefetchOp, YieldOp])
+HOST = Dialect("host", [CodesOp, KernelOp, PrefetchOp, YieldOp])

@@ -37,13 +37,18 @@ _IN_KERNELS = frozenset(
 _STAGES: dict[Stage, _Legal] = {
     "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
     "linalg": _Legal(
-        frozenset({"builtin", "func", "linalg", "tensor", "arith", "math", "host", "scf"}),
+        frozenset(
+            {"builtin", "func", "linalg", "tensor", "arith", "math", "host", "scf", "vector"}
+        ),
         frozenset({"relay.constant"} | _IN_KERNELS),
     ),
-    "buffers": _Legal(frozenset({"memref", "linalg", "scf", "arith", "math", "func"}), _MODULE),
+    "buffers": _Legal(
+        frozenset({"memref", "linalg", "scf", "arith", "math", "func", "vector"}),
+        _MODULE | {"host.codes"},
+    ),
     "loops": _Legal(
         frozenset({"memref", "scf", "cf", "arith", "math", "vector", "func", "llvm"}),
-        _MODULE | {"builtin.unrealized_conversion_cast", "host.prefetch"},
+        _MODULE | {"builtin.unrealized_conversion_cast", "host.codes", "host.prefetch"},
     ),
     "llvm": _Legal(frozenset({"llvm"}), _MODULE),
 }

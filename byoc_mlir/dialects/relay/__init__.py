@@ -12,6 +12,7 @@ from xdsl.ir import Dialect
 
 from byoc_mlir.dialects.relay import (
     bits,
+    blockwise,
     constant,
     elementwise,
     image,
@@ -38,6 +39,7 @@ __all__ = ["FAMILIES", "RELAY", "ConstantOp", "RelayOp", "Weight", "WeightAttr"]
 FAMILIES: tuple[ModuleType, ...] = (
     constant,
     bits,
+    blockwise,
     elementwise,
     image,
     index,

@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate_bits import BITS
+from byoc_mlir.dialects.relay.evaluate_blockwise import BLOCKWISE
 from byoc_mlir.dialects.relay.evaluate_elementwise import ELEMENTWISE
 from byoc_mlir.dialects.relay.evaluate_image import IMAGE
 from byoc_mlir.dialects.relay.evaluate_index import INDEX
@@ -42,6 +43,7 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **VISION,
     **POOL,
     **BITS,
+    **BLOCKWISE,
     **IMAGE,
     **INDEX,
     **ML,

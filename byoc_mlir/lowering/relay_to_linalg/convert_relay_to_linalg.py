@@ -14,6 +14,7 @@ from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.lowering.relay_to_linalg import (
     bits,
+    blockwise,
     elementwise,
     image,
     index,
@@ -37,6 +38,7 @@ _LOWERINGS: Lowerings = {
     **index.FUNCTIONS,
     **image.FUNCTIONS,
     **bits.FUNCTIONS,
+    **blockwise.FUNCTIONS,
     **vision.FUNCTIONS,
     **sampling.FUNCTIONS,
     **pool.FUNCTIONS,
@@ -95,5 +97,10 @@ def _lower(op: RelayOp) -> None:
         if new.name_hint is None:
             new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
-    assert op.parent is not None
-    op.parent.erase_op(op)
+    block = op.parent
+    assert block is not None
+    constants = {value.owner for value in op.operands if isinstance(value.owner, ConstantOp)}
+    block.erase_op(op)
+    for constant in constants:  # what a lowering packed is not kept twice
+        if not constant.output.first_use:
+            block.erase_op(constant)

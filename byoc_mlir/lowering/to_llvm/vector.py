@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
+from byoc_mlir.dialects import host, llvm_ext, llvm_intrinsics
 from byoc_mlir.kernels import ops
 from byoc_mlir.lowering.to_llvm.address import element_address
 from byoc_mlir.lowering.to_llvm.arith import fastmath
@@ -224,6 +224,23 @@ def _create_mask(op: vector.CreateMaskOp, emitter: Emitter) -> Sequence[SSAValue
     return [emitter.emit(llvm.ICmpOp(lane, size, less))]
 
 
+def _codes(op: host.CodesOp, emitter: Emitter) -> Sequence[SSAValue]:
+    (lanes,) = _flat(op.source.type).get_shape()
+    offset, width = op.offset.value.data, op.width.value.data
+    type_ = VectorType(i32, [lanes])
+    value = emitter.emit(llvm.ZExtOp(emitter[op.source], type_))
+    if offset:
+        value = emitter.emit(llvm.LShrOp(value, emitter.emit(_splat_constant(offset, type_))))
+    if offset + width < 8:
+        mask = emitter.emit(_splat_constant(2**width - 1, type_))
+        value = emitter.emit(llvm.AndOp(value, mask))
+    return [emitter.emit(llvm.SIToFPOp(value, convert_type(op.numbers.type)))]
+
+
+def _splat_constant(value: int, type_: VectorType[IntegerType]) -> llvm.ConstantOp:
+    return llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
+
+
 def _flat(type_: Attribute) -> VectorType:
     """The type, when it is a vector of one dimension."""
     if not isinstance(type_, VectorType) or type_.get_num_dims() != 1:
@@ -255,4 +272,5 @@ LOWERINGS: Lowerings = {
     vector.BitcastOp: _bitcast,
     vector.ReductionOp: _reduction,
     vector.CreateMaskOp: _create_mask,
+    host.CodesOp: _codes,
 }

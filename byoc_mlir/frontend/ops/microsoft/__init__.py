@@ -3,6 +3,7 @@
 from byoc_mlir.frontend.ops.microsoft import (
     activations,
     attention,
+    blocks,
     embedding,
     group_query,
     norm,
@@ -15,6 +16,7 @@ from byoc_mlir.frontend.ops.microsoft import (
 __all__ = [
     "activations",
     "attention",
+    "blocks",
     "embedding",
     "group_query",
     "norm",

@@ -1,0 +1,76 @@
+"""Products with weights of a few bits, each block of which has a scale of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import RelayOp, int_prop, tensor_type
+
+WIDTHS = (2, 4, 8)
+"""The bits that a code may have."""
+
+_BYTE = IntegerType(8, Signedness.UNSIGNED)
+
+
+@irdl_op_definition
+class BlockwiseDenseOp(RelayOp):
+    """`data [..., in] · weightᵀ -> output [..., units]`, the weight `[units, in]` in blocks.
+
+    `codes [units, blocks, bytes]` are `ui8`, in each byte codes of `bits` bits, the low bits first.
+    An element of the weight is `(code - zero_point) * scale`, with the `scales [units, blocks]` and
+    `zero_points [units, blocks]`, or `[1, 1]` for one that is the same everywhere. Codes behind
+    `in` in the last block do not count.
+
+    All operands but `data` must be constants on the host.
+    """
+
+    name = "relay.nn.blockwise_dense"
+    data = operand_def(TensorType)
+    codes = operand_def(TensorType)
+    scales = operand_def(TensorType)
+    zero_points = operand_def(TensorType)
+    bits = int_prop(4)
+    output = result_def(TensorType)
+
+    @property
+    def block_size(self) -> int:
+        """The elements of a block."""
+        return tensor_type(self.codes).get_shape()[2] * 8 // self.bits.value.data
+
+    def infer_types(self) -> Sequence[Attribute]:
+        if self.bits.value.data not in WIDTHS:
+            raise VerifyException(
+                f"{self.name}: bits is {self.bits.value.data}, accepted are {list(WIDTHS)}"
+            )
+        data, codes = tensor_type(self.data), tensor_type(self.codes)
+        shape, packed = data.get_shape(), codes.get_shape()
+        if not shape or len(packed) != 3 or codes.element_type != _BYTE:
+            raise VerifyException(
+                f"{self.name}: expected data [..., in] and codes [units, blocks, bytes] of type"
+                f" ui8, found {data} and {codes}"
+            )
+        units, blocks, _ = packed
+        if self.block_size < 16 or self.block_size & (self.block_size - 1):
+            raise VerifyException(
+                f"{self.name}: a block has {self.block_size} elements, accepted are 16, 32, 64, …"
+            )
+        if blocks * self.block_size < shape[-1] or (blocks - 1) * self.block_size >= shape[-1]:
+            raise VerifyException(
+                f"{self.name}: {blocks} blocks of {self.block_size} elements do not fit the"
+                f" {shape[-1]} of {data}"
+            )
+        scales = TensorType(data.element_type, [units, blocks])
+        common = TensorType(data.element_type, [1, 1])
+        if self.scales.type != scales:
+            raise VerifyException(f"{self.name}: scales must be {scales}, found {self.scales.type}")
+        if self.zero_points.type not in (scales, common):
+            raise VerifyException(
+                f"{self.name}: zero_points must be {scales} or {common}, found"
+                f" {self.zero_points.type}"
+            )
+        return (TensorType(data.element_type, [*shape[:-1], units]),)

@@ -1,0 +1,33 @@
+"""Numpy semantics of products with weights in blocks; see `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import blockwise as relay
+from byoc_mlir.dialects.relay.base import RelayOp
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def unpacked(codes: Array, bits: int) -> Array:
+    """The codes in the bytes of the last dimension, one byte each; the low bits first."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = (codes[..., None] >> shifts) & np.uint8(2**bits - 1)
+    return parts.reshape(*codes.shape[:-1], -1)
+
+
+def _blockwise_dense(
+    op: relay.BlockwiseDenseOp, data: Array, codes: Array, scales: Array, zero_points: Array
+) -> Array:
+    numbers = unpacked(codes, op.bits.value.data).astype(data.dtype)
+    weight = (numbers - zero_points[..., None]) * scales[..., None]
+    return data @ weight.reshape(len(codes), -1)[:, : data.shape[-1]].T
+
+
+BLOCKWISE: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+    relay.BlockwiseDenseOp: _blockwise_dense
+}

@@ -1,0 +1,104 @@
+"""Products with weights in blocks of a few bits, as one kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType, f32
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects import host
+from byoc_mlir.dialects.relay import blockwise as relay
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
+from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
+    LANES,
+    Buffers,
+    FewRows,
+    ManyRows,
+    Sizes,
+)
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_FEW_ROWS = 4
+
+
+def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    output = tensor_type(op.output)
+    if output.element_type != f32:
+        raise PassFailedException(
+            f"{op.name} at {op.location}: elements are {output.element_type}, accepted is f32"
+        )
+    rows, width = math.prod(shape_of(op.data)[:-1]), shape_of(op.data)[-1]
+    units, blocks, bytes_ = shape_of(op.codes)
+    sizes = Sizes(rows, units, blocks, bytes_, op.bits.value.data)
+    if not rows or not sizes.units:
+        return [b.empty(output)]
+    data = b.reshape(op.data, [rows, width])
+    if width < sizes.steps:
+        data = b.insert(data, b.filled(0, TensorType(f32, [rows, sizes.steps])), [0, 0])
+    operands = [
+        data,
+        b.constant(_packed_codes(_constant(op, op.codes)), "packed_weight"),
+        b.constant(_packed(_constant(op, op.scales)), "packed_scales"),
+        b.constant(_packed(_constant(op, op.zero_points)), "packed_zero_points"),
+    ]
+    result = b.emit(_kernel(op, sizes, operands))
+    return [b.reshape(result, output.get_shape())]
+
+
+def _kernel(
+    op: relay.BlockwiseDenseOp, sizes: Sizes, operands: Sequence[SSAValue]
+) -> host.KernelOp:
+    results = [TensorType(f32, [sizes.rows, sizes.units])]
+    if sizes.rows <= _FEW_ROWS:
+        results.append(TensorType(f32, [sizes.rows, sizes.blocks]))
+    types = [*(value.type for value in operands), *results]
+    block = Block(arg_types=[host.buffer_type(type_) for type_ in types])
+    end = host.YieldOp()
+    end.location = op.location
+    block.add_op(end)
+    code, buffers = Code(block, end), Buffers(*block.args[:5])
+    one_zero = shape_of(op.zero_points) == (1, 1)
+    if sizes.rows <= _FEW_ROWS:
+        FewRows(code, sizes, buffers, block.args[5], one_zero=one_zero).write()
+    else:
+        ManyRows(code, sizes, buffers, one_zero=one_zero).write()
+    return host.KernelOp("blockwise_dense", operands, results, Region(block))
+
+
+def _constant(op: relay.BlockwiseDenseOp, value: SSAValue) -> Array:
+    if not isinstance(value.owner, ConstantOp):
+        raise PassFailedException(
+            f"{op.name} at {op.location}: all operands but the first must be constants"
+        )
+    return value.owner.array
+
+
+def _packed_codes(codes: Array) -> Array:
+    """`[units, blocks, bytes]` as `[panels, blocks * bytes, 16]`."""
+    rows = codes.reshape(len(codes), -1).view(np.int8)
+    return derived_array("blockwise_codes", [codes], lambda: _panels(rows))
+
+
+def _packed(numbers: Array) -> Array:
+    """`[units, blocks]` as `[panels, blocks, 16]`; one for all stands 16 times."""
+    if numbers.shape == (1, 1):
+        numbers = np.repeat(numbers, LANES, 0)
+    return derived_array("blockwise_numbers", [numbers], lambda: _panels(numbers))
+
+
+def _panels(rows: Array) -> Array:
+    units, width = rows.shape
+    padded = np.pad(rows, ((0, -units % LANES), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(-1, LANES, width).transpose(0, 2, 1))
+
+
+FUNCTIONS: Lowerings = {relay.BlockwiseDenseOp: _lower_blockwise_dense}

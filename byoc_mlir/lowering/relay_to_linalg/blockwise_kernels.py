@@ -1,0 +1,317 @@
+"""The kernels of products with weights in blocks of a few bits.
+
+The codes of 16 units lie together, one byte of each beside the other, so that one load has the
+next codes of all 16; panels of 16 units are computed one by one, by all threads. Weights stay
+packed in memory.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import cycle
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import FloatAttr, VectorType, f32, i1, i8
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dialects import host
+from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
+from byoc_mlir.lowering.linalg_to_loops.simple import PARALLEL_WORK
+from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE
+
+LANES = 16
+"""Units of a panel; a processor with shorter vectors takes several for them."""
+
+_TILE_ROWS = 6
+_SUMS = 4
+"""Sums that are added to in turn, so that an addition need not wait for the one before."""
+_UNROLLED_BYTES = 8
+_UNROLLED_STEPS = 4
+_UNPACKED_STEPS = 512
+_PRODUCTS_A_CYCLE = 8
+_NUMBERS = VectorType(f32, [LANES])
+_BYTES = VectorType(i8, [LANES])
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a product; `block` elements of a unit have a scale, in `bytes` bytes."""
+
+    rows: int
+    units: int
+    blocks: int
+    bytes: int
+    bits: int
+
+    @property
+    def panels(self) -> int:
+        return -(-self.units // LANES)
+
+    @property
+    def block(self) -> int:
+        """The elements of a block."""
+        return self.bytes * self.codes
+
+    @property
+    def codes(self) -> int:
+        """Of a byte."""
+        return 8 // self.bits
+
+    @property
+    def steps(self) -> int:
+        return self.blocks * self.block
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What a kernel works on, dense."""
+
+    data: SSAValue
+    """`[rows, steps]`."""
+    codes: SSAValue
+    """`[panels, blocks * bytes, 16]`."""
+    scales: SSAValue
+    """`[panels, blocks, 16]`."""
+    zeros: SSAValue
+    """As the scales, or `[1, 1, 16]`."""
+    output: SSAValue
+    """`[rows, units]`."""
+
+
+class _Writer(ABC):
+    def __init__(self, code: Code, sizes: Sizes, buffers: Buffers, *, one_zero: bool):
+        self._code = code
+        self._sizes = sizes
+        self._data, self._bytes, self._scales, self._zeros, self._output = map(
+            code.flat,
+            (buffers.data, buffers.codes, buffers.scales, buffers.zeros, buffers.output),
+        )
+        self._one_zero = one_zero
+        self._zero = code.emit(splat(0.0, _NUMBERS))
+
+    def write(self) -> None:
+        """All panels, on all threads where there is enough to do."""
+        sizes = self._sizes
+        work = sizes.rows * sizes.units * sizes.steps // _PRODUCTS_A_CYCLE
+        if work >= PARALLEL_WORK and sizes.panels > 1:
+            with self._code.parallel([sizes.panels]) as (panel,):
+                self._panel(panel)
+        else:
+            with self._code.loop(sizes.panels) as loop:
+                self._panel(loop.counter)
+
+    @abstractmethod
+    def _panel(self, panel: SSAValue) -> None:
+        """16 units of all rows."""
+
+    def _codes(self, at: Index) -> list[SSAValue]:
+        """The numbers in the bytes of 16 units, from the low bits on."""
+        code, bits = self._code, self._sizes.bits
+        packed = code.emit(vector.LoadOp(self._bytes, [code.index(at)], _BYTES))
+        return [
+            code.emit(host.CodesOp(packed, offset, bits, _NUMBERS)) for offset in range(0, 8, bits)
+        ]
+
+    def _vector(self, buffer: SSAValue, at: Index) -> SSAValue:
+        return self._code.emit(vector.LoadOp(buffer, [self._code.index(at)], _NUMBERS))
+
+    def _number(self, buffer: SSAValue, at: Index) -> SSAValue:
+        """One number in all lanes."""
+        return self._code.emit(vector.BroadcastOp(self._code.load(buffer, at), _NUMBERS))
+
+    def _scale(self, panel: SSAValue, block: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """The scales and zero points of a block of 16 units."""
+        at = self._sum(self._times(panel, self._sizes.blocks * LANES), self._times(block, LANES))
+        zeros = self._vector(self._zeros, 0 if self._one_zero else at)
+        return self._vector(self._scales, at), zeros
+
+    def _product(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._code.emit(arith.MulfOp(lhs, rhs, CONTRACT))
+
+    def _plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._code.emit(arith.AddfOp(lhs, rhs, CONTRACT))
+
+    def _minus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._code.emit(arith.SubfOp(lhs, rhs, CONTRACT))
+
+    def _times(self, value: Index, factor: int) -> Index:
+        return self._code.scale_index(value, factor)
+
+    def _sum(self, *values: Index) -> Index:
+        total: Index = 0
+        for value in values:
+            total = self._code.add_index(total, value)
+        return total
+
+    def _mask(self, panel: SSAValue) -> SSAValue | None:
+        """The units of the panel that there are; `None`: all, in every panel."""
+        if self._sizes.units % LANES == 0:
+            return None
+        left = self._sum(self._sizes.units, self._times(panel, -LANES))
+        type_ = VectorType(i1, [LANES])
+        return self._code.emit(vector.CreateMaskOp([self._code.index(left)], type_))
+
+    def _store(self, value: SSAValue, at: Index, mask: SSAValue | None) -> None:
+        place = [self._code.index(at)]
+        if mask is None:
+            self._code.add(vector.StoreOp(value, self._output, place))
+        else:
+            self._code.add(vector.MaskedStoreOp(self._output, place, mask, value))
+
+    def _held(self, at: Index, mask: SSAValue | None) -> SSAValue:
+        if mask is None:
+            return self._vector(self._output, at)
+        place = [self._code.index(at)]
+        return self._code.emit(vector.MaskedLoadOp(self._output, place, mask, self._zero, _NUMBERS))
+
+
+class FewRows(_Writer):
+    """Each code is read once and meets all rows in registers: products with the bare codes are
+    summed by block, then scaled.
+    """
+
+    def __init__(
+        self, code: Code, sizes: Sizes, buffers: Buffers, sums: SSAValue, *, one_zero: bool
+    ):
+        """`sums [rows, blocks]` is for the sum of each block of data."""
+        super().__init__(code, sizes, buffers, one_zero=one_zero)
+        self._sums = code.flat(sums)
+
+    def write(self) -> None:
+        code, block = self._code, self._sizes.block
+        nothing = code.emit(arith.ConstantOp(FloatAttr(0.0, f32)))
+        with code.loop(self._sizes.rows * self._sizes.blocks) as loop:
+            first = self._times(loop.counter, block)
+            with code.loop(block, [nothing]) as steps:
+                x = code.load(self._data, self._sum(first, steps.counter))
+                steps.carry([code.emit(arith.AddfOp(steps.carried[0], x, REASSOCIATE))])
+            code.store(steps.results[0], self._sums, loop.counter)
+        super().write()
+
+    def _panel(self, panel: SSAValue) -> None:
+        code, sizes = self._code, self._sizes
+        with code.loop(sizes.blocks, [self._zero] * sizes.rows) as loop:
+            products = self._block(panel, loop.counter)
+            scale, zero = self._scale(panel, loop.counter)
+            totals: list[SSAValue] = []
+            for row, total in enumerate(loop.carried):
+                at = self._sum(loop.counter, row * sizes.blocks)
+                shift = self._product(zero, self._number(self._sums, at))
+                centred = self._minus(products[row], shift)
+                totals.append(self._plus(total, self._product(scale, centred)))
+            loop.carry(totals)
+        mask = self._mask(panel)
+        for row, total in enumerate(loop.results):
+            self._store(total, self._sum(row * sizes.units, self._times(panel, LANES)), mask)
+
+    def _block(self, panel: SSAValue, block: SSAValue) -> list[SSAValue]:
+        """For each row the products of a block with its codes."""
+        code, sizes = self._code, self._sizes
+        number = self._sum(self._times(panel, sizes.blocks), block)
+        first_code = self._times(number, sizes.bytes * LANES)
+        first_step = self._times(block, sizes.block)
+        chains = max(1, _SUMS // sizes.rows)
+        with code.loop(
+            sizes.bytes, [self._zero] * (chains * sizes.rows), step=_UNROLLED_BYTES
+        ) as loop:
+            sums = list(loop.carried)
+            chain = cycle(range(chains))
+            for offset in range(min(_UNROLLED_BYTES, sizes.bytes)):
+                byte = self._sum(loop.counter, offset)
+                numbers = self._codes(self._sum(first_code, self._times(byte, LANES)))
+                for place, weights in enumerate(numbers):
+                    step = self._sum(first_step, self._times(byte, sizes.codes), place)
+                    first = next(chain) * sizes.rows
+                    for row in range(sizes.rows):
+                        x = self._number(self._data, self._sum(step, row * sizes.steps))
+                        sums[first + row] = self._plus(sums[first + row], self._product(weights, x))
+            loop.carry(sums)
+        totals = list(loop.results[: sizes.rows])
+        for place, value in enumerate(loop.results[sizes.rows :]):
+            row = place % sizes.rows
+            totals[row] = self._plus(totals[row], value)
+        return totals
+
+
+class ManyRows(_Writer):
+    """Some hundred steps of a panel are unpacked to numbers on the stack, which tiles of rows
+    multiply with.
+    """
+
+    def _panel(self, panel: SSAValue) -> None:
+        code, sizes = self._code, self._sizes
+        most = min(sizes.blocks, max(1, _UNPACKED_STEPS // sizes.block))
+        unpacked = code.emit(memref.AllocaOp.get(f32, 64, [most * sizes.block * LANES]))
+        with code.loop(sizes.blocks, step=most) as loop:
+            count: Index = most
+            if sizes.blocks % most:
+                count = code.minimum(self._sum(sizes.blocks, self._times(loop.counter, -1)), most)
+            with code.loop(count) as blocks:
+                block = code.index(self._sum(loop.counter, blocks.counter))
+                self._unpack(panel, block, unpacked, self._times(blocks.counter, sizes.block))
+            part = _Part(unpacked, self._times(loop.counter, sizes.block), count, panel)
+            fresh = code.is_zero(loop.counter)
+            rest = sizes.rows % _TILE_ROWS
+            with code.loop(sizes.rows - rest, step=_TILE_ROWS) as rows:
+                self._tile(part, rows.counter, _TILE_ROWS, fresh)
+            if rest:
+                self._tile(part, sizes.rows - rest, rest, fresh)
+
+    def _unpack(self, panel: SSAValue, block: SSAValue, target: SSAValue, first: Index) -> None:
+        """Writes the weights of a block to `target`, from step `first` on."""
+        code, sizes = self._code, self._sizes
+        scale, zero = self._scale(panel, block)
+        number = self._sum(self._times(panel, sizes.blocks), block)
+        with code.loop(sizes.bytes) as loop:
+            at = self._sum(self._times(number, sizes.bytes), loop.counter)
+            for place, value in enumerate(self._codes(self._times(at, LANES))):
+                weight = self._product(self._minus(value, zero), scale)
+                step = self._sum(first, self._times(loop.counter, sizes.codes), place)
+                code.add(vector.StoreOp(weight, target, [code.index(self._times(step, LANES))]))
+
+    def _tile(self, part: _Part, first: Index, rows: int, fresh: SSAValue) -> None:
+        """Adds the products of some rows with the steps of a part."""
+        code, sizes = self._code, self._sizes
+        mask = self._mask(part.panel)
+        places = [
+            self._sum(
+                self._times(self._sum(first, row), sizes.units), self._times(part.panel, LANES)
+            )
+            for row in range(rows)
+        ]
+        starts = [
+            self._sum(self._times(self._sum(first, row), sizes.steps), part.first)
+            for row in range(rows)
+        ]
+        sums = [
+            code.emit(arith.SelectOp(fresh, self._zero, self._held(place, mask)))
+            for place in places
+        ]
+        steps = self._times(part.blocks, sizes.block)
+        with code.loop(steps, sums, step=_UNROLLED_STEPS) as loop:
+            totals = loop.carried
+            for offset in range(_UNROLLED_STEPS):
+                step = self._sum(loop.counter, offset)
+                weights = self._vector(part.weights, self._times(step, LANES))
+                numbers = [self._number(self._data, self._sum(start, step)) for start in starts]
+                totals = [
+                    self._plus(total, self._product(number, weights))
+                    for total, number in zip(totals, numbers, strict=True)
+                ]
+            loop.carry(totals)
+        for place, total in zip(places, loop.results, strict=True):
+            self._store(total, place, mask)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some blocks of a panel, unpacked."""
+
+    weights: SSAValue
+    """`[steps, 16]`."""
+    first: Index
+    """The first step."""
+    blocks: Index
+    panel: SSAValue

@@ -1,0 +1,156 @@
+"""Weights in blocks of a few bits, against ONNX Runtime."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from nodes import Arrays, node_model, run_imported
+
+import byoc_mlir
+from byoc_mlir.errors import ByocError
+from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
+
+RNG = np.random.default_rng(0)
+TOLERANCE = 1e-5
+
+
+def weights(units: int, size: int, block: int, bits: int, zeros: str) -> dict[str, Any]:
+    """The constants of a `MatMulNBits`; zero points are `packed`, `float` or `none`."""
+    blocks = -(-size // block)
+    found: dict[str, Any] = {
+        "w": RNG.integers(0, 256, (units, blocks, block * bits // 8)).astype(np.uint8),
+        "s": RNG.uniform(0.01, 0.1, (units, blocks)).astype(np.float32),
+    }
+    if zeros == "packed":
+        width = -(-blocks * bits // 8)
+        found["z"] = RNG.integers(0, 256, (units, width)).astype(np.uint8)
+    elif zeros == "float":
+        found["z"] = RNG.uniform(0, 2**bits - 1, (units, blocks)).astype(np.float32)
+    return found
+
+
+def check(
+    shape: tuple[int, ...],
+    units: int,
+    block: int,
+    bits: int = 4,
+    zeros: str = "none",
+    more: Arrays | None = None,
+) -> None:
+    """Compares the evaluator and the compiled kernel with ONNX Runtime."""
+    constants = {**weights(units, shape[-1], block, bits, zeros), **(more or {})}
+    data = RNG.standard_normal(shape).astype(np.float32)
+    inputs = {"x": data, **constants}
+    model = node_model(
+        "MatMulNBits",
+        inputs,
+        constants=[name for name, array in constants.items() if array is not None],
+        K=shape[-1],
+        N=units,
+        bits=bits,
+        block_size=block,
+    )
+    want = run_onnxruntime(model, {"x": data})
+    assert_agrees(run_imported(model, inputs), want, TOLERANCE)
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert_agrees(executable.run({"x": data}), want, TOLERANCE)
+
+
+@pytest.mark.parametrize("zeros", ["none", "packed", "float"])
+@pytest.mark.parametrize("rows", [1, 3, 17])
+def test_zero_points(rows: int, zeros: str) -> None:
+    check((rows, 96), 24, 32, zeros=zeros)
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+@pytest.mark.parametrize(("bits", "block"), [(4, 16), (4, 64), (4, 256), (8, 32), (8, 128)])
+def test_widths_and_blocks(bits: int, block: int, rows: int) -> None:
+    check((rows, 2 * block), 20, block, bits)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_last_block_that_is_not_full(rows: int) -> None:
+    check((rows, 80), 16, 32, zeros="packed")
+
+
+def test_shapes_of_data() -> None:
+    check((2, 3, 64), 33, 32)
+    check((2, 1, 64), 16, 32)
+    check((0, 64), 16, 32)
+
+
+@pytest.mark.parametrize("rows", [1, 13])
+def test_more_steps_than_are_unpacked_at_a_time(rows: int) -> None:
+    check((rows, 1312), 32, 32, zeros="packed")
+    check((rows, 1536), 16, 128)
+
+
+def test_work_for_all_threads() -> None:
+    check((1, 1024), 1024, 32)
+    check((32, 512), 256, 64)
+
+
+def test_bias() -> None:
+    bias = RNG.standard_normal(20).astype(np.float32)
+    check((3, 64), 20, 32, more={"z": None, "g": None, "b": bias})
+
+
+def test_groups_in_order() -> None:
+    check((3, 64), 20, 32, more={"z": None, "g": np.int32(np.arange(64) // 32)})
+
+
+def test_two_bits_by_hand() -> None:
+    constants = weights(17, 64, 32, 2, "none")
+    data = RNG.standard_normal((2, 64)).astype(np.float32)
+    model = node_model(
+        "MatMulNBits",
+        {"x": data, **constants},
+        constants=["w", "s"],
+        K=64,
+        N=17,
+        bits=2,
+        block_size=32,
+    )
+    codes = (constants["w"][..., None] >> np.array([0, 2, 4, 6])) & 3
+    numbers = codes.reshape(17, 2, 32).astype(np.float64) - 2
+    weight = (numbers * constants["s"][..., None]).reshape(17, 64)
+    want = {"y": (data @ weight.T).astype(np.float32)}
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert_agrees(executable.run({"x": data}), want, TOLERANCE)
+
+
+def test_weights_stay_packed() -> None:
+    constants = weights(256, 1024, 32, 4, "none")
+    data = RNG.standard_normal((1, 1024)).astype(np.float32)
+    model = node_model(
+        "MatMulNBits", {"x": data, **constants}, constants=["w", "s"], K=1024, N=256, block_size=32
+    )
+    with byoc_mlir.compile(model, targets=()) as executable:
+        held = len(pickle.dumps(executable))
+    assert held <= 0.3 * 4 * 256 * 1024
+
+
+@pytest.mark.parametrize(
+    ("more", "attributes", "reason"),
+    [
+        ({}, {"bits": 3}, "bits is 3 and block_size 32"),
+        ({}, {"block_size": 24}, "bits is 4 and block_size 24"),
+        ({}, {"K": 96}, "A has shape .* its last size must be K, 96"),
+        ({}, {"N": 17}, "B has shape"),
+        ({"z": None, "g": np.int32(np.arange(64) % 2)}, {}, "g_idx puts elements in groups"),
+    ],
+)
+def test_refusals(more: Arrays, attributes: dict[str, int], reason: str) -> None:
+    constants: Arrays = {**weights(16, 64, 32, 4, "none"), **more}
+    inputs = {"x": np.zeros((1, 64), np.float32), **constants}
+    model = node_model(
+        "MatMulNBits",
+        inputs,
+        constants=[name for name, array in constants.items() if array is not None],
+        **{"K": 64, "N": 16, "bits": 4, "block_size": 32, **attributes},
+    )
+    with pytest.raises(ByocError, match=reason):
+        byoc_mlir.compile(model, targets=())
