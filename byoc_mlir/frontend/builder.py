@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -75,6 +75,10 @@ class NodeContext:
     builder: BlockBuilder
     run_graph: Callable[[onnx.GraphProto, Sequence[Value], str], list[Value]]
     """The outputs of a subgraph for given inputs, its ops located at the name given."""
+    declared: Mapping[str, tuple[int | None, ...]] = field(
+        default_factory=dict[str, tuple[int | None, ...]]
+    )
+    """The shapes that the model declares of its outputs, by name; `None`: a size is not known."""
 
     def emit(
         self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue
@@ -137,6 +141,13 @@ class NodeContext:
     def wants(self, output: int) -> bool:
         """Whether the model uses that output."""
         return output < len(self.output_names) and self.output_names[output] != ""
+
+    def declared_size(self, output: int, axis: int) -> int | None:
+        """A size that the model declares of an output; `None` where it does not tell."""
+        if not self.wants(output):
+            return None
+        shape = self.declared.get(self.output_names[output], ())
+        return shape[axis] if axis < len(shape) else None
 
     def ints(self, value: Value, what: str) -> tuple[int, ...]:
         """The integers of a constant operand.

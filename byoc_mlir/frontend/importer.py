@@ -17,6 +17,7 @@ from byoc_mlir.errors import InputValuesNeededError, NodeProblem, UnsupportedMod
 from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
+from byoc_mlir.frontend.declared import declared_shapes
 from byoc_mlir.frontend.inputs import bind_inputs
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, NodeStatus, OnnxNode, TensorInfo
@@ -72,7 +73,8 @@ def import_loaded(
         needed = frozenset([info.name]) - values.keys()  # what is given does not help any more
         names[info.name] = Value(info.name, values.get(info.name, argument), inputs=needed)
     functions = {(function.domain, function.name): function for function in model.functions}
-    session = Session(BlockBuilder(block), reader, functions)
+    declared = declared_shapes(model, inputs)
+    session = Session(BlockBuilder(block), reader, functions, declared)
     graph = _MainGraph(Scope(session, opset_versions(model), names))
     graph.import_nodes(ordered_nodes(model.graph.node, {*names}))
     outputs = [

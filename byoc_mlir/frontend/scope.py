@@ -14,6 +14,7 @@ from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
+from byoc_mlir.frontend.declared import Declared
 from byoc_mlir.frontend.external import external_node, invalid_by_onnx
 from byoc_mlir.frontend.fold import computed_by_onnx
 from byoc_mlir.frontend.functions import (
@@ -39,6 +40,7 @@ class Session:
     builder: BlockBuilder
     reader: TensorReader
     functions: Mapping[tuple[str, str], onnx.FunctionProto]
+    declared: Declared
     body_nodes: int = field(default=0)
 
 
@@ -108,7 +110,13 @@ class Scope:
                 within = reason or f"in its body, with {_attributes(node)}: {error}"
                 raise InvalidModelError(f"node '{name}' ({node.op_type}): {within}") from error
         context = NodeContext(
-            name, node.op_type, opset, tuple(node.output), self.session.builder, self._run_graph
+            name,
+            node.op_type,
+            opset,
+            tuple(node.output),
+            self.session.builder,
+            self._run_graph,
+            self.session.declared,
         )
         try:
             return op(context, inputs, node_attributes(node, self.session.reader))

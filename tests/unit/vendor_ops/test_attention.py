@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nodes import Arrays, check_node, node_model, run_imported
+from onnx import helper
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidModelError, UnsupportedModelError
@@ -246,6 +247,43 @@ def test_a_decoding_step_compiled() -> None:
     }
     with byoc_mlir.compile(model, targets=()) as executable:
         assert_agrees(executable.run(fed), run_onnxruntime(model, fed), TOLERANCE)
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize(
+    ("batch", "new", "capacity", "lengths"),
+    [(1, 1, 8, [5]), (1, 3, 8, [7]), (1, 5, 8, [5]), (2, 1, 8, [7, 5]), (2, 4, 8, [4, 4])],
+)
+def test_a_cache_that_keeps_its_size_needs_no_length_to_be_compiled(
+    batch: int, new: int, capacity: int, lengths: list[int], causal: int
+) -> None:
+    inputs = {
+        "q": floats(batch, new, 64),
+        "k": floats(batch, new, 32),
+        "v": floats(batch, new, 32),
+        "pk": floats(batch, 2, capacity, 16),
+        "pv": floats(batch, 2, capacity, 16),
+        "lengths": np.int32(lengths) - 1,
+        "total": np.int32([max(lengths)]),
+        **ROTARY,
+    }
+    model = node_model(
+        "GroupQueryAttention",
+        inputs,
+        ("y", "present_k", "present_v"),
+        constants=("cos", "sin"),
+        num_heads=4,
+        kv_num_heads=2,
+        do_rotary=1,
+        causal=causal,
+        local_window_size=3 if causal else -1,
+    )
+    fed = {name: array for name, array in inputs.items() if name not in ROTARY}
+    want = run_onnxruntime(model, fed)
+    for output in model.graph.output[1:]:
+        shape = helper.make_tensor_type_proto(1, (batch, 2, capacity, 16))
+        output.type.CopyFrom(shape)
+    assert_agrees(run_imported(model, fed), want, TOLERANCE)
 
 
 @pytest.mark.parametrize(

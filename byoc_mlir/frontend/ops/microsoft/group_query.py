@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import elementwise, logic, transform
+from byoc_mlir.dialects.relay import elementwise, index, logic, transform
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -41,18 +41,18 @@ class _Tokens:
     """The largest number of tokens of a batch entry, old and new."""
     new: int
     past: int | None
-    """`None` where each entry has its own number."""
-    lengths: Value
-    """Of each batch entry, the number of its tokens less one, `[batch]`."""
+    """`None` where it is known when the model runs."""
+    starts: Value
+    """Of each batch entry, the place of its first new token, `[batch, 1, 1, 1]`."""
 
     @property
     def is_prompt(self) -> bool:
         """Whether there are no old tokens."""
-        return self.new == self.total
+        return self.past == 0
 
-    def last_places(self, context: NodeContext) -> Value:
-        """The place of each entry's last token, `[batch, 1, 1, 1]`."""
-        return arith.reshape(context, self.lengths, [self.lengths.shape[0], 1, 1, 1])
+    def places(self, context: NodeContext, axis: Literal[1, 2]) -> Value:
+        """The place of each new token, those of an entry along `axis`."""
+        return arith.add(context, self.starts, _range(context, self.new, self.starts, axis))
 
 
 @register_op(DOMAIN, "GroupQueryAttention")
@@ -166,32 +166,55 @@ def _projections(
 def _tokens(
     context: NodeContext, query: Value, past_key: Value | None, lengths: Value, total: Value
 ) -> _Tokens:
+    """What of that is known now: all, or the places in a cache that keeps its size."""
     batch, _, new, _ = query.shape
-    lengths = arith.reshape(context, lengths, [batch])
     capacity = 0 if past_key is None else past_key.shape[2]
-    count = context.count(total, "total_sequence_length", new) if capacity else new
+    count = _count(context, total, new, capacity)
+    if count is None and (batch == 1 or new == 1):
+        return _Tokens(capacity, new, None, _starts(context, lengths, total, batch, new))
+    count = new if count is None else count  # more new tokens in a batch are always a prompt
     if batch == 1 or count == new:
-        return _Tokens(count, new, count - new, lengths)
+        places = context.constant(np.full((batch, 1, 1, 1), count - new), np.int64)
+        return _Tokens(count, new, count - new, places)
     if new > 1:
         raise NodeRefused(
             f"{new} new tokens behind others in a batch of {batch}; accepted is one new token, or"
             " a batch of 1"
         )
-    return _Tokens(count, new, None, lengths)
+    return _Tokens(count, new, None, arith.reshape(context, lengths, [batch, 1, 1, 1]))
+
+
+def _count(context: NodeContext, total: Value, new: int, capacity: int) -> int | None:
+    """The number of old and new tokens; `None` where the model tells when it runs: it declares that
+    the cache that it returns is no larger than the one it gets.
+    """
+    if not capacity:
+        return new
+    declared = context.declared_size(1, 2)
+    if total.constant is not None or declared is None or declared < capacity:
+        return context.count(total, "total_sequence_length", new)
+    return None if declared == capacity else declared
+
+
+def _starts(context: NodeContext, lengths: Value, total: Value, batch: int, new: int) -> Value:
+    """Prompts begin at 0, other tokens behind the old ones; `lengths` are less by one."""
+    lasts = cast(context, arith.reshape(context, lengths, [batch, 1, 1, 1]), np.dtype(np.int64))
+    count = cast(context, arith.reshape(context, total, ()), np.dtype(np.int64))
+    is_prompt = context.emit(logic.EqualOp, count, np.int64(new))
+    return arith.where(context, is_prompt, 0, arith.subtract(context, lasts, new - 1))
 
 
 def _places(context: NodeContext, tokens: _Tokens, position_ids: Value | None) -> Value:
     """The positions of the new tokens, or that of the first one; see `angles_of`."""
-    batch = tokens.lengths.shape[0]
+    batch = tokens.starts.shape[0]
     if position_ids is not None:
         expect_shape(position_ids, "position_ids", (batch, tokens.new))
         if not tokens.is_prompt:
             return position_ids
-        first = arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)
-        return first
+        return arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)
     if tokens.past is not None:
         return context.constant([tokens.past], np.int64)
-    return arith.reshape(context, tokens.lengths, [batch, 1])
+    return arith.reshape(context, tokens.places(context, 1), [batch, tokens.new])
 
 
 def _present(context: NodeContext, tokens: _Tokens, past: Value | None, new: Value) -> Value:
@@ -217,16 +240,20 @@ def _filled_up(context: NodeContext, data: Value, most: int) -> Value:
 
 
 def _inserted(context: NodeContext, tokens: _Tokens, past: Value, new: Value) -> Value:
-    """One new token for each entry, at the place that is its own."""
-    last = tokens.last_places(context)
-    places = _range(context, past.shape[2], last, axis=2)
-    is_new = context.emit(logic.EqualOp, places, last)
-    is_old = context.emit(logic.LessOp, places, last)
-    kept = context.emit(elementwise.WhereOp, is_old, past, past.dtype.type(0))
-    return context.emit(elementwise.WhereOp, is_new, new, kept)
+    """The new tokens in a cache, at places that are known when the model runs."""
+    places = _range(context, past.shape[2], tokens.starts, axis=2)
+    number = arith.subtract(context, places, tokens.starts)
+    is_old = context.emit(logic.LessOp, number, number.dtype.type(0))
+    is_new = context.emit(logic.LessOp, number, number.dtype.type(tokens.new))
+    if tokens.new > 1:  # of one batch entry
+        row = context.emit(elementwise.ClipOp, number, a_min=0.0, a_max=float(tokens.new - 1))
+        row = arith.reshape(context, row, [past.shape[2]])
+        new = context.emit(index.TakeOp, new, row, axis=2)
+    fresh = context.emit(elementwise.WhereOp, is_new, new, new.dtype.type(0))
+    return context.emit(elementwise.WhereOp, is_old, past, fresh)
 
 
-def _range(context: NodeContext, count: int, like: Value, axis: Literal[2, 3]) -> Value:
+def _range(context: NodeContext, count: int, like: Value, axis: Literal[1, 2, 3]) -> Value:
     shape = [1, 1, 1, 1]
     shape[axis] = count
     return context.constant(np.arange(count).reshape(shape), like.dtype)
@@ -240,11 +267,13 @@ def _mask(
         if not causal:
             return None
         return causal_mask(context, tokens.new, tokens.total, tokens.past, window)
-    last = tokens.last_places(context)
-    places = _range(context, tokens.total, last, axis=3)
-    seen = context.emit(logic.LessEqualOp, places, last)
+    queries = tokens.places(context, 2)
+    if not causal:  # all up to the last one
+        queries = arith.section(context, queries, 2, tokens.new - 1, tokens.new)
+    places = _range(context, tokens.total, queries, axis=3)
+    seen = context.emit(logic.LessEqualOp, places, queries)
     if window is not None:
-        first = arith.subtract(context, last, window)
+        first = arith.subtract(context, queries, window)
         in_window = context.emit(logic.GreaterOp, places, first)
         seen = context.emit(logic.LogicalAndOp, seen, in_window)
     return blocked(context, seen, LOWEST)

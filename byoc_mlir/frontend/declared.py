@@ -1,0 +1,32 @@
+"""What a model declares of its outputs' shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from byoc_mlir.frontend.inputs import BoundInput, model_inputs
+
+Declared = Mapping[str, tuple[int | None, ...]]
+
+
+def declared_shapes(model: onnx.ModelProto, inputs: Sequence[BoundInput]) -> Declared:
+    """By name, the shapes of outputs that are tensors of a declared rank.
+
+    A name stands for the size that the inputs bind it to; `None` is a size that they do not tell.
+    """
+    sizes = {
+        name: size
+        for info, bound in zip(model_inputs(model), inputs, strict=True)
+        for name, size in zip(info.shape, bound.shape, strict=True)
+        if isinstance(name, str)
+    }
+    return {
+        output.name: tuple(
+            dim.dim_value if dim.HasField("dim_value") else sizes.get(dim.dim_param)
+            for dim in output.type.tensor_type.shape.dim
+        )
+        for output in model.graph.output
+        if output.type.tensor_type.HasField("shape")
+    }
