@@ -27,7 +27,7 @@ LANES = 16
 _TILE_ROWS = 6
 _SUMS = 4
 """Sums that are added to in turn, so that an addition need not wait for the one before."""
-_UNROLLED_BYTES = 8
+_UNROLLED_BYTES = 4
 _UNROLLED_STEPS = 4
 _UNPACKED_STEPS = 512
 _PRODUCTS_A_CYCLE = 8

@@ -11,6 +11,7 @@ from onnx import ModelProto
 
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.networks.convnet import densenet121, inception_v3, unet, vgg16
+from byoc_mlir.testing.networks.decoder import DecoderSizes, decoder
 from byoc_mlir.testing.networks.detector import ssd, ssd_raw
 from byoc_mlir.testing.networks.lstm import lstm2
 from byoc_mlir.testing.networks.mlp import mlp, mlp3, mnist
@@ -45,4 +46,4 @@ NETWORKS: Mapping[str, Callable[..., ModelProto]] = {
     "ssd_raw": ssd_raw,
 }
 
-__all__ = ["NETWORKS", "GraphBuilder"]
+__all__ = ["NETWORKS", "DecoderSizes", "GraphBuilder", "decoder"]

@@ -67,14 +67,24 @@ class GraphBuilder:
         self._nodes.append(helper.make_node("Identity", [value], [name], name=f"/{name}"))
         self._outputs.append(helper.make_tensor_value_info(name, dtype, shape))
 
+    def declare(
+        self, value: str, shape: Sequence[int | str | None], dtype: int = TensorProto.FLOAT
+    ) -> None:
+        """Makes `value` a graph output under its own name."""
+        self._outputs.append(helper.make_tensor_value_info(value, dtype, shape))
+
     def build(self) -> ModelProto:
         """The finished model."""
         graph = helper.make_graph(
             self._nodes, self.name, self._inputs, self._outputs, self._initializers
         )
-        opset = helper.make_opsetid("", self.opset)
+        domains = sorted({node.domain for node in self._nodes} - {""})
+        opsets = [
+            helper.make_opsetid("", self.opset),
+            *(helper.make_opsetid(d, 1) for d in domains),
+        ]
         return helper.make_model(
-            graph, opset_imports=[opset], ir_version=8, producer_name="byoc_mlir.testing"
+            graph, opset_imports=opsets, ir_version=8, producer_name="byoc_mlir.testing"
         )
 
     @contextmanager
@@ -91,10 +101,17 @@ class GraphBuilder:
         (output,) = self.ops(op_type, *inputs, outputs=1, **attributes)
         return output
 
-    def ops(self, op_type: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
-        """One node with several outputs."""
+    def ops(
+        self, op_type: str, *inputs: str, outputs: int | Sequence[str], **attributes: Any
+    ) -> list[str]:
+        """One node with several outputs: so many, or those named; an empty name leaves one out.
+
+        Names are prefixed with the node's, but for those with a dot in them.
+        """
         name = self._unique("/" + "/".join([*self._scope, op_type]))
-        values = [f"{name}_output_{index}" for index in range(outputs)]
+        if isinstance(outputs, int):
+            outputs = [f"output_{index}" for index in range(outputs)]
+        values = [each if "." in each or not each else f"{name}_{each}" for each in outputs]
         self._nodes.append(helper.make_node(op_type, inputs, values, name=name, **attributes))
         if inputs and inputs[0] in self.channels:
             self.channels |= dict.fromkeys(values, self.channels[inputs[0]])

@@ -1,0 +1,192 @@
+"""Language models with a cache of fixed size, as exporters for ONNX Runtime write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from onnx import ModelProto, TensorProto
+
+from byoc_mlir.testing.networks.builder import Array, GraphBuilder
+
+_MICROSOFT = "com.microsoft"
+_EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class DecoderSizes:
+    """The sizes of a decoder; queries have `heads` heads, keys and values `shared_heads`."""
+
+    layers: int = 2
+    width: int = 64
+    heads: int = 4
+    shared_heads: int = 2
+    head_size: int = 16
+    inner: int = 128
+    vocabulary: int = 256
+    capacity: int = 80
+    """The tokens that the cache has room for."""
+    block: int = 32
+    """The elements that share a scale, of weights with few bits."""
+
+
+def decoder(
+    *,
+    seed: int = 0,
+    sizes: DecoderSizes | None = None,
+    family: Literal["llama", "qwen"] = "llama",
+    bits: int | None = None,
+) -> ModelProto:
+    """A decoder: `input_ids [batch, new]`, `seqlens_k [batch]` (tokens so far with the new ones,
+    less one), `total_sequence_length []` and each layer's `past_key_values.N.key` and `.value
+    [batch, shared_heads, capacity, head_size]` to `logits` and `present.N.key` and `.value`.
+
+    Args:
+        family: `llama` has the rotary embedding in its attention; `qwen` has nodes of its own for
+            it, with the input `position_ids [batch, new]`, and biases for queries, keys, values.
+        bits: of the weights of products, 4 or 8; without it they are f32.
+    """
+    graph = _Decoder(sizes or DecoderSizes(), family, bits, seed)
+    return graph.build()
+
+
+class _Decoder:
+    def __init__(
+        self, sizes: DecoderSizes, family: Literal["llama", "qwen"], bits: int | None, seed: int
+    ):
+        self._sizes = sizes
+        self._family = family
+        self._bits = bits
+        self._b = b = GraphBuilder(f"{family}_decoder", seed=seed)
+        tokens = ["batch_size", "sequence_length"]
+        self._ids = b.input("input_ids", tokens, TensorProto.INT64)
+        self._lengths = b.input("seqlens_k", ["batch_size"], TensorProto.INT32)
+        self._total = b.input("total_sequence_length", [], TensorProto.INT32)
+        self._places = ""
+        if family == "qwen":
+            self._places = b.input("position_ids", tokens, TensorProto.INT64)
+        with b.scope("model"):
+            self._angles = [
+                b.constant(table, name)
+                for table, name in zip(_angles(sizes), ("cos_cache", "sin_cache"), strict=True)
+            ]
+
+    def build(self) -> ModelProto:
+        b, sizes = self._b, self._sizes
+        table = b.normal((sizes.vocabulary, sizes.width), 1.0, "embed_tokens")
+        residual = b.op("Gather", table, self._ids)
+        b.channels[residual] = sizes.width
+        x = b.op("SimplifiedLayerNormalization", residual, self._scale(), **_NORM)
+        for layer in range(sizes.layers):
+            with b.scope(f"model.layers.{layer}"):
+                x, residual = self._norm(residual, self._attention(x, layer))
+                x, residual = self._norm(residual, self._feed_forward(x))
+        logits = self._product(x, sizes.vocabulary, "lm_head")
+        b.output(logits, "logits", ["batch_size", "sequence_length", sizes.vocabulary])
+        return b.build()
+
+    def _norm(self, residual: str, new: str) -> tuple[str, str]:
+        """The sum of both normalised, and the sum."""
+        outputs = ["norm", "", "", "sum"]
+        found = self._b.ops(
+            "SkipSimplifiedLayerNormalization",
+            residual,
+            new,
+            self._scale(),
+            outputs=outputs,
+            domain=_MICROSOFT,
+            epsilon=_EPSILON,
+        )
+        return found[0], found[3]
+
+    def _scale(self) -> str:
+        return self._b.uniform((self._sizes.width,), 0.7, 1.2, "layernorm.weight")
+
+    def _attention(self, x: str, layer: int) -> str:
+        b, sizes = self._b, self._sizes
+        widths = {"q": sizes.heads, "k": sizes.shared_heads, "v": sizes.shared_heads}
+        parts = {
+            name: self._product(x, count * sizes.head_size, f"{name}_proj")
+            for name, count in widths.items()
+        }
+        if self._family == "qwen":
+            for name, part in parts.items():
+                bias = b.normal((b.channels[part],), 0.1, f"{name}_proj.bias")
+                parts[name] = b.op("Add", part, bias)
+            for name in "qk":
+                parts[name] = b.op(
+                    "RotaryEmbedding",
+                    *(parts[name], self._places, *self._angles),
+                    domain=_MICROSOFT,
+                    num_heads=widths[name],
+                )
+        shape = ["batch_size", sizes.shared_heads, sizes.capacity, sizes.head_size]
+        past = [b.input(f"past_key_values.{layer}.{name}", shape) for name in ("key", "value")]
+        present = [f"present.{layer}.{name}" for name in ("key", "value")]
+        inside = self._family == "llama"
+        y, *_ = b.ops(
+            "GroupQueryAttention",
+            *(*parts.values(), *past, self._lengths, self._total),
+            *(self._angles if inside else ()),
+            outputs=["attention", *present],
+            domain=_MICROSOFT,
+            num_heads=sizes.heads,
+            kv_num_heads=sizes.shared_heads,
+            do_rotary=int(inside),
+        )
+        for name in present:
+            b.declare(name, shape)
+        b.channels[y] = sizes.heads * sizes.head_size
+        return self._product(y, sizes.width, "o_proj")
+
+    def _feed_forward(self, x: str) -> str:
+        """SwiGLU."""
+        gate, up = (self._product(x, self._sizes.inner, name) for name in ("gate_proj", "up_proj"))
+        y = self._b.op("Mul", self._b.swish(gate), up)
+        return self._product(y, self._sizes.width, "down_proj")
+
+    def _product(self, x: str, features: int, name: str) -> str:
+        if self._bits is None:
+            return self._b.linear(x, features, bias=False)
+        b, block = self._b, self._sizes.block
+        width = b.channels[x]
+        weight = b.rng.standard_normal((features, width), dtype=np.float32) / np.sqrt(width)
+        codes, scales = quantised(weight.astype(np.float32), self._bits, block)
+        y = b.op(
+            "MatMulNBits",
+            x,
+            b.constant(codes, f"{name}.qweight"),
+            b.constant(scales, f"{name}.scales"),
+            domain=_MICROSOFT,
+            K=width,
+            N=features,
+            bits=self._bits,
+            block_size=block,
+        )
+        b.channels[y] = features
+        return y
+
+
+_NORM = {"axis": -1, "epsilon": _EPSILON, "stash_type": 1}
+
+
+def _angles(sizes: DecoderSizes) -> tuple[Array, Array]:
+    """The cosines and sines of each place."""
+    half = sizes.head_size // 2
+    frequencies = 10000.0 ** -(np.arange(half) / half)
+    angles = np.arange(sizes.capacity)[:, None] * frequencies
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def quantised(weight: Array, bits: int, block: int) -> tuple[Array, Array]:
+    """`[features, width]` as codes `[features, blocks, bytes]` and scales `[features, blocks]`, as
+    MatMulNBits has them; the zero point is in the middle.
+    """
+    features, width = weight.shape
+    middle = 2 ** (bits - 1)
+    blocks = np.pad(weight, ((0, 0), (0, -width % block))).reshape(features, -1, block)
+    scales = np.abs(blocks).max(-1) / (middle - 1) + np.float32(1e-8)
+    codes = (np.rint(blocks / scales[..., None]) + middle).astype(np.uint8)
+    parts = codes.reshape(*codes.shape[:2], -1, 8 // bits) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(parts, -1), scales.astype(np.float32)
