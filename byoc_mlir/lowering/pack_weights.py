@@ -34,8 +34,8 @@ class PackWeights(ModulePass):
 
     `[steps, columns]`, or its transpose, becomes panels `[columns / c, steps, c]` of as many
     columns as a tile has; the last panel is filled up with zeros. The indexing map tells where an
-    element went. A matrix narrower than a tile is only turned. Products of few rows keep their
-    weights: they read each element once.
+    element went. One row of data gains, too: it reads panel after panel, with its sums in registers.
+    A matrix narrower than a tile is only turned, and not for one or two rows.
 
     Options:
         vector_bits: the length of the vector registers of the target.
@@ -70,7 +70,7 @@ class PackWeights(ModulePass):
         step, column = loops
         is_turned = op.indexing_maps.data[1].data.results[0] == column
         matrix = weight.array.T if is_turned else weight.array
-        if prod(shape_of(op.results[0])[:-1]) < FEWEST_ROWS or matrix.shape[0] < FEWEST_STEPS:
+        if matrix.shape[0] < FEWEST_STEPS:
             return
         element = weight.type.element_type
         assert isinstance(element, FixedBitwidthType)
@@ -79,7 +79,7 @@ class PackWeights(ModulePass):
             how = ("panels", columns, is_turned)
             packed = derived_array(how, [weight.array], lambda: panels(matrix, columns))
             _replace(op, weight, packed, panel_exprs(step, column, columns))
-        elif is_turned:
+        elif is_turned and prod(shape_of(op.results[0])[:-1]) >= FEWEST_ROWS:
             turned = derived_array("turned", [weight.array], lambda: np.ascontiguousarray(matrix))
             _replace(op, weight, turned, (step, column))
 

@@ -35,12 +35,24 @@ func.func @main(%x: tensor<6x4xf32>) -> tensor<6x10xf32> {
 
 // -----
 
-// Few rows read each weight once: it stays.
+// One row reads panels, too.
 // CHECK-LABEL: func.func @main
 func.func @main(%x: tensor<1x4xf32>) -> tensor<1x24xf32> {
-  // CHECK: relay.constant {{.*}} : tensor<24x4xf32>
-  // CHECK-NOT: floordiv
+  // CHECK: relay.constant {{.*}} : tensor<2x4x16xf32>
+  // CHECK: floordiv
   %w = relay.constant dense<2.0> : tensor<24x4xf32>
   %0 = relay.nn.dense %x, %w {units = 24 : i64} : (tensor<1x4xf32>, tensor<24x4xf32>) -> tensor<1x24xf32>
   func.return %0 : tensor<1x24xf32>
+}
+
+// -----
+
+// One row and a narrow matrix: it stays.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<1x4xf32>) -> tensor<1x10xf32> {
+  // CHECK: relay.constant {{.*}} : tensor<10x4xf32>
+  // CHECK-NOT: floordiv
+  %w = relay.constant dense<2.0> : tensor<10x4xf32>
+  %0 = relay.nn.dense %x, %w {units = 10 : i64} : (tensor<1x4xf32>, tensor<10x4xf32>) -> tensor<1x10xf32>
+  func.return %0 : tensor<1x10xf32>
 }
