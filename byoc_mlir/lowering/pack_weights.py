@@ -34,7 +34,7 @@ class PackWeights(ModulePass):
 
     `[steps, columns]`, or its transpose, becomes panels `[columns / c, steps, c]` of as many
     columns as a tile has; the last panel is filled up with zeros. The indexing map tells where an
-    element went. One row of data gains, too: it reads panel after panel, with its sums in registers.
+    element went. One row of data gains, too: it reads panel after panel, its sums in registers.
     A matrix narrower than a tile is only turned, and not for one or two rows.
 
     Options:
