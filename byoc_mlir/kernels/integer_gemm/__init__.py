@@ -1,0 +1,1 @@
+"""Products of bytes, summed in `i32`: matrix products and convolutions."""

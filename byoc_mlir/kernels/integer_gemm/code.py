@@ -1,0 +1,285 @@
+"""The function of an integer product: a range of its units, each some rows by a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import f32, i8, i32, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
+from byoc_mlir.kernels.ops import offset
+from byoc_mlir.kernels.parameters import read
+from byoc_mlir.kernels.vectors import Vectors
+
+_PREFIX = "byoc_integer_gemm"
+
+_ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What the code depends on."""
+
+    unit: IntegerUnit
+    rows: int
+    """Those of a tile; the result has at least as many."""
+    epilogue: IntegerEpilogue
+
+    @property
+    def name(self) -> str:
+        """The function's symbol."""
+        return f"{_PREFIX}_{self.rows}_{self.unit.name}_{self.epilogue.suffix}"
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The pointers that the function takes; null for what there is not."""
+
+    parameters: SSAValue
+    """The words of `Parameters`."""
+    left: SSAValue
+    right: SSAValue
+    """The panels."""
+    start: SSAValue
+    scale: SSAValue
+    offset: SSAValue
+    """What sums begin with, their scales and offsets: whole panels of them."""
+    result: SSAValue
+
+
+POINTERS = 7
+"""How many arguments are pointers."""
+
+
+def define_units(module: ModuleBuilder, variant: Variant) -> str:
+    """`void (parameters, left, right, start, scale, offset, result, begin, end)`.
+
+    Computes the units `[begin, end)` of `blocks * panels`. Returns its symbol.
+    """
+    if module.has(variant.name):
+        return variant.name
+    types = (*(POINTER,) * POINTERS, i64, i64)
+    function = module.function(variant.name, types, result=VOID, internal=True)
+    *pointers, begin, end = function.parameters
+    arguments = Arguments(*pointers)
+    parameters = read(function, arguments.parameters, Parameters[SSAValue])
+    units = _Units(function, variant, arguments, parameters)
+    function.loop(
+        function.subtract(end, begin), lambda index: units.write(function.add(begin, index))
+    )
+    function.finish()
+    return variant.name
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What a unit has of the columns."""
+
+    right: SSAValue
+    start: SSAValue
+    scale: SSAValue
+    offset: SSAValue
+    """Where those of its panel begin."""
+    first: SSAValue
+    left_over: SSAValue
+    """How many there are from the panel's first on."""
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Writes the loops of a thread."""
+
+    function: FunctionBuilder
+    variant: Variant
+    arguments: Arguments
+    parameters: Parameters[SSAValue]
+
+    @property
+    def _vectors(self) -> IntegerVectors:
+        return IntegerVectors(self.function, self.variant.unit)
+
+    @property
+    def _offsets(self) -> range:
+        """Where the vectors of a panel begin."""
+        return range(0, self.variant.unit.panel, self.variant.unit.lanes)
+
+    def write(self, number: SSAValue) -> None:
+        """Writes the code of one unit: the tiles of a block of rows, by one panel."""
+        function, rows = self.function, self.variant.rows
+        block, panel = function.divmod(number, self.parameters.panels)
+        first, last = function.share(self.parameters.rows, block, self.parameters.blocks)
+        columns = self._columns(panel)
+        final = function.subtract(last, rows)  # the last tile may repeat rows of the one before
+        count = function.subtract(last, first)
+        tiles = function.divide(function.add(count, rows - 1), function.integer(rows))
+
+        def tile(index: SSAValue) -> None:
+            row = function.add(first, function.multiply(index, rows))
+            is_before = function.compare("slt", row, final)
+            self._tile(function.select(is_before, row, final), columns)
+
+        function.loop(tiles, tile)
+
+    def _columns(self, panel: SSAValue) -> _Columns:
+        function, parameters = self.function, self.parameters
+        first = function.multiply(panel, self.variant.unit.panel)
+        depth = function.multiply(
+            function.multiply(parameters.window_height, parameters.window_width), parameters.words
+        )
+        start, scale, added = (
+            self._words(pointer, first)
+            for pointer in (self.arguments.start, self.arguments.scale, self.arguments.offset)
+        )
+        right = self._words(self.arguments.right, function.multiply(first, depth))
+        left_over = function.subtract(parameters.outputs, first)
+        return _Columns(right, start, scale, added, first, left_over)
+
+    def _words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
+        """The address of a word of 32 bits."""
+        return self.function.insert(offset(pointer, index, i32, inbounds=False))
+
+    def _tile(self, row: SSAValue, columns: _Columns) -> None:
+        function, parameters = self.function, self.parameters
+        starts = [self._vectors.load(self._words(columns.start, at)) for at in self._offsets]
+        sums: Sequence[SSAValue] = starts * self.variant.rows
+        lefts = self._lefts(row)
+        window_words = function.multiply(parameters.window_width, parameters.words)
+
+        def line(y: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def pixel(x: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                place = function.add(
+                    function.multiply(y, parameters.window_line),
+                    function.multiply(x, parameters.window_pixel),
+                )
+                depth = function.add(
+                    function.multiply(y, window_words), function.multiply(x, parameters.words)
+                )
+                sources = [self._words(left, place) for left in lefts]
+                right = self._words(
+                    columns.right, function.multiply(depth, self.variant.unit.panel)
+                )
+                return function.fold(parameters.words, sums, partial(self._word, sources, right))
+
+            return function.fold(parameters.window_width, sums, pixel)
+
+        self._store(function.fold(parameters.window_height, sums, line), row, columns)
+
+    def _lefts(self, row: SSAValue) -> list[SSAValue]:
+        """Where the windows of the tile's rows begin."""
+        function, parameters = self.function, self.parameters
+        line, x = function.divmod(row, parameters.width)
+        image, y = function.divmod(line, parameters.height)
+        lefts: list[SSAValue] = []
+        for number in range(self.variant.rows):
+            if number:
+                x = function.add(x, 1)
+                x, y = self._carried(x, parameters.width, y)
+                y, image = self._carried(y, parameters.height, image)
+            place = function.add(
+                function.multiply(image, parameters.image),
+                function.add(
+                    function.multiply(y, parameters.line), function.multiply(x, parameters.pixel)
+                ),
+            )
+            lefts.append(self._words(self.arguments.left, place))
+        return lefts
+
+    def _carried(self, low: SSAValue, limit: SSAValue, high: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """A number of two digits whose lower one has become its limit at most."""
+        function = self.function
+        is_full = function.compare("eq", low, limit)
+        return (
+            function.select(is_full, function.integer(0), low),
+            function.select(is_full, function.add(high, 1), high),
+        )
+
+    def _word(
+        self,
+        sources: Sequence[SSAValue],
+        right: SSAValue,
+        index: SSAValue,
+        sums: Sequence[SSAValue],
+    ) -> Sequence[SSAValue]:
+        """Adds the products of a word of each row."""
+        function, vectors = self.function, self._vectors
+        row = self._words(right, function.multiply(index, self.variant.unit.panel))
+        rights = [vectors.load(self._words(row, at)) for at in self._offsets]
+        totals: list[SSAValue] = []
+        for number, source in enumerate(sources):
+            left = vectors.broadcast(function.load(self._words(source, index), i32, 1))
+            own = sums[number * len(rights) :]
+            totals += [
+                vectors.add_products(left, right, total)
+                for right, total in zip(rights, own, strict=False)
+            ]
+        return totals
+
+    def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
+        function, parameters = self.function, self.parameters
+        rows = self._finished(sums, columns)
+        element = _ELEMENTS[self.variant.epilogue.kind]
+        place = function.add(function.multiply(row, parameters.outputs), columns.first)
+        size = self.variant.epilogue.element_bytes
+
+        def address(number: int, at: int) -> SSAValue:
+            index = function.add(function.multiply(parameters.outputs, number), at)
+            target = function.insert(offset(self.arguments.result, place, element, inbounds=False))
+            return function.insert(offset(target, index, element, inbounds=False))
+
+        def whole() -> None:
+            for number, values in enumerate(rows):
+                for at, value in zip(self._offsets, values, strict=True):
+                    function.store(value, address(number, at), size)
+
+        def part() -> None:
+            limit = function.insert(llvm.TruncOp(columns.left_over, i32))
+            masks = [self._vectors.is_below(at, limit) for at in self._offsets]
+            for number, values in enumerate(rows):
+                for at, value, mask in zip(self._offsets, values, masks, strict=True):
+                    self._store_some(value, address(number, at), mask)
+
+        panel = function.integer(self.variant.unit.panel)
+        function.when(function.compare("sge", columns.left_over, panel), whole)
+        function.when(function.compare("slt", columns.left_over, panel), part)
+
+    def _store_some(self, value: SSAValue, address: SSAValue, mask: SSAValue) -> None:
+        """Writes the lanes that a mask names."""
+        epilogue, lanes = self.variant.epilogue, self.variant.unit.lanes
+        type_ = f"v{lanes}{_ELEMENTS[epilogue.kind]}"
+        alignment = self.function.integer(epilogue.element_bytes, i32)
+        self.function.append(
+            llvm.CallIntrinsicOp(
+                f"llvm.masked.store.{type_}.p0", [value, address, alignment, mask], []
+            )
+        )
+
+    def _finished(self, sums: Sequence[SSAValue], columns: _Columns) -> list[list[SSAValue]]:
+        """What is written of each row."""
+        unit, epilogue = self.variant.unit, self.variant.epilogue
+        finish = Finish(self.function, unit.lanes, epilogue, self.parameters)
+        vectors = Vectors(self.function, unit.lanes)
+        scales = [
+            None if epilogue.kind == "sums" else vectors.load(self._words(columns.scale, at))
+            for at in self._offsets
+        ]
+        offsets = [
+            vectors.load(self._words(columns.offset, at)) if epilogue.offset else None
+            for at in self._offsets
+        ]
+        width = len(self._offsets)
+        return [
+            [
+                finish.of(total, scale, added)
+                for total, scale, added in zip(
+                    sums[number * width :], scales, offsets, strict=False
+                )
+            ]
+            for number in range(self.variant.rows)
+        ]

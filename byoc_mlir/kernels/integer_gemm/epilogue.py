@@ -1,0 +1,109 @@
+"""What an integer product does with its sums on their way to memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import IntegerType, VectorType, f32, i8, i32
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from byoc_mlir.dialects.llvm_ext import FPToSIOp
+from byoc_mlir.dialects.llvm_intrinsics import RoundEvenOp
+from byoc_mlir.kernels.builder import FunctionBuilder
+from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.ops import float_arithmetic
+from byoc_mlir.kernels.vectors import Vectors
+
+Kind = Literal["sums", "numbers", "bytes"]
+
+_EXACT = llvm.FastMathAttr(None)
+_NO_NANS = llvm.FastMathAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
+_SIZES = {"sums": 4, "numbers": 4, "bytes": 1}
+
+
+@dataclass(frozen=True)
+class IntegerEpilogue:
+    """What becomes of the sums, to each of which the number of its column was added.
+
+    `sums` stay `i32`; `numbers` are `sum * scale`, in `f32`, with an offset where there is one;
+    `bytes` are `round(sum * scale) + zero_point` between two limits. There is a scale, and an
+    offset, for each column.
+    """
+
+    kind: Kind = "sums"
+    offset: bool = False
+    zero_point: int = 0
+    lower: int = 0
+    upper: int = 255
+
+    @property
+    def suffix(self) -> str:
+        """What tells code apart."""
+        return self.kind + "_offset" * self.offset
+
+    @property
+    def element_bytes(self) -> int:
+        """Those of an element of the result."""
+        return _SIZES[self.kind]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Writes what follows the sums."""
+
+    function: FunctionBuilder
+    lanes: int
+    epilogue: IntegerEpilogue
+    parameters: Parameters[SSAValue]
+
+    def of(self, total: SSAValue, scale: SSAValue | None, offset: SSAValue | None) -> SSAValue:
+        """A vector of the result.
+
+        Args:
+            total: a vector of sums.
+            scale: the vector of their scales; `None` for sums that stay what they are.
+            offset: the vector of their offsets, if there are any.
+        """
+        if scale is None:
+            return total
+        vectors = Vectors(self.function, self.lanes)
+        number = self._multiplied(self._insert(llvm.SIToFPOp(total, vectors.type)), scale)
+        if offset is not None:
+            number = self._added(number, offset)
+        return number if self.epilogue.kind == "numbers" else self._byte(number)
+
+    def _byte(self, number: SSAValue) -> SSAValue:
+        rounded = self._insert(RoundEvenOp.create(operands=[number], result_types=[number.type]))
+        limits = self.parameters
+        shifted = self._added(rounded, self._number(limits.zero_point))
+        above = self._extreme(llvm.VectorFMaxOp, shifted, self._number(limits.lower))
+        within = self._extreme(llvm.VectorFMinOp, above, self._number(limits.upper))
+        whole = self._insert(FPToSIOp(within, self._vector(i32)))
+        return self._insert(llvm.TruncOp(whole, self._vector(i8)))
+
+    def _vector(self, element: IntegerType) -> VectorType[IntegerType]:
+        return VectorType(element, [self.lanes])
+
+    def _number(self, parameter: SSAValue) -> SSAValue:
+        number = self._insert(llvm.SIToFPOp(parameter, f32))
+        return Vectors(self.function, self.lanes).broadcast(number)
+
+    def _multiplied(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._insert(float_arithmetic(llvm.FMulOp, lhs, rhs, _EXACT))
+
+    def _added(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._insert(float_arithmetic(llvm.FAddOp, lhs, rhs, _EXACT))
+
+    def _extreme(
+        self, op: type[llvm.VectorFMaxOp | llvm.VectorFMinOp], lhs: SSAValue, rhs: SSAValue
+    ) -> SSAValue:
+        properties: dict[str, Attribute] = {"fastmathFlags": _NO_NANS}
+        return self._insert(
+            op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
+        )
+
+    def _insert(self, op: Operation) -> SSAValue:
+        return self.function.insert(op)

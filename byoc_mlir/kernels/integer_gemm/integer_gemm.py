@@ -1,0 +1,145 @@
+"""Matrix products and convolutions of bytes.
+
+The left numbers are pixels with their channels last (the rows of a matrix are pixels, too); the
+right ones are constant weights. Padding is there already: rows are made of what is in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byoc_mlir.kernels.convolution import Pair
+from byoc_mlir.kernels.integer_gemm.code import Variant
+from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
+from byoc_mlir.kernels.parameters import words
+
+_SUMS = IntegerEpilogue()
+
+_BLOCK_BYTES = 1 << 15
+"""What a block of rows reads of the left numbers for each panel."""
+
+_BLOCK_ROWS = 48
+"""The fewest rows of a block: how often right numbers are used that were read once."""
+
+
+@dataclass(frozen=True)
+class IntegerGemm:
+    """A product of windows `[images, height, width]` of pixels by a matrix.
+
+    The pixels are `[images, lines, pixels, channels]`, of the unit's left type; the channels are
+    filled up to whole words.
+    """
+
+    unit: IntegerUnit
+    images: int
+    lines: int
+    pixels: int
+    channels: int
+    """Those of the left numbers, before they are filled up."""
+    outputs: int
+    window: Pair = (1, 1)
+    strides: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    epilogue: IntegerEpilogue = _SUMS
+
+    @staticmethod
+    def of_matrices(
+        unit: IntegerUnit, rows: int, steps: int, columns: int, epilogue: IntegerEpilogue
+    ) -> IntegerGemm:
+        """`[rows, steps]` by `[steps, columns]`."""
+        return IntegerGemm(unit, 1, 1, rows, steps, columns, epilogue=epilogue)
+
+    @property
+    def left_channels(self) -> int:
+        """The left numbers of a pixel in memory."""
+        return self._words * self.unit.group
+
+    @property
+    def columns(self) -> int:
+        """Those of all panels: of what sums begin with, of scales and offsets."""
+        return self._panels * self.unit.panel
+
+    @property
+    def units(self) -> int:
+        """Into how many units the work is cut."""
+        return self._blocks * self._panels
+
+    @property
+    def products(self) -> int:
+        """How many products of numbers there are."""
+        return self._rows * self.outputs * self.channels * math.prod(self.window)
+
+    @property
+    def variant(self) -> Variant:
+        """What the code depends on."""
+        return Variant(self.unit, min(self.unit.tile_rows, self._rows), self.epilogue)
+
+    def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
+        """The weights `[height, width, channels, outputs]` as the code reads them."""
+        height, width, channels, outputs = right.shape
+        filled = np.zeros((height, width, self.left_channels, outputs), self.unit.right_type)
+        filled[:, :, :channels] = right
+        return self.unit.packed(filled.reshape(-1, outputs))
+
+    def parameters(self) -> tuple[int, ...]:
+        """The words that the code is told."""
+        (stride_y, stride_x), (dilation_y, dilation_x) = self.strides, self.dilation
+        height, width = self._result
+        line = self.pixels * self._words
+        return words(
+            Parameters(
+                rows=self._rows,
+                blocks=self._blocks,
+                panels=self._panels,
+                outputs=self.outputs,
+                height=height,
+                width=width,
+                image=self.lines * line,
+                line=stride_y * line,
+                pixel=stride_x * self._words,
+                window_height=self.window[0],
+                window_width=self.window[1],
+                window_line=dilation_y * line,
+                window_pixel=dilation_x * self._words,
+                words=self._words,
+                zero_point=self.epilogue.zero_point,
+                lower=self.epilogue.lower,
+                upper=self.epilogue.upper,
+            )
+        )
+
+    @property
+    def _words(self) -> int:
+        return -(-self.channels // self.unit.group)
+
+    @property
+    def _panels(self) -> int:
+        return -(-self.outputs // self.unit.panel)
+
+    @property
+    def _result(self) -> Pair:
+        """Height and width of an image of the result."""
+        (height, width) = (
+            (size - spread * (extent - 1) - 1) // stride + 1
+            for size, spread, extent, stride in zip(
+                (self.lines, self.pixels), self.dilation, self.window, self.strides, strict=True
+            )
+        )
+        return height, width
+
+    @property
+    def _rows(self) -> int:
+        return self.images * math.prod(self._result)
+
+    @property
+    def _blocks(self) -> int:
+        """Into how many blocks the rows are cut; each has a tile at least."""
+        read = WORD_BYTES * self._words * math.prod(self.strides)
+        together = max(_BLOCK_BYTES // read, _BLOCK_ROWS)
+        return -(-self._rows // together)

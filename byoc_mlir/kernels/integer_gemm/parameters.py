@@ -1,0 +1,39 @@
+"""What the code of an integer product is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parameters(Generic[T]):
+    """Sizes, and distances in words of the left numbers."""
+
+    rows: T
+    """Those of the result: the pixels of all images."""
+    blocks: T
+    """Into how many blocks the rows are cut."""
+    panels: T
+    outputs: T
+    """The columns of the result."""
+    height: T
+    width: T
+    """The pixels of an image of the result."""
+    image: T
+    line: T
+    pixel: T
+    """From the window of a pixel of the result to that in the next image, line and pixel."""
+    window_height: T
+    window_width: T
+    window_line: T
+    window_pixel: T
+    """The window, and what its lines and pixels step."""
+    words: T
+    """Those of a pixel of the window."""
+    zero_point: T
+    lower: T
+    upper: T
+    """Of a quantised result: what stands for 0, the least and the largest number."""

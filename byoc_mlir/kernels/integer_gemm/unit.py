@@ -1,0 +1,185 @@
+"""What a processor has to multiply small integers, and arithmetic with it.
+
+Numbers are multiplied in *words* of 32 bits: four bytes, the left ones without a sign and the right
+ones with one, where there is an instruction for that (VNNI); pairs of `i16` elsewhere, since the
+instruction that older processors have for bytes saturates in 16 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntegerType,
+    VectorType,
+    i8,
+    i16,
+    i32,
+)
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import FunctionBuilder
+
+WORD_BYTES = 4
+
+_NARROW, _WIDE = 2, 4
+"""Vectors of a panel."""
+
+_WIDE_REGISTERS = 32
+"""With fewer registers there is no room for a wide panel."""
+
+_MANY_PANELS = 4
+"""With more panels, what is missing in the last one does not count."""
+
+_MOST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class IntegerUnit:
+    """The vectors of `i32` that code is written for, and how it multiplies."""
+
+    lanes: int
+    registers: int
+    has_vnni: bool
+    panel_vectors: int = _NARROW
+    """The vectors of right numbers that a tile has."""
+
+    @staticmethod
+    def of(features: Collection[str]) -> IntegerUnit:
+        """That of a processor with these features, by the kernel's names (`avx512_vnni`)."""
+        if "avx512_vnni" in features:
+            return IntegerUnit(16, 32, has_vnni=True)
+        if "avx512bw" in features:
+            return IntegerUnit(16, 32, has_vnni=False)
+        if "avx2" in features:
+            return IntegerUnit(8, 16, has_vnni="avx_vnni" in features)
+        return IntegerUnit(4, 32 if "asimd" in features else 16, has_vnni=False)
+
+    @property
+    def group(self) -> int:
+        """The numbers of a word."""
+        return 4 if self.has_vnni else 2
+
+    @property
+    def left_type(self) -> np.dtype[np.uint8] | np.dtype[np.int16]:
+        """That of the left numbers in memory."""
+        return np.dtype(np.uint8) if self.has_vnni else np.dtype(np.int16)
+
+    @property
+    def right_type(self) -> np.dtype[np.int8] | np.dtype[np.int16]:
+        """That of the right numbers in memory."""
+        return np.dtype(np.int8) if self.has_vnni else np.dtype(np.int16)
+
+    def for_outputs(self, outputs: int) -> IntegerUnit:
+        """The same vectors with the widest panels that so many outputs fill well."""
+        wide = replace(self, panel_vectors=_WIDE)
+        is_filled = outputs % wide.panel == 0 or outputs > _MANY_PANELS * wide.panel
+        return wide if self.registers >= _WIDE_REGISTERS and is_filled else self
+
+    @property
+    def panel(self) -> int:
+        """The columns of a tile; the right numbers are stored in such panels."""
+        return self.panel_vectors * self.lanes
+
+    @property
+    def tile_rows(self) -> int:
+        """The most rows of a tile: its sums, a row of the panel, a left word and a product stay in
+        registers.
+        """
+        return min(_MOST_ROWS, (self.registers - self.panel_vectors - 2) // self.panel_vectors)
+
+    @property
+    def name(self) -> str:
+        """What tells the code of units apart."""
+        return f"{'bytes' if self.has_vnni else 'pairs'}_{self.panel_vectors}x{self.lanes}"
+
+    def packed(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
+        """A matrix `[steps, columns]` in the order in which tiles read it.
+
+        That is `[panels, words, panel, group]`, with zeros where columns or steps end before the
+        last panel or word does.
+        """
+        steps, columns = right.shape
+        words, panels = -(-steps // self.group), -(-columns // self.panel)
+        padded = np.zeros((words * self.group, panels * self.panel), self.right_type)
+        padded[:steps, :columns] = right
+        grouped = padded.reshape(words, self.group, panels, self.panel)
+        return np.ascontiguousarray(grouped.transpose(2, 0, 3, 1))
+
+
+@dataclass(frozen=True)
+class IntegerVectors:
+    """Appends arithmetic on vectors of `i32` to a function."""
+
+    function: FunctionBuilder
+    unit: IntegerUnit
+
+    @property
+    def type(self) -> VectorType[IntegerType]:
+        """The type of a vector."""
+        return VectorType(i32, [self.unit.lanes])
+
+    def load(self, address: SSAValue) -> SSAValue:
+        """The words from an address on."""
+        return self.function.load(address, self.type, 1)
+
+    def broadcast(self, word: SSAValue) -> SSAValue:
+        """A word for all lanes."""
+        function = self.function
+        zeros = function.constant(_splat(0, self.type), self.type)
+        first = function.insert(llvm.InsertElementOp(zeros, word, function.integer(0)))
+        return self._shuffled(first, [0] * self.unit.lanes)
+
+    def add_products(self, left: SSAValue, right: SSAValue, total: SSAValue) -> SSAValue:
+        """The total and, in each lane, the products of the numbers of two words."""
+        if self.unit.has_vnni:
+            name = f"llvm.x86.avx512.vpdpbusd.{32 * self.unit.lanes}"
+            numbers = self._numbers(i8, left, right)
+            return self.function.insert(llvm.CallIntrinsicOp(name, [total, *numbers], [self.type]))
+        return self.add(total, self._pairs(left, right))
+
+    def _pairs(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Sums of two products, in the form that LLVM knows as one instruction."""
+        function = self.function
+        wide = VectorType(i32, [2 * self.unit.lanes])
+        one, other = (
+            function.insert(llvm.SExtOp(number, wide)) for number in self._numbers(i16, left, right)
+        )
+        products = function.binary(llvm.MulOp, one, other)
+        even, odd = (
+            self._shuffled(products, range(first, 2 * self.unit.lanes, 2)) for first in (0, 1)
+        )
+        return self.add(even, odd)
+
+    def _numbers(self, element: IntegerType, *words: SSAValue) -> list[SSAValue]:
+        """Vectors of words as vectors of the numbers in them."""
+        type_ = VectorType(element, [self.unit.lanes * self.unit.group])
+        return [self.function.insert(llvm.BitcastOp(word, type_)) for word in words]
+
+    def _shuffled(self, value: SSAValue, lanes: Sequence[int]) -> SSAValue:
+        mask = DenseArrayBase.from_list(i32, list(lanes))
+        return self.function.insert(llvm.ShuffleVectorOp(value, value, mask, self.type))
+
+    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`lhs + rhs`."""
+        return self.function.binary(llvm.AddOp, lhs, rhs)
+
+    def is_below(self, first: int, limit: SSAValue) -> SSAValue:
+        """For each lane whether its number, counted from `first` on, is less than an `i32`."""
+        numbers = DenseIntOrFPElementsAttr.from_list(
+            self.type, list(range(first, first + self.unit.lanes))
+        )
+        lane = self.function.constant(numbers, self.type)
+        return self.function.compare("slt", lane, self.broadcast(limit))
+
+
+@cache
+def _splat(value: int, type_: VectorType[IntegerType]) -> DenseIntOrFPElementsAttr:
+    return DenseIntOrFPElementsAttr.from_list(type_, [value] * type_.get_shape()[0])

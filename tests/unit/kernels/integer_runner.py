@@ -1,0 +1,94 @@
+"""Compiles integer products and calls them with numpy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.integer_gemm.code import POINTERS, define_units
+from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.runtime.jit import NativeModule
+
+_RESULTS = {"sums": np.dtype(np.int32), "numbers": np.dtype(np.float32), "bytes": np.dtype(np.int8)}
+_GUARD = 64
+"""Elements behind the result that nobody may write to."""
+
+
+class Compiled:
+    """A product as native code."""
+
+    def __init__(self, product: IntegerGemm):
+        self._product = product
+        module = ModuleBuilder()
+        symbol = define_units(module, product.variant)
+        function = module.function("main", (POINTER,), result=VOID)
+        (slots,) = function.parameters
+        pointers = [function.pointer(slots, n) for n in range(POINTERS)]
+        begin, end = (function.word(slots, POINTERS + n) for n in range(2))
+        function.do(symbol, *pointers, begin, end)
+        function.finish()
+        module.module.verify()
+        self._native = NativeModule(emit_object(module.module), ["main"], {})
+        self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
+
+    def __call__(
+        self,
+        left: NDArray[Any],
+        right: NDArray[Any],
+        *,
+        start: NDArray[Any],
+        scale: NDArray[Any] | None = None,
+        offset: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """`[rows, outputs]` of `left [images, lines, pixels, channels]` and the weights."""
+        it = self._product
+        rows = it.parameters()[0]
+        dtype = _RESULTS[it.epilogue.kind]
+        result = np.full(rows * it.outputs + _GUARD, 77, dtype)
+        filled = np.zeros((*left.shape[:-1], it.left_channels), it.unit.left_type)
+        filled[..., : left.shape[-1]] = left
+        arrays = [
+            np.array(it.parameters(), np.int64),
+            filled,
+            it.pack(right),
+            _columns(start, it.columns, np.int32),
+            _columns(scale, it.columns, np.float32),
+            _columns(offset, it.columns, np.float32),
+            result,
+        ]
+        middle = it.units // 2
+        for begin, end in ((middle, it.units), (0, middle)):  # as two threads would
+            slots = [*(array.ctypes.data for array in arrays), begin, end]
+            self._main((ctypes.c_int64 * len(slots))(*slots))
+        assert (result[-_GUARD:] == 77).all()
+        return result[:-_GUARD].reshape(rows, it.outputs)
+
+
+def _columns(values: NDArray[Any] | None, count: int, dtype: Any) -> NDArray[Any]:
+    columns = np.zeros(count, dtype)
+    if values is not None:
+        columns[: len(values)] = values
+    return columns
+
+
+def expected_sums(it: IntegerGemm, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
+    """The sums in `i64`, by their definition."""
+    height, width = (
+        (size - spread * (extent - 1) - 1) // stride + 1
+        for size, spread, extent, stride in zip(
+            left.shape[1:3], it.dilation, it.window, it.strides, strict=True
+        )
+    )
+    total = np.zeros((len(left), height, width, it.outputs), np.int64)
+    for y in range(it.window[0]):
+        for x in range(it.window[1]):
+            lines = slice(y * it.dilation[0], None, it.strides[0])
+            pixels = slice(x * it.dilation[1], None, it.strides[1])
+            read = left[:, lines, pixels][:, :height, :width].astype(np.int64)
+            total += read @ right[y, x].astype(np.int64)
+    return total.reshape(-1, it.outputs)
