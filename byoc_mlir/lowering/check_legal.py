@@ -30,6 +30,8 @@ class _Legal:
 
 _MODULE = frozenset({"builtin.module"})
 
+_CASTS = frozenset({"builtin.unrealized_conversion_cast"})
+
 _IN_KERNELS = frozenset(
     {"memref.alloca", "memref.copy", "memref.load", "memref.reinterpret_cast", "memref.store"}
 )
@@ -38,17 +40,17 @@ _STAGES: dict[Stage, _Legal] = {
     "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
     "linalg": _Legal(
         frozenset(
-            {"builtin", "func", "linalg", "tensor", "arith", "math", "host", "scf", "vector"}
+            {"builtin", "func", "linalg", "tensor", "arith", "math", "host", "scf", "vector", "llvm"}
         ),
         frozenset({"relay.constant"} | _IN_KERNELS),
     ),
     "buffers": _Legal(
-        frozenset({"memref", "linalg", "scf", "arith", "math", "func", "vector"}),
-        _MODULE | {"host.codes"},
+        frozenset({"memref", "linalg", "scf", "arith", "math", "func", "vector", "llvm"}),
+        _MODULE | _CASTS | {"host.codes"},
     ),
     "loops": _Legal(
         frozenset({"memref", "scf", "cf", "arith", "math", "vector", "func", "llvm"}),
-        _MODULE | {"builtin.unrealized_conversion_cast", "host.codes", "host.prefetch"},
+        _MODULE | _CASTS | {"host.codes", "host.prefetch"},
     ),
     "llvm": _Legal(frozenset({"llvm"}), _MODULE),
 }

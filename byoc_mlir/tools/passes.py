@@ -35,6 +35,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "parametrise-kernels",
         "plan-buffers",
     ),
+    "lowering.integer_products": ("lower-integer-products",),
     "lowering.linalg_to_loops": ("convert-linalg-to-loops",),
     "lowering.relay_to_linalg": ("convert-relay-to-linalg",),
     "lowering.to_llvm": (

@@ -1,0 +1,249 @@
+"""Writes the call of a kernel for an integer product, and what it is called with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import (
+    IntegerType,
+    TensorType,
+    UnrealizedConversionCastOp,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.element_types import ui8
+from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
+from byoc_mlir.kernels.integer_gemm.code import define_units
+from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.lowering.integer_products.chain import Chain
+from byoc_mlir.lowering.integer_products.product import (
+    Array,
+    Product,
+    constant_of,
+    is_signed,
+)
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Read, dim, dims
+from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
+from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, resize
+
+_SIGN = 128
+"""What makes bytes with a sign bytes without one."""
+
+_PRODUCTS_A_CYCLE = 64
+
+
+@dataclass(frozen=True)
+class ProductWriter:
+    """Writes a product and its chain, before the last op of the chain."""
+
+    product: Product
+    chain: Chain
+    unit: IntegerUnit
+    module: ModuleBuilder
+    """Where the kernels' code goes."""
+
+    def write(self) -> SSAValue:
+        """The value that the last op of the chain stands for."""
+        b, gemm = LinalgBuilder(self.chain.ops[-1]), self._gemm()
+        inputs = [
+            self._left(b, gemm),
+            b.emit(ConstantOp.of("packed_weight", self._packed(gemm))),
+            self._start(b, gemm),
+        ]
+        inputs += [
+            self._columns(b, gemm, numbers, np.dtype(np.float32))
+            for numbers in (self.chain.scale, self.chain.offset)
+            if numbers is not None
+        ]
+        return self._as_result(b, self._call(b, gemm, inputs))
+
+    def _gemm(self) -> IntegerGemm:
+        it = self.product
+        unit = self.unit.for_outputs(it.outputs)
+        if unit.has_vnni and (it.weights.min() < -_SIGN or it.weights.max() >= _SIGN):
+            unit = replace(unit, has_vnni=False)
+        images, lines, pixels = it.image
+        (top, left), (bottom, right) = it.padding.begins, it.padding.ends
+        return IntegerGemm(
+            unit,
+            images,
+            top + lines + bottom,
+            left + pixels + right,
+            it.channels,
+            it.outputs,
+            it.window,
+            it.strides,
+            it.dilation,
+            self.chain.epilogue,
+        )
+
+    def _packed(self, gemm: IntegerGemm) -> Array:
+        weights = self.product.weights
+        how = ("integer_gemm", gemm.unit)
+        return derived_array(how, [weights], lambda: gemm.pack(weights).reshape(-1))
+
+    def _left(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
+        """The left numbers: pixels with channels last, filled up and padded."""
+        it = self.product
+        element = ui8 if gemm.unit.has_vnni else i16
+        images, lines, pixels = it.image
+        channels = gemm.left_channels
+        is_filled = channels == it.channels and not it.padding.is_any
+        is_converted = element != tensor_type(it.data).element_type
+        if it.channel_axis == -1 and is_filled and not is_converted:
+            return it.data
+        shape = (images, lines, pixels, it.channels)
+        numbers = self._pixels(b, TensorType(element, shape))
+        if is_filled:
+            return numbers
+        whole = TensorType(element, [images, gemm.lines, gemm.pixels, channels])
+        background = b.generic(
+            [Read(it.zero_point, ())], whole, self._left_number, kind=Kind.SIGNED
+        )
+        return b.insert(numbers, background, [0, *it.padding.begins, 0])
+
+    def _pixels(self, b: LinalgBuilder, type_: TensorType[IntegerType]) -> SSAValue:
+        it = self.product
+        images, lines, pixels, channels = type_.get_shape()
+        if it.channel_axis == -1:
+            data, map_ = b.reshape(it.data, type_.get_shape()), dims(range(4))
+        else:
+            data, map_ = b.reshape(it.data, (images, channels, lines, pixels)), dims((0, 3, 1, 2))
+        reads = [Read(data, map_), Read(it.zero_point, ())]
+        if type_.element_type == i16:
+            return b.generic(reads, type_, self._centred)
+        return b.generic(reads[:1], type_, self._left_number)
+
+    def _left_number(self, s: Scalars, x: SSAValue) -> SSAValue:
+        """A byte as the unit takes it: without a sign, or as what remains of the zero point: 0."""
+        if not self._takes_bytes:
+            return s.constant(0, i16)
+        return s.emit(arith.XOrIOp(x, s.constant(-_SIGN, i8))) if self._is_signed else x
+
+    def _centred(self, s: Scalars, x: SSAValue, zero_point: SSAValue) -> SSAValue:
+        x, zero_point = (
+            resize(s, number, i16, unsigned=not self._is_signed) for number in (x, zero_point)
+        )
+        return s.sub(x, zero_point)
+
+    @property
+    def _takes_bytes(self) -> bool:
+        return self._gemm().unit.has_vnni
+
+    @property
+    def _is_signed(self) -> bool:
+        return is_signed(self.product.data)
+
+    def _start(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
+        """What sums begin with: the bias, less what the zero point of the data adds to them."""
+        it, shift = self.product, _SIGN if self._is_signed else 0
+        if not gemm.unit.has_vnni:
+            return self._columns(b, gemm, self._bias, np.dtype(np.int32))
+        sums = _filled(it.weights.sum((0, 1, 2), np.int64), gemm.columns, np.dtype(np.int64))
+        zero_point, bias = constant_of(it.zero_point), self._bias
+        if zero_point is not None and isinstance(bias, np.ndarray):
+            start = _filled(bias, gemm.columns, sums.dtype) - (int(zero_point) + shift) * sums
+            return b.constant(start.astype(np.int32), "start")
+        type_ = TensorType(i32, [gemm.columns])
+        element = tensor_type(it.zero_point).element_type
+
+        def corrected(s: Scalars, zero: SSAValue, total: SSAValue, bias: SSAValue) -> SSAValue:
+            zero = s.add(s.cast(zero, element, i32), s.constant(shift, i32))
+            return s.sub(bias, s.mul(zero, total))
+
+        columns = b.constant(sums.astype(np.int32), "column_sums")
+        values = [it.zero_point, columns, self._columns(b, gemm, bias, np.dtype(np.int32))]
+        return b.elementwise(values, type_, corrected, Kind.SIGNED)
+
+    @property
+    def _bias(self) -> SSAValue | Array:
+        if self.chain.bias is None:
+            return np.zeros((), np.int32)
+        known = constant_of(self.chain.bias)
+        return self.chain.bias if known is None else known
+
+    def _columns(
+        self,
+        b: LinalgBuilder,
+        gemm: IntegerGemm,
+        numbers: SSAValue | Array,
+        dtype: np.dtype[np.int32] | np.dtype[np.float32],
+    ) -> SSAValue:
+        """Numbers for whole panels of columns, from one for all or from one for each output."""
+        if isinstance(numbers, SSAValue):
+            known = constant_of(numbers)
+            if known is None:
+                return _filled_later(b, numbers, gemm.columns)
+            numbers = known
+        return b.constant(_filled(numbers, gemm.columns, dtype), "columns")
+
+    def _call(self, b: LinalgBuilder, gemm: IntegerGemm, inputs: Sequence[SSAValue]) -> SSAValue:
+        """The rows of the result, as the kernel writes them."""
+        result = tensor_type(self.chain.result)
+        rows = math.prod(result.get_shape()) // self.product.outputs
+        output = TensorType(result.element_type, [rows, self.product.outputs])
+        k = Kernel(self.chain.ops[-1], inputs, [output])
+        words = gemm.parameters()
+        parameters = k.stack(len(words), i64)
+        for place, word in enumerate(words):
+            parameters[place] = word
+        given = [buffer.memref for buffer in k.inputs]
+        # what a kernel does not read may be anything
+        given += [given[-1]] * (_MOST_INPUTS - len(given))
+        symbol = define_units(self.module, gemm.variant)
+        cost = gemm.products / gemm.units / _PRODUCTS_A_CYCLE
+        with k.loops([gemm.units], cost) as (unit,):
+            begin = k.index(unit)
+            buffers = [parameters.memref, *given, k.outputs[0].memref]
+            arguments = [
+                *(k.emit(UnrealizedConversionCastOp.get([one], [POINTER])) for one in buffers),
+                *(number.to(i64).value for number in (begin, begin + 1)),
+            ]
+            k.add(llvm.CallOp(symbol, *arguments))
+        return k.finish(b)[0]
+
+    def _as_result(self, b: LinalgBuilder, rows: SSAValue) -> SSAValue:
+        it, type_ = self.product, tensor_type(self.chain.result)
+        if it.channel_axis == -1:
+            return b.reshape(rows, type_.get_shape())
+        batch, channels, *sizes = type_.get_shape()
+        pixels = math.prod(sizes)
+        images = b.reshape(rows, (batch, pixels, channels))
+        planes = TensorType(type_.element_type, [batch, channels, pixels])
+        map_: Sequence[AffineExpr] = (dim(0), dim(2), dim(1))
+        turned = b.generic([Read(images, map_)], planes, lambda s, x: x)
+        return b.reshape(turned, type_.get_shape())
+
+
+_MOST_INPUTS = 5
+"""Left and right numbers, starts, scales and offsets."""
+
+
+def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
+    """One number for all columns, or one for each and zeros behind them."""
+    if numbers.ndim == 0:
+        return np.full(columns, numbers, dtype)
+    filled = np.zeros(columns, dtype)
+    filled[: numbers.size] = numbers
+    return filled
+
+
+def _filled_later(b: LinalgBuilder, numbers: SSAValue, columns: int) -> SSAValue:
+    """The same of what is computed when the model runs."""
+    type_ = TensorType(tensor_type(numbers).element_type, [columns])
+    if not shape_of(numbers):
+        return b.elementwise([numbers], type_, lambda s, x: x)
+    return b.insert(numbers, b.filled(0, type_), [0])

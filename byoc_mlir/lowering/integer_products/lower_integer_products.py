@@ -1,0 +1,81 @@
+"""The pass `lower-integer-products`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
+from xdsl.passes import ModulePass
+
+from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.kernels.builder import ModuleBuilder
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.lowering.integer_products.chain import chain_of
+from byoc_mlir.lowering.integer_products.emit import ProductWriter
+from byoc_mlir.lowering.integer_products.product import product_of
+from byoc_mlir.runtime.cpu import Cpu
+
+
+@dataclass(frozen=True)
+class LowerIntegerProducts(ModulePass):
+    """Quantised products and convolutions with constant weights become calls of integer kernels.
+
+    A bias, and what makes bytes or `f32` of the sums, is done in the kernel. Convolutions in groups
+    stay, and products of two tensors that are computed.
+
+    Options:
+        lanes: those of a vector of `i32`; 0 for what the processor has.
+        vnni: whether to multiply bytes in words of four; not for 0 lanes.
+
+    ```mlir
+    %0 = relay.qnn.dense %x, %w, %x_zero, %w_zero : … -> tensor<3x8xi32>
+    %1 = relay.qnn.requantize %0, %scale, %c0, %y_scale, %y_zero : … -> tensor<3x8xui8>
+    // becomes
+    %1 = host.kernel "requantize" %x, %packed, %start, %ratio : … -> tensor<3x8xui8> {
+    ^bb0(…):
+      func.call @byoc_integer_gemm_3_bytes_2x16_bytes(%parameters, %0, %1, …, %begin, %end)
+    }
+    ```
+    """
+
+    name = "lower-integer-products"
+
+    lanes: int = 0
+    vnni: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        module, unit = ModuleBuilder(), self._unit()
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
+                for block in function.body.blocks:
+                    _lower_block(block, unit, module)
+        for kernel in tuple(module.module.ops):
+            kernel.detach()
+            op.body.block.add_op(kernel)
+
+    def _unit(self) -> IntegerUnit:
+        if self.lanes:
+            return IntegerUnit(self.lanes, 2 * max(self.lanes, 8), self.vnni)
+        return IntegerUnit.of(Cpu.host().features)
+
+
+def _lower_block(block: Block, unit: IntegerUnit, module: ModuleBuilder) -> None:
+    for op in tuple(block.ops):
+        product = product_of(op)
+        if product is None:
+            continue
+        chain = chain_of(product)
+        result = ProductWriter(product, chain, unit, module).write()
+        result.name_hint = chain.result.name_hint
+        chain.result.replace_all_uses_with(result)
+        _erase(block, chain.ops)
+
+
+def _erase(block: Block, ops: Sequence[RelayOp]) -> None:
+    for op in reversed(ops):
+        block.erase_op(op)

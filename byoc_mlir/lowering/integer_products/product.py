@@ -1,0 +1,163 @@
+"""Which `relay` ops are integer products that the kernels compute."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, qnn, qnn_window
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.kernels.convolution import Pair
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Pixels before and after the image."""
+
+    begins: Pair = (0, 0)
+    ends: Pair = (0, 0)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there are any."""
+        return any((*self.begins, *self.ends))
+
+
+_NO_PADDING = Padding()
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product with constant weights, as one of windows of pixels."""
+
+    op: RelayOp
+    data: SSAValue
+    zero_point: SSAValue
+    """That of the data, of rank 0."""
+    weights: Array
+    """`[height, width, channels, outputs]` of `i16`, their zero point taken off."""
+    image: tuple[int, int, int]
+    """How many images there are, their lines and pixels; a matrix is one line."""
+    strides: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    padding: Padding = _NO_PADDING
+    channel_axis: int = -1
+    """That of data and result: the last of a matrix, the one before the pixels of an image."""
+
+    @property
+    def channels(self) -> int:
+        """Those of the data."""
+        return self.weights.shape[2]
+
+    @property
+    def outputs(self) -> int:
+        """The channels of the result."""
+        return self.weights.shape[3]
+
+    @property
+    def window(self) -> Pair:
+        """Height and width of the window."""
+        return self.weights.shape[0], self.weights.shape[1]
+
+
+def product_of(op: Operation) -> Product | None:
+    """The product that an op is; `None` for another op, and for one without constant weights."""
+    match op:
+        case qnn.DenseOp():
+            weights = _weights(op.weight, op.weight_zero_point, (1,))
+            return (
+                None if weights is None else _of_matrix(op, op.data, op.data_zero_point, weights.T)
+            )
+        case qnn.MatmulOp():
+            return _of_matmul(op)
+        case qnn_window.Conv1DOp() | qnn_window.Conv2DOp() if op.groups.value.data == 1:
+            return _of_convolution(op)
+        case _:
+            return None
+
+
+def _of_matmul(op: qnn.MatmulOp) -> Product | None:
+    if (
+        op.transpose_a.value.data
+        or math.prod(shape_of(op.b)[:-2]) != 1
+        or shape_of(op.a_zero_point)
+    ):
+        return None
+    weights = _weights(op.b, op.b_zero_point, ())
+    if weights is None or len(shape_of(op.b)) > len(shape_of(op.a)):
+        return None
+    matrix = weights.reshape(weights.shape[-2:])
+    return _of_matrix(op, op.a, op.a_zero_point, matrix)
+
+
+def _of_matrix(
+    op: RelayOp, data: SSAValue, zero_point: SSAValue, matrix: Array | None
+) -> Product | None:
+    *rows, _ = shape_of(data)
+    count = math.prod(rows)
+    if matrix is None or not count or not matrix.size:
+        return None
+    return Product(op, data, zero_point, matrix[None, None], (1, 1, count))
+
+
+def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | None:
+    weights = _weights(op.weight, op.weight_zero_point, (1,) * (op.SPATIAL_RANK + 1))
+    if weights is None or not math.prod(shape_of(op.output)):
+        return None
+    strides, padding, dilation = op.checked_window()
+    rank = op.SPATIAL_RANK
+    batch, _, *sizes = shape_of(op.data)
+    lines, pixels = _pair(sizes, 1)
+    outputs, channels, *window = weights.shape
+    planes = weights.reshape(outputs, channels, *_pair(window, 1))
+    return Product(
+        op,
+        op.data,
+        op.data_zero_point,
+        planes.transpose(2, 3, 1, 0),
+        (batch, lines, pixels),
+        _pair(strides, 1),
+        _pair(dilation, 1),
+        Padding(_pair(padding[:rank], 0), _pair(padding[rank:], 0)),
+        channel_axis=1,
+    )
+
+
+def _pair(sizes: tuple[int, ...] | list[int], missing: int) -> Pair:
+    """Those of an image; one of one dimension is a line."""
+    first, second = (missing, *sizes)[-2:]
+    return first, second
+
+
+def _weights(value: SSAValue, zero_point: SSAValue, inner: tuple[int, ...]) -> Array | None:
+    """Constant weights with their zero point taken off.
+
+    Args:
+        inner: what the shape of a vector of zero points ends with, so that it broadcasts.
+    """
+    weights, zeros = constant_of(value), constant_of(zero_point)
+    if weights is None or zeros is None:
+        return None
+
+    def centred() -> Array:
+        shape = (*zeros.shape, *inner) if zeros.ndim == 1 else zeros.shape
+        return weights.astype(np.int16) - zeros.astype(np.int16).reshape(shape)
+
+    return derived_array(("centred", inner), [weights, zeros], centred)
+
+
+def constant_of(value: SSAValue) -> Array | None:
+    """What a value is, where that is known."""
+    return value.owner.array if isinstance(value.owner, ConstantOp) else None
+
+
+def is_signed(value: SSAValue) -> bool:
+    """Whether the elements of a tensor of bytes have a sign."""
+    return tensor_type(value).element_type == qnn.BYTES[0]
