@@ -23,6 +23,7 @@ from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
+from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.shared_functions import separate_functions
@@ -35,8 +36,21 @@ from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
 
-CANONICALISATION: tuple[ModulePass, ...] = (
+_INTEGER_OPS = (
+    *("relay.qnn.dense", "relay.qnn.matmul", "relay.qnn.conv1d", "relay.qnn.conv2d"),
+    "relay.qnn.requantize",
+)
+"""Ops on quantised tensors that backends and integer kernels compute."""
+
+_HOST_INTEGERS: tuple[ModulePass, ...] = (
+    LowerIntegerProducts(),
     DecomposeQnn(),
+    FoldConstants(),
+    Simplify(),
+)
+
+CANONICALISATION: tuple[ModulePass, ...] = (
+    DecomposeQnn(kept=_INTEGER_OPS),
     FoldConstants(),
     Simplify(),
     FoldBatchNorm(),
@@ -142,6 +156,8 @@ def lower(build: Build) -> None:
     """The host's part becomes the `llvm` dialect, in which regions are declared."""
     with build.stages.stage("lower"):
         declare_regions(build.module, build.codes)
+        if any(op.name in _INTEGER_OPS for op in build.module.walk()):
+            run_passes(build.context, build.module, _HOST_INTEGERS, build.stages.add_pass)
         build.host = lower_host(
             build.context,
             build.module,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn
@@ -12,6 +14,9 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.lowering.integer_products.product import Array, Product, constant_of
+
+_ONE = np.ones((), np.float32)
+"""The scale of sums that are only converted."""
 
 _SUMS = IntegerEpilogue()
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
@@ -27,7 +32,7 @@ class Chain:
     scale: SSAValue | Array | None = None
     """One for all sums, or one for each channel."""
     offset: SSAValue | None = None
-    """A vector of `f32`, one for each channel."""
+    """One for all, or one for each channel."""
     epilogue: IntegerEpilogue = _SUMS
 
     @property
@@ -57,7 +62,7 @@ def _longer(chain: Chain, product: Product) -> Chain | None:
 
 def _only_reader(value: SSAValue) -> RelayOp | None:
     uses = tuple(value.uses)
-    if len(uses) != 1 or uses[0].index:
+    if len(uses) != 1:
         return None
     op: Operation = uses[0].operation
     return op if isinstance(op, RelayOp) else None
@@ -75,9 +80,14 @@ def _with(chain: Chain, op: RelayOp, product: Product) -> Chain | None:
         case nn.BiasAddOp() if kind == "numbers" and chain.offset is None:
             is_along = _along(op, op.positive_axis, product)
             return _with_offset(chain, op.bias) if is_along else None
+        case elementwise.CastOp() if kind == "sums" and op.dtype == f32:
+            return replace(chain, scale=_ONE, epilogue=IntegerEpilogue("numbers"))
+        case elementwise.MultiplyOp() if chain.scale is _ONE:
+            scale = _other(chain, op, product)
+            return None if scale is None else replace(chain, scale=scale)
         case elementwise.AddOp() if kind == "numbers" and chain.offset is None:
-            is_vector = shape_of(op.rhs) == (product.outputs,) and _is_last(product, op)
-            return _with_offset(chain, op.rhs) if is_vector else None
+            offset = _other(chain, op, product)
+            return None if offset is None else _with_offset(chain, offset)
         case elementwise.ClipOp() if kind == "bytes":
             return _clipped(chain, op)
         case _:
@@ -88,9 +98,15 @@ def _with_offset(chain: Chain, offset: SSAValue) -> Chain:
     return replace(chain, offset=offset, epilogue=replace(chain.epilogue, offset=True))
 
 
-def _is_last(product: Product, op: RelayOp) -> bool:
-    """Whether a vector that is broadcast goes along the channels."""
-    return product.channel_axis == -1 and shape_of(op.results[0]) == shape_of(product.op.results[0])
+def _other(
+    chain: Chain, op: elementwise.AddOp | elementwise.MultiplyOp, product: Product
+) -> SSAValue | None:
+    """What is combined with the chain's result: one number, or a vector along the channels."""
+    other = op.lhs if op.rhs is chain.result else op.rhs
+    if shape_of(op.output) != shape_of(chain.result) or other is chain.result:
+        return None
+    is_vector = shape_of(other) == (product.outputs,) and product.channel_axis == -1
+    return other if is_vector or math.prod(shape_of(other)) == 1 else None
 
 
 def _along(op: RelayOp, axis: int, product: Product) -> bool:

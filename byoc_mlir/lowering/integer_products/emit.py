@@ -234,8 +234,8 @@ _MOST_INPUTS = 5
 
 def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
     """One number for all columns, or one for each and zeros behind them."""
-    if numbers.ndim == 0:
-        return np.full(columns, numbers, dtype)
+    if numbers.size == 1:
+        return np.full(columns, numbers.reshape(()), dtype)
     filled = np.zeros(columns, dtype)
     filled[: numbers.size] = numbers
     return filled
@@ -244,6 +244,6 @@ def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
 def _filled_later(b: LinalgBuilder, numbers: SSAValue, columns: int) -> SSAValue:
     """The same of what is computed when the model runs."""
     type_ = TensorType(tensor_type(numbers).element_type, [columns])
-    if not shape_of(numbers):
-        return b.elementwise([numbers], type_, lambda s, x: x)
+    if math.prod(shape_of(numbers)) == 1:
+        return b.elementwise([b.reshape(numbers, ())], type_, lambda s, x: x)
     return b.insert(numbers, b.filled(0, type_), [0])
