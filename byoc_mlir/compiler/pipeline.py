@@ -38,7 +38,7 @@ from byoc_mlir.transforms.simplify import Simplify
 
 _INTEGER_OPS = (
     *("relay.qnn.dense", "relay.qnn.matmul", "relay.qnn.conv1d", "relay.qnn.conv2d"),
-    "relay.qnn.requantize",
+    *("relay.qnn.requantize", "relay.qnn.add"),
 )
 """Ops on quantised tensors that backends and integer kernels compute."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -98,6 +98,9 @@ class PrimitiveDescriptor:
         )
 
 
+_VNNI_BITS = 0x48
+"""In `dnnl_cpu_isa_t`: one is set in `avx2_vnni` (0x0f), the other in `avx512_core_vnni` (0x67)."""
+
 _AVX512_BIT = 0x20
 """In `dnnl_cpu_isa_t`: set in `avx512_core` (0x27) and all that contain it."""
 
@@ -135,6 +138,11 @@ class Api:
     def has_avx512(self) -> bool:
         """Whether the library generates AVX-512 code here, a cap on its instructions included."""
         return bool(self.library.dnnl_get_effective_cpu_isa() & _AVX512_BIT)
+
+    @property
+    def has_vnni(self) -> bool:
+        """Whether the library multiplies bytes without saturating in 16 bits."""
+        return bool(self.library.dnnl_get_effective_cpu_isa() & _VNNI_BITS)
 
     @property
     def threads(self) -> int:
@@ -222,6 +230,10 @@ class Api:
         library, handle, chain = self.library, ctypes.c_void_p(), ctypes.c_void_p()
         library.dnnl_primitive_attr_create(ctypes.byref(handle))
         library.dnnl_primitive_attr_set_scratchpad_mode(handle, USER_SCRATCHPAD)
+        for argument, mask in attributes.scales:
+            library.dnnl_primitive_attr_set_scales_mask(handle, argument, mask)
+        for argument, mask in attributes.zero_points:
+            library.dnnl_primitive_attr_set_zero_points_mask(handle, argument, mask)
         library.dnnl_post_ops_create(ctypes.byref(chain))
         for post_op in attributes.post_ops:
             if isinstance(post_op, Eltwise):
@@ -238,23 +250,42 @@ class Api:
         library.dnnl_post_ops_destroy(chain)
         return handle
 
-    def measure(self, descriptor: PrimitiveDescriptor, arguments: tuple[int, ...]) -> float:
+    def measure(
+        self,
+        descriptor: PrimitiveDescriptor,
+        arguments: tuple[int, ...],
+        parameters: Mapping[int, MemoryDescriptor] | None = None,
+    ) -> float:
         """The shortest of a few executions with these arguments, in milliseconds.
+
+        Args:
+            parameters: those of the arguments that the primitive descriptor does not describe.
 
         Raises:
             CompilationError: the library cannot create or run the primitive.
         """
         with self._measuring:  # one buffer is there for all, and a neighbour would be measured
-            return self._measured(descriptor, arguments)
+            return self._measured(descriptor, arguments, parameters or {})
 
-    def _measured(self, descriptor: PrimitiveDescriptor, arguments: tuple[int, ...]) -> float:
+    def _measured(
+        self,
+        descriptor: PrimitiveDescriptor,
+        arguments: tuple[int, ...],
+        parameters: Mapping[int, MemoryDescriptor],
+    ) -> float:
         primitive = ctypes.c_void_p()
         handle = ctypes.c_void_p(descriptor.handle)
         _check(
             "dnnl_primitive_create",
             self.library.dnnl_primitive_create(ctypes.byref(primitive), handle),
         )
-        memories = self._memories(descriptor, (*arguments, Arg.SCRATCHPAD))
+        described = {
+            one: self.descriptor(parameters[one])
+            if one in parameters
+            else descriptor.argument_descriptor(one)
+            for one in (*arguments, Arg.SCRATCHPAD)
+        }
+        memories = self._memories(described)
         pairs = (_ExecArg * len(memories))(*memories)
 
         def execute() -> None:
@@ -270,17 +301,14 @@ class Api:
                 self.library.dnnl_memory_destroy(ctypes.c_void_p(pair.memory))
             self.library.dnnl_primitive_destroy(primitive)
 
-    def _memories(
-        self, descriptor: PrimitiveDescriptor, arguments: tuple[int, ...]
-    ) -> list[tuple[int, int | None]]:
-        described = [(index, descriptor.argument_descriptor(index)) for index in arguments]
+    def _memories(self, described: Mapping[int, ctypes.c_void_p]) -> list[tuple[int, int | None]]:
         sizes = [
             -(-int(self.library.dnnl_memory_desc_get_size(one)) // _ALIGNMENT) * _ALIGNMENT
-            for _, one in described
+            for one in described.values()
         ]
         address = self._memory_of(sum(sizes))
         memories: list[tuple[int, int | None]] = []
-        for (index, one), size in zip(described, sizes, strict=True):
+        for (index, one), size in zip(described.items(), sizes, strict=True):
             memory = ctypes.c_void_p()
             status = self.library.dnnl_memory_create(
                 ctypes.byref(memory), one, self._engine, ctypes.c_void_p(address)

@@ -46,8 +46,12 @@ class MemoryDescriptor:
     @property
     def byte_size(self) -> int:
         """The memory behind it, unless the layout is `any`."""
-        element = 1 if self.data_type == DataType.U8 else 4
-        return layouts.byte_size(self.dims, self.layout, element)
+        return layouts.byte_size(self.dims, self.layout, element_bytes(self.data_type))
+
+
+def element_bytes(data_type: DataType) -> int:
+    """The bytes of an element."""
+    return 1 if data_type in (DataType.U8, DataType.S8) else 4
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,15 @@ PostOp: TypeAlias = Sum | Eltwise | Binary | Prelu
 
 @dataclass(frozen=True)
 class Attributes:
-    """Primitive attributes: post-ops, and always a scratchpad that the caller provides."""
+    """Primitive attributes: post-ops, and always a scratchpad that the caller provides.
+
+    `scales` and `zero_points` name arguments that have such, each with a mask: a set bit stands for
+    a dimension along which there is one for each place.
+    """
 
     post_ops: tuple[PostOp, ...] = ()
+    scales: tuple[tuple[int, int], ...] = ()
+    zero_points: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api
-from byoc_mlir.backends.dnnl.calls import MemoryDescriptor
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
-from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive
+from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive, Types
 from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
@@ -169,7 +168,8 @@ class Costs:
         shape = shape_of(value)
         if layouts.same_bytes(shape, old, new):
             return 0.0
-        described = reorder(MemoryDescriptor(shape, old), MemoryDescriptor(shape, new), value)
+        source, destination = (Types(lambda _, one=one: one).of(value) for one in (old, new))
+        described = reorder(source, destination, value)
         descriptor = self._api.find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
@@ -193,7 +193,7 @@ class Costs:
         if rate.samples >= most_samples or self._measuring.seconds <= 0:
             return rate.estimate(work)
         start = time.monotonic()
-        known.times[key] = self._api.measure(descriptor, described.arguments)
+        known.times[key] = self._api.measure(descriptor, described.arguments, described.parameters)
         self._measuring.seconds -= time.monotonic() - start
         rate.add(work, known.times[key])
         return known.times[key]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from xdsl.dialects.builtin import FloatAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import FloatAttr, f32, i8, i32
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.calls import (
@@ -26,8 +26,9 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WindowOp
-from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.backends.dnnl.enums import Arg, DataType
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import ui8
 
 LayoutOf = Callable[[SSAValue], str]
 """The layout in which a value is, or might be."""
@@ -56,6 +57,28 @@ class Primitive:
         """The execution arguments, without the scratchpad."""
         return tuple(operand.argument for operand in self.operands)
 
+    @property
+    def parameters(self) -> dict[int, MemoryDescriptor]:
+        """The scales and zero points among the arguments."""
+        return {
+            operand.argument: operand.descriptor
+            for operand in self.operands
+            if enums.is_parameter(operand.argument)
+        }
+
+
+_DATA_TYPES: Mapping[Attribute, DataType] = {
+    f32: DataType.F32,
+    i32: DataType.S32,
+    i8: DataType.S8,
+    ui8: DataType.U8,
+}
+
+
+def data_type_of(value: SSAValue) -> DataType:
+    """The library's name for the element type of a tensor."""
+    return _DATA_TYPES[tensor_type(value).element_type]
+
 
 class Types:
     """Descriptors of values."""
@@ -64,7 +87,7 @@ class Types:
         self.layout = layout
 
     def of(self, value: SSAValue) -> MemoryDescriptor:
-        return MemoryDescriptor(shape_of(value), self.layout(value))
+        return MemoryDescriptor(shape_of(value), self.layout(value), data_type=data_type_of(value))
 
     def operand(self, argument: int, value: SSAValue) -> Operand:
         return Operand(argument, value, self.of(value))

@@ -21,6 +21,7 @@ class DataType(IntEnum):
 
     F32 = 3
     S32 = 4
+    S8 = 5
     U8 = 6
 
 
@@ -50,6 +51,15 @@ class Arg(IntEnum):
 
 _POST_OP_BASE = 32768
 """`DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE`; 16384 marks a fused depthwise convolution."""
+
+
+ATTR_SCALES, ATTR_ZERO_POINTS = 4096, 8192
+"""`DNNL_ARG_ATTR_SCALES` and `DNNL_ARG_ATTR_ZERO_POINTS`: flags beside the argument they are of."""
+
+
+def is_parameter(argument: int) -> bool:
+    """Whether an argument holds scales or zero points, which no primitive descriptor describes."""
+    return argument < _POST_OP_BASE and bool(argument & (ATTR_SCALES | ATTR_ZERO_POINTS))
 
 
 def post_op_arg(position: int) -> int:

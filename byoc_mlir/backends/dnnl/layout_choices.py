@@ -22,6 +22,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     MatmulOp,
     PermuteOp,
     PoolingOp,
+    QuantizedAddOp,
+    QuantizedConvolutionOp,
     ReorderOp,
     ResamplingOp,
     ShuffleOp,
@@ -43,6 +45,8 @@ ANY_LAYOUT = (
     EltwiseOp,
     LrnOp,
     PoolingOp,
+    QuantizedAddOp,
+    QuantizedConvolutionOp,
     ResamplingOp,
     ShuffleOp,
     SoftmaxOp,
@@ -79,7 +83,7 @@ def laid_out_operands(op: Operation) -> tuple[SSAValue, ...]:
     if isinstance(op, WeightedWindowOp):
         return (op.arguments[0], *_full_rank(op))
     if isinstance(op, PostOpsOp):
-        extra = op.primary[1:2] if isinstance(op, BinaryOp | MatmulOp) else ()
+        extra = op.primary[1:2] if isinstance(op, BinaryOp | MatmulOp | QuantizedAddOp) else ()
         return (op.primary[0], *_of_rank(op, extra), *_full_rank(op))
     if isinstance(op, ConcatOp):
         return tuple(op.sources)

@@ -17,6 +17,7 @@ from byoc_mlir.backends.dnnl.channel_shuffle import channel_shuffle_pattern, rea
 from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
 from byoc_mlir.backends.dnnl.conversion.matrix import is_rows_times_matrix
 from byoc_mlir.backends.dnnl.layer_norm import layer_norm_pattern, read_layer_norm
+from byoc_mlir.backends.dnnl.quantized_patterns import quantized_patterns
 from byoc_mlir.backends.dnnl.recurrent_layer import (
     gru_pattern,
     lstm_pattern,
@@ -150,6 +151,7 @@ def patterns() -> Sequence[CompositePattern]:
         CompositePattern("dnnl.lstm", lstm_pattern(), _check_layer),
         CompositePattern("dnnl.gru", gru_pattern(), _check_layer),
         *rows,
+        *quantized_patterns(),
         CompositePattern("dnnl.batch_norm_relu", _batch_norm_relu(), _check_batch_norm),
         CompositePattern("dnnl.layer_norm", layer_norm_pattern(), _check_layer_norm),
         CompositePattern("dnnl.channel_shuffle", channel_shuffle_pattern(), _check_shuffle),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -40,6 +41,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     LstmOp,
     MatmulOp,
     PoolingOp,
+    QuantizedAddOp,
+    QuantizedConvolutionOp,
     ReorderOp,
     ResamplingOp,
     ShuffleOp,
@@ -54,6 +57,7 @@ from byoc_mlir.backends.dnnl.weighted import (
     deconvolution,
     inner_product,
     matmul,
+    quantized_convolution,
 )
 from byoc_mlir.dialects.relay.base import ints
 
@@ -180,6 +184,22 @@ def _binary(op: BinaryOp, types: Types) -> Primitive:
         ),
     )
     return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *post_operands])
+
+
+def _quantized_add(op: QuantizedAddOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    a, b, a_scale, b_scale = op.primary
+    attributes = replace(attributes, scales=((Arg.SRC, 0), (Arg.SRC_1, 0)))
+    call = PrimitiveCall(
+        "dnnl_binary_primitive_desc_create",
+        (ENGINE, enums.BINARY["add"], types.of(a), types.of(b), types.of(op.output), attributes),
+    )
+    others = (
+        types.operand(Arg.SRC_1, b),
+        types.operand(enums.ATTR_SCALES | Arg.SRC, a_scale),
+        types.operand(enums.ATTR_SCALES | Arg.SRC_1, b_scale),
+    )
+    return unary(call, types, a, op.output, [*others, *post_operands])
 
 
 def _prelu(op: BinaryOp, types: Types) -> Primitive:
@@ -326,6 +346,8 @@ _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], Primitive]] = {
     LstmOp: lstm,
     MatmulOp: matmul,
     PoolingOp: _pooling,
+    QuantizedAddOp: _quantized_add,
+    QuantizedConvolutionOp: quantized_convolution,
     ReorderOp: _reorder,
     ResamplingOp: _resampling,
     ShuffleOp: _shuffle,

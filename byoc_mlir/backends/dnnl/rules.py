@@ -22,6 +22,7 @@ from byoc_mlir.backends.dnnl.trial import slow_here
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, image, nn, reduce, transform, window
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay.qnn import BYTES
 
 LARGE_ACTIVATION = 1 << 12
 """Elements from which on an element-wise op on its own goes to oneDNN."""
@@ -43,7 +44,7 @@ def op_rules() -> Mapping[str, Rule]:
             _guarded(convolution),
         ),
         ((nn.DenseOp, nn.MatmulOp), _guarded(matrix)),
-        ((window.MaxPool1DOp, window.MaxPool2DOp, window.MaxPool3DOp), _guarded(pooling)),
+        ((window.MaxPool1DOp, window.MaxPool2DOp, window.MaxPool3DOp), max_pooling),
         ((window.AvgPool1DOp, window.AvgPool2DOp, window.AvgPool3DOp), _guarded(pooling)),
         (
             (window.GlobalAvgPool1DOp, window.GlobalAvgPool2DOp, window.GlobalAvgPool3DOp),
@@ -113,9 +114,15 @@ def unsupported_types(op: Operation) -> str | None:
 
 def _unsupported_type(value: SSAValue) -> str | None:
     type_ = tensor_type(value)
-    shape = type_.get_shape()
     if type_.element_type != f32:
         return f"element type {type_.element_type} (oneDNN runs f32 here)"
+    return unsupported_shape(value)
+
+
+def unsupported_shape(value: SSAValue) -> str | None:
+    """Why a tensor of this shape is nothing for oneDNN, or `None`."""
+    type_ = tensor_type(value)
+    shape = type_.get_shape()
     if DYNAMIC in shape:
         return f"shape of {type_} is not known at compile time"
     if math.prod(shape) == 0:
@@ -169,6 +176,15 @@ def pooling(op: window.PoolOp) -> str | None:
     if counts_padding and _reaches_beyond_padding(op):
         return "count_include_pad with windows beyond the padding"
     return None
+
+
+def max_pooling(op: Operation) -> str | None:
+    """Pools of `f32`, and of bytes."""
+    assert isinstance(op, window.MaxPoolOp)
+    if tensor_type(op.data).element_type not in BYTES:
+        return _guarded(pooling)(op)
+    shape = unsupported_shape(op.data) or unsupported_shape(op.output)
+    return shape or pooling(op) or slow_here(op)
 
 
 def _reaches_beyond_padding(op: window.PoolOp) -> bool:

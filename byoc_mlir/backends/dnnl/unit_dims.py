@@ -69,12 +69,11 @@ class _Way:
         if isinstance(argument, Descriptors):
             return Descriptors(tuple(map(self.of, argument.items)))
         if isinstance(argument, Attributes):
-            return Attributes(
-                tuple(
-                    replace(one, other=self.of(one.other)) if isinstance(one, Binary) else one
-                    for one in argument.post_ops
-                )
+            post_ops = tuple(
+                replace(one, other=self.of(one.other)) if isinstance(one, Binary) else one
+                for one in argument.post_ops
             )
+            return replace(argument, post_ops=post_ops)
         return argument
 
     def of(self, descriptor: MemoryDescriptor) -> MemoryDescriptor:

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.backends.dnnl import enums, layouts
 from byoc_mlir.backends.dnnl.calls import (
     ENGINE,
+    Attributes,
     MemoryDescriptor,
     PrimitiveCall,
 )
@@ -18,6 +19,7 @@ from byoc_mlir.backends.dnnl.descriptions import (
     Operand,
     Primitive,
     Types,
+    data_type_of,
     dilates,
 )
 from byoc_mlir.backends.dnnl.dialect import (
@@ -25,6 +27,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     DeconvolutionOp,
     InnerProductOp,
     MatmulOp,
+    QuantizedConvolutionOp,
     ViewOp,
 )
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
@@ -45,8 +48,8 @@ def _weights(
 ) -> tuple[MemoryDescriptor, Operand]:
     """The descriptor to create with, and the argument, which is described as it is stored."""
     packed = is_packable(value)
-    wanted = MemoryDescriptor(stored.dims, packing) if packed else stored
-    return wanted, Operand(Arg.WEIGHTS, value, stored, packed)
+    wanted = MemoryDescriptor(stored.dims, packing, data_type=stored.data_type)
+    return wanted if packed else stored, Operand(Arg.WEIGHTS, value, stored, packed)
 
 
 def _grouped(dims: Sequence[int], groups: int) -> tuple[int, ...]:
@@ -93,8 +96,36 @@ def convolution(op: ConvolutionOp, types: Types) -> Primitive:
         types,
         "dnnl_convolution_forward_primitive_desc_create",
         enums.CONVOLUTION[op.algorithm.data],
-        MemoryDescriptor.plain(dims),
+        MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
+
+
+def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive:
+    """A convolution of bytes, with the parameters of source, weights and result."""
+    dims = _grouped(shape_of(op.weights), op.groups.value.data)
+    described = _windowed(
+        op,
+        types,
+        "dnnl_convolution_forward_primitive_desc_create",
+        enums.CONVOLUTION["direct"],
+        MemoryDescriptor.plain(dims, data_type_of(op.weights)),
+    )
+    per_output = 1 if op.groups.value.data == 1 else 3
+    *arguments, attributes = described.call.arguments
+    assert isinstance(attributes, Attributes)
+    attributes = replace(
+        attributes,
+        scales=((Arg.WEIGHTS, per_output),),
+        zero_points=((Arg.SRC, 0), (Arg.DST, 0)),
+    )
+    call = replace(described.call, arguments=(*arguments, attributes))
+    parameters = (
+        types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, op.scales),
+        types.operand(enums.ATTR_ZERO_POINTS | Arg.SRC, op.source_zero_point),
+        types.operand(enums.ATTR_ZERO_POINTS | Arg.DST, op.zero_point),
+    )
+    *operands, result = described.operands
+    return Primitive(call, (*operands, *parameters, result))
 
 
 def by_algorithm(described: Primitive, algorithm: str) -> Primitive:

@@ -23,7 +23,7 @@ from byoc_mlir.backends.dnnl.codegen.special_values import (
     add_max_of_windows,
     add_spread_nan,
 )
-from byoc_mlir.backends.dnnl.descriptions import Operand, Types
+from byoc_mlir.backends.dnnl.descriptions import Operand, Types, data_type_of
 from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     EltwiseAttr,
@@ -33,7 +33,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.enums import Arg
+from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
 from byoc_mlir.kernels.f32_functions import tanh
@@ -54,6 +54,8 @@ class Careful:
 
 def careful(op: Operation) -> Careful | None:
     """How an op is computed where there are NaN or infinities; `None`: as everywhere."""
+    if any(data_type_of(value) != DataType.F32 for value in (*op.operands, *op.results)):
+        return None
     if isinstance(op, SoftmaxOp) and not op.post_ops and not layouts.blocks(layout_of(op.output)):
         return _softmax(op)
     if isinstance(op, PoolingOp) and op.algorithm.data == "max" and not op.post_ops:

@@ -167,6 +167,13 @@ class _Emitter:
         created = function.load(slot, POINTER)
         mode = function.integer(enums.USER_SCRATCHPAD, i32)
         function.check(function.call("dnnl_primitive_attr_set_scratchpad_mode", created, mode))
+        for setter, masks in (
+            ("dnnl_primitive_attr_set_scales_mask", attributes.scales),
+            ("dnnl_primitive_attr_set_zero_points_mask", attributes.zero_points),
+        ):
+            for argument, mask in masks:
+                numbers = [function.integer(number, i32) for number in (argument, mask)]
+                function.check(function.call(setter, created, *numbers))
         if not attributes.post_ops:
             return
         chain_slot = function.stack_slot()

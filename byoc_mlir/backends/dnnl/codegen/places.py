@@ -9,7 +9,8 @@ from typing import TypeAlias
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.calls import element_bytes
+from byoc_mlir.backends.dnnl.descriptions import Types, data_type_of
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ExecutedOp,
@@ -21,10 +22,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.arena import Request, plan_offsets
-
-_ELEMENT_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ def _offset(value: SSAValue) -> int:
         if source is None:
             break
         if isinstance(value.owner, SliceOp):
-            total += value.owner.offset * _ELEMENT_BYTES
+            total += value.owner.offset * element_bytes(data_type_of(value))
         value = source
     return total
 
@@ -159,4 +157,4 @@ def _moved(place: Place, offset: int) -> Place:
 
 
 def _size_of(value: SSAValue) -> int:
-    return layouts.byte_size(shape_of(value), layout_of(value))
+    return Types(layout_of).of(value).byte_size

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.dnnl import layouts
@@ -27,7 +28,7 @@ from byoc_mlir.backends.dnnl.codegen.places import (
     Stored,
     assign_places,
 )
-from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive
+from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive, data_type_of
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.backends.dnnl.primitives import primitive
@@ -184,11 +185,17 @@ def make_program(func: FuncOp, threads: int) -> Program:
     ]
     scratchpads = {one.op: one.scratchpad_bytes for one in found}
     places = assign_places(func, scratchpads)
-    elements = tuple(math.prod(shape_of(value)) for value in func.body.block.args)
+    elements = tuple(_numbers(value) for value in func.body.block.args)
     maker = _Maker(Program(places.workspace_bytes, input_elements=elements), places)
     for one in found:
         maker.add(one)
     return maker.program
+
+
+def _numbers(value: SSAValue) -> int:
+    """How many numbers a tensor holds that may be NaN or infinite."""
+    is_float = data_type_of(value) == DataType.F32
+    return math.prod(shape_of(value)) if is_float else 0
 
 
 def _find(op: ExecutedOp, threads: int) -> _Found | OwnCode:

@@ -35,6 +35,7 @@ from byoc_mlir.backends.dnnl.dialect.normalization import (
     LrnOp,
     SoftmaxOp,
 )
+from byoc_mlir.backends.dnnl.dialect.quantized import QuantizedAddOp, QuantizedConvolutionOp
 from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp
 from byoc_mlir.backends.dnnl.dialect.window import (
     ConvolutionOp,
@@ -65,6 +66,8 @@ __all__ = [
     "MatmulOp",
     "PermuteOp",
     "PoolingOp",
+    "QuantizedAddOp",
+    "QuantizedConvolutionOp",
     "ReorderOp",
     "ResamplingOp",
     "ShuffleOp",
@@ -94,6 +97,8 @@ DNNL = Dialect(
         MatmulOp,
         PermuteOp,
         PoolingOp,
+        QuantizedAddOp,
+        QuantizedConvolutionOp,
         ReorderOp,
         ResamplingOp,
         ShuffleOp,

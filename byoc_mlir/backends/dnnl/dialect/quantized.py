@@ -1,0 +1,125 @@
+"""Convolutions and sums of bytes, `i8` or `ui8`.
+
+A byte `q` stands for the number `(q - zero_point) * scale`. Scales are `f32`, zero points `i32`.
+https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_attributes_quantization.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, f32, i8, i32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, prop_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, PostOpsOp
+from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import ui8
+
+_BYTES = (i8, ui8)
+
+
+@irdl_op_definition
+class QuantizedConvolutionOp(WeightedWindowOp):
+    """`source [N, C, ...], weights [O, C / groups, ...] -> [N, O, ...]` of `element` bytes.
+
+    `round(post_ops(sum((source - source_zero_point) * weights) * scales + bias) + zero_point)`, cut
+    to the range of the bytes. Operands are the source, the weights (`i8`), the bias `[O]` and the
+    scales `[O]`, both `f32`, in units of the result's scale, and two zero points `[1]`.
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
+    """
+
+    name = "dnnl.quantized_convolution"
+    element = prop_def(Attribute)
+
+    @property
+    def bias(self) -> SSAValue:
+        """What is added to the scaled sums."""
+        return self.arguments[2]
+
+    @property
+    def scales(self) -> SSAValue:
+        """What the sums are multiplied with."""
+        return self.arguments[3]
+
+    @property
+    def source_zero_point(self) -> SSAValue:
+        """The byte of the source that stands for 0."""
+        return self.arguments[4]
+
+    @property
+    def zero_point(self) -> SSAValue:
+        """The byte of the result that stands for 0."""
+        return self.arguments[5]
+
+    def infer_types(self) -> Sequence[Attribute]:
+        source, weights = self.check_primary(6, 6)[:2]
+        shape, kernel = shape_of(source), shape_of(weights)
+        self.check_window(len(shape) - 2)
+        self.check_bias(kernel[0])
+        if len(kernel) != len(shape) or kernel[1] * self.groups.value.data != shape[1]:
+            raise VerifyException(
+                f"{self.name}: weights {weights.type} do not fit source {source.type}"
+            )
+        _check_bytes(self, tensor_type(source).element_type, self.element)
+        _check_element(self, "weights", weights, i8)
+        _check_vector(self, "scales", self.scales, f32, kernel[0])
+        for what, value in (
+            ("source_zero_point", self.source_zero_point),
+            ("zero_point", self.zero_point),
+        ):
+            _check_vector(self, what, value, i32, 1)
+        spatial = [
+            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
+            for size, window, stride, dilation, begin, end in zip(
+                shape[2:],
+                kernel[2:],
+                ints(self.strides),
+                ints(self.dilation),
+                self.begins,
+                self.ends,
+                strict=True,
+            )
+        ]
+        return (TensorType(self.element, [shape[0], kernel[0], *spatial]),)
+
+
+@irdl_op_definition
+class QuantizedAddOp(PostOpsOp):
+    """`round(post_ops(a * a_scale + b * b_scale))`, cut to the range of `element` bytes.
+
+    Operands are two tensors of one shape and their scales `[1]`.
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_binary.html
+    """
+
+    name = "dnnl.quantized_add"
+    element = prop_def(Attribute)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        a, b, *scales = self.check_primary(4, 4)
+        if shape_of(a) != shape_of(b):
+            raise VerifyException(f"{self.name}: {a.type} and {b.type} are not of one shape")
+        _check_bytes(self, *(tensor_type(one).element_type for one in (a, b)), self.element)
+        for scale in scales:
+            _check_vector(self, "scale", scale, f32, 1)
+        return (TensorType(self.element, shape_of(a)),)
+
+
+def _check_bytes(op: DnnlOp, *elements: Attribute) -> None:
+    for element in elements:
+        if element not in _BYTES:
+            raise VerifyException(f"{op.name}: accepted are i8 and ui8, found {element}")
+
+
+def _check_element(op: DnnlOp, what: str, value: SSAValue, element: Attribute) -> None:
+    if tensor_type(value).element_type != element:
+        raise VerifyException(f"{op.name}: {what} must be of {element}, found {value.type}")
+
+
+def _check_vector(op: DnnlOp, what: str, value: SSAValue, element: Attribute, size: int) -> None:
+    wanted = TensorType(element, [size])
+    if value.type != wanted:
+        raise VerifyException(f"{op.name}: {what} must be {wanted}, found {value.type}")

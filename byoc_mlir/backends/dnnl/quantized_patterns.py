@@ -1,0 +1,81 @@
+"""The composites of bytes that oneDNN runs as one primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import i8
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.activations import Reader
+from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.backends.dnnl.conversion.quantized import QuantizedConvolution, read_quantized
+from byoc_mlir.backends.dnnl.rules import unsupported_shape
+from byoc_mlir.backends.onednn import unavailable_reason
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.patterns import CompositePattern, Match, Pattern, is_constant, is_op, wildcard
+
+_CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
+
+_HARMLESS = 64
+"""Weights up to here: two products with a byte, 2 * 64 * 255, fit 16 bits."""
+
+
+def quantized_patterns() -> Sequence[CompositePattern]:
+    """The pattern table, longer ones first."""
+    rows: list[CompositePattern] = []
+    for limits in ("_clip", ""):
+        for name in _CONVOLUTIONS:
+            for bias in ("_bias", ""):
+                pattern = _convolution(name, has_bias=bool(bias))
+                rows.append(_row(f"dnnl.qnn_{name}{bias}", pattern, limits))
+        rows.append(_row("dnnl.qnn_add", _sum(), limits))
+    return rows
+
+
+def _row(name: str, pattern: Pattern, limits: str) -> CompositePattern:
+    whole = is_op("clip")(pattern) if limits else pattern
+    return CompositePattern(name + limits, whole, _check)
+
+
+def _convolution(name: str, *, has_bias: bool) -> Pattern:
+    parameters = [is_constant() for _ in range(3)]
+    sums: Pattern = is_op(f"qnn.{name}")(wildcard(), *parameters)
+    if has_bias:
+        sums = is_op("nn.bias_add")(sums, is_constant())
+    return is_op("qnn.requantize")(sums, *[is_constant() for _ in range(4)])
+
+
+def _sum() -> Pattern:
+    return is_op("qnn.add")(wildcard(), wildcard(), *[is_constant() for _ in range(6)])
+
+
+def _check(match: Match) -> str | None:
+    (result,) = match.results
+    found = read_quantized(Reader(), result)
+    if found is None:
+        return "weights that are not i8 with zero points of 0, or a parameter that is not known"
+    if isinstance(found, QuantizedConvolution):
+        return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
+    return unsupported_shape(result) or _broadcasts(found.op.lhs, found.op.rhs)
+
+
+def _saturates(found: QuantizedConvolution) -> str | None:
+    """Why the library's sums might be wrong on this machine."""
+    if unavailable_reason() is not None or api().has_vnni:
+        return None
+    if tensor_type(found.data).element_type == i8:
+        return "a source of i8 (without VNNI oneDNN halves the weights)"
+    if np.abs(found.weights.astype(np.int16)).max() > _HARMLESS:
+        return (
+            f"weights beyond {_HARMLESS} (without VNNI oneDNN's sums of two products saturate in 16"
+            " bits)"
+        )
+    return None
+
+
+def _broadcasts(lhs: SSAValue, rhs: SSAValue) -> str | None:
+    if shape_of(lhs) == shape_of(rhs):
+        return None
+    return f"{lhs.type} and {rhs.type} are not of one shape"
