@@ -60,3 +60,50 @@ func.func @host(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 // CHECK-LABEL: func.func @host
 // CHECK-NEXT:    relay.nn.relu
+
+// -----
+
+// Scales and bias are in units of the result; a clip from the zero point on is a relu.
+func.func private @quantised(%x: tensor<1x1x2x2xui8>) -> tensor<1x1x2x2xui8> attributes {byoc.compiler = "dnnl"} {
+  %0 = byoc.composite "dnnl.qnn_conv2d_bias_clip" from "" (%p = %x : tensor<1x1x2x2xui8>) -> tensor<1x1x2x2xui8> {
+    %w = relay.constant dense<3> : tensor<1x1x1x1xi8>
+    %x_zero = relay.constant dense<5> : tensor<ui8>
+    %w_zero = relay.constant dense<0> : tensor<i8>
+    %b = relay.constant dense<[10]> : tensor<1xi32>
+    %scale = relay.constant dense<0.5> : tensor<f32>
+    %c0 = relay.constant dense<0> : tensor<i32>
+    %y_scale = relay.constant dense<0.25> : tensor<f32>
+    %y_zero = relay.constant dense<7> : tensor<ui8>
+    %1 = relay.qnn.conv2d %p, %w, %x_zero, %w_zero {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x1x2x2xui8>, tensor<1x1x1x1xi8>, tensor<ui8>, tensor<i8>) -> tensor<1x1x2x2xi32>
+    %2 = relay.nn.bias_add %1, %b : (tensor<1x1x2x2xi32>, tensor<1xi32>) -> tensor<1x1x2x2xi32>
+    %3 = relay.qnn.requantize %2, %scale, %c0, %y_scale, %y_zero : (tensor<1x1x2x2xi32>, tensor<f32>, tensor<i32>, tensor<f32>, tensor<ui8>) -> tensor<1x1x2x2xui8>
+    %4 = relay.clip %3 {a_min = 7.0, a_max = 255.0} : (tensor<1x1x2x2xui8>) -> tensor<1x1x2x2xui8>
+    byoc.yield %4 : tensor<1x1x2x2xui8>
+  }
+  func.return %0 : tensor<1x1x2x2xui8>
+}
+// CHECK-LABEL: func.func private @quantised
+// CHECK-DAG:     %[[W:.*]] = relay.constant {{.*}} : tensor<1x1x1x1xi8>
+// CHECK-DAG:     %[[B:.*]] = relay.constant dense<2.000000e+01> : tensor<1xf32>
+// CHECK-DAG:     %[[S:.*]] = relay.constant dense<2.000000e+00> : tensor<1xf32>
+// CHECK-DAG:     %[[X:.*]] = relay.constant dense<5> : tensor<1xi32>
+// CHECK-DAG:     %[[Y:.*]] = relay.constant dense<7> : tensor<1xi32>
+// CHECK:         dnnl.quantized_convolution %x, %[[W]], %[[B]], %[[S]], %[[X]], %[[Y]] {{.*}}post_ops = [#dnnl.eltwise<relu>]
+
+// -----
+
+// The zero points of a sum are one number that is added to it.
+func.func private @sum(%x: tensor<1x2x2x2xui8>, %y: tensor<1x2x2x2xi8>) -> tensor<1x2x2x2xui8> attributes {byoc.compiler = "dnnl"} {
+  %0 = byoc.composite "dnnl.qnn_add" from "" (%p = %x : tensor<1x2x2x2xui8>, %q = %y : tensor<1x2x2x2xi8>) -> tensor<1x2x2x2xui8> {
+    %a = relay.constant dense<0.5> : tensor<f32>
+    %a_zero = relay.constant dense<4> : tensor<ui8>
+    %b_zero = relay.constant dense<-2> : tensor<i8>
+    %y_scale = relay.constant dense<0.25> : tensor<f32>
+    %y_zero = relay.constant dense<10> : tensor<ui8>
+    %1 = relay.qnn.add %p, %q, %a, %a_zero, %a, %b_zero, %y_scale, %y_zero : (tensor<1x2x2x2xui8>, tensor<1x2x2x2xi8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<ui8>) -> tensor<1x2x2x2xui8>
+    byoc.yield %1 : tensor<1x2x2x2xui8>
+  }
+  func.return %0 : tensor<1x2x2x2xui8>
+}
+// CHECK-LABEL: func.func private @sum
+// CHECK:         dnnl.quantized_add %x, %y, {{.*}}post_ops = [#dnnl.eltwise<linear, 1.0, 6.0>]

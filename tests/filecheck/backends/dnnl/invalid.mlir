@@ -104,3 +104,27 @@ func.func @reads(%x: tensor<4xf32>) {
   %2 = dnnl.eltwise %0 {threads = 1, concurrent = true, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
   func.return
 }
+
+// -----
+
+// CHECK: weights must be of i8, found tensor<8x8x1x1xui8>
+func.func @weights(%x: tensor<1x8x4x4xui8>, %w: tensor<8x8x1x1xui8>, %c: tensor<8xf32>, %z: tensor<1xi32>) {
+  %0 = dnnl.quantized_convolution %x, %w, %c, %c, %z, %z {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], element = i8} : (tensor<1x8x4x4xui8>, tensor<8x8x1x1xui8>, tensor<8xf32>, tensor<8xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<1x8x4x4xi8>
+  func.return
+}
+
+// -----
+
+// CHECK: scales must be tensor<8xf32>, found tensor<1xf32>
+func.func @scales(%x: tensor<1x8x4x4xui8>, %w: tensor<8x8x1x1xi8>, %c: tensor<8xf32>, %s: tensor<1xf32>, %z: tensor<1xi32>) {
+  %0 = dnnl.quantized_convolution %x, %w, %c, %s, %z, %z {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], element = i8} : (tensor<1x8x4x4xui8>, tensor<8x8x1x1xi8>, tensor<8xf32>, tensor<1xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<1x8x4x4xi8>
+  func.return
+}
+
+// -----
+
+// CHECK: accepted are i8 and ui8, found f32
+func.func @element(%x: tensor<1x8x4x4xui8>, %s: tensor<1xf32>) {
+  %0 = dnnl.quantized_add %x, %x, %s, %s {element = f32} : (tensor<1x8x4x4xui8>, tensor<1x8x4x4xui8>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x8x4x4xf32>
+  func.return
+}

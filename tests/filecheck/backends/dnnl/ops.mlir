@@ -45,3 +45,12 @@ func.func @others(%x: tensor<2x8x4x4xf32>, %c: tensor<8xf32>, %w: tensor<5x128xf
   %13 = dnnl.eltwise %x {algorithm = "abs", threads = 1, concurrent = true} : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
   func.return
 }
+
+// CHECK-LABEL: func.func @quantized
+func.func @quantized(%x: tensor<1x8x4x4xui8>, %w: tensor<8x8x1x1xi8>, %c: tensor<8xf32>, %z: tensor<1xi32>, %s: tensor<1xf32>) {
+  // CHECK-NEXT: dnnl.quantized_convolution %x, %w, %c, %c, %z, %z {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], element = i8, post_ops = [#dnnl.eltwise<relu>]}
+  %0 = dnnl.quantized_convolution %x, %w, %c, %c, %z, %z {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], element = i8, post_ops = [#dnnl.eltwise<relu>]} : (tensor<1x8x4x4xui8>, tensor<8x8x1x1xi8>, tensor<8xf32>, tensor<8xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<1x8x4x4xi8>
+  // CHECK-NEXT: dnnl.quantized_add %x, %{{.*}}, %s, %s {element = ui8, post_ops = [#dnnl.eltwise<linear, 1.0, 3.5>]}
+  %1 = dnnl.quantized_add %x, %0, %s, %s {element = ui8, post_ops = [#dnnl.eltwise<linear, 1.0, 3.5>]} : (tensor<1x8x4x4xui8>, tensor<1x8x4x4xi8>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x8x4x4xui8>
+  func.return
+}

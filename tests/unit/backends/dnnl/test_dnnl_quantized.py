@@ -1,0 +1,147 @@
+"""Quantised convolutions, sums and pools of bytes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from quantized_models import (
+    Convolution,
+    assert_within_a_step,
+    check_at_level,
+    draw,
+    model_of,
+    run,
+)
+
+from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.testing.isa import call_at
+
+
+@pytest.mark.parametrize(
+    ("it", "needs_vnni"),
+    [
+        (Convolution(draw(np.uint8, 2, 16, 9, 7), draw(np.int8, 24, 16, 3, 3), pads=(1, 1)), True),
+        (
+            Convolution(
+                draw(np.int8, 1, 8, 9, 9), draw(np.int8, 16, 8, 1, 1), np.int8, strides=(2, 2)
+            ),
+            True,
+        ),
+        (
+            Convolution(
+                draw(np.uint8, 1, 16, 8, 8), draw(np.int8, 16, 1, 3, 3) // 2, np.int8, groups=16
+            ),
+            False,
+        ),
+        (Convolution(draw(np.uint8, 1, 3, 12, 11), draw(np.int8, 8, 3, 5, 5) // 2), False),
+    ],
+    ids=["3x3", "of i8", "depthwise", "few channels"],
+)
+def test_convolution(it: Convolution, needs_vnni: bool) -> None:
+    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
+    found, report = run(model, {"x": it.data})
+    assert_within_a_step(found, it.expected())
+    if api().has_vnni or not needs_vnni:
+        assert report.composites == {"dnnl.qnn_conv2d_bias": 1}
+
+
+@pytest.mark.parametrize("level", ["sse41", "avx2", "avx512", "avx512_vnni"])
+def test_values_that_saturate(level: str) -> None:
+    call_at(level, check_at_level)
+
+
+def _affine(kind: str, data: str, result: str, scale: str, zero: str) -> Any:
+    return helper.make_node(kind, [data, scale, zero], [result], name=result)
+
+
+def test_sum_with_relu() -> None:
+    a, b = draw(np.uint8, 1, 8, 6, 6), draw(np.uint8, 1, 8, 6, 6, seed=1)
+    constants = {
+        name: np.array(value, dtype)
+        for name, value, dtype in (
+            ("sa", 0.1, np.float32),
+            ("za", 100, np.uint8),
+            ("sb", 0.3, np.float32),
+            ("zb", 7, np.uint8),
+            ("sy", 0.25, np.float32),
+            ("zy", 31, np.uint8),
+        )
+    }
+    nodes = [
+        _affine("DequantizeLinear", "a", "da", "sa", "za"),
+        _affine("DequantizeLinear", "b", "db", "sb", "zb"),
+        helper.make_node("Add", ["da", "db"], ["sum"], name="sum"),
+        helper.make_node("Relu", ["sum"], ["positive"], name="positive"),
+        _affine("QuantizeLinear", "positive", "y", "sy", "zy"),
+    ]
+    found, report = run(
+        model_of(nodes, {"a": a, "b": b}, constants, ("y", np.uint8)), {"a": a, "b": b}
+    )
+    numbers = (a.astype(np.float64) - 100) * 0.1 + (b.astype(np.float64) - 7) * 0.3
+    wanted = (np.rint(np.maximum(numbers, 0) / 0.25) + 31).clip(0, 255).astype(np.uint8)
+    assert_within_a_step(found, wanted)
+    assert report.composites == {"dnnl.qnn_add_clip": 1}
+
+
+def _network() -> tuple[Any, dict[str, Any], Any]:
+    """Two convolutions and a pool."""
+    first = Convolution(
+        draw(np.uint8, 1, 16, 14, 14), draw(np.int8, 32, 16, 3, 3) // 2, pads=(1, 1)
+    )
+    weights = draw(np.int8, 16, 32, 1, 1, seed=3) // 2
+    second = Convolution(first.expected(), weights, data_zero_point=3, zero_point=9, seed=5)
+    nodes = [
+        first.node("x", "h", "first_"),
+        second.node("h", "c", "second_"),
+        helper.make_node("MaxPool", ["c"], ["y"], kernel_shape=[2, 2], strides=[2, 2], name="pool"),
+    ]
+    constants = {
+        prefix + name: array
+        for prefix, it in (("first_", first), ("second_", second))
+        for name, array in it.constants().items()
+    }
+    inputs = {"x": first.data}
+    wanted = second.expected().reshape(1, 16, 7, 2, 7, 2).max((3, 5))
+    return model_of(nodes, inputs, constants, ("y", np.uint8)), inputs, wanted
+
+
+def print_network() -> None:
+    """Runs the network, for what the library says of it."""
+    model, inputs, _ = _network()
+    run(model, inputs)
+
+
+def test_bytes_stay_bytes_between_primitives() -> None:
+    model, inputs, wanted = _network()
+    found, report = run(model, inputs)
+    assert_within_a_step(found, wanted)
+    assert report.composites == {"dnnl.qnn_conv2d_bias": 2}
+    assert all(row.placement != "host" for row in report.rows)
+    lines = _executions()
+    kinds = [line.split(",")[3] for line in lines]
+    assert kinds.count("convolution") >= 2
+    assert kinds.count("pooling") >= 1
+    assert not [line for line in lines if "src_f32" in line or "dst_f32" in line]
+
+
+def _executions() -> list[str]:
+    """The primitives that run, as the library's own log has them."""
+    code = "import test_dnnl_quantized as it; it.print_network()"
+    folder = str(Path(__file__).parent)
+    path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path, "ONEDNN_VERBOSE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return [line for line in done.stdout.splitlines() if line.startswith("onednn_verbose,exec")]
