@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.dialects.locations import fused_location, node_names
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, QuantizeOp
 from byoc_mlir.transforms import integer_moves, integer_products
-from byoc_mlir.transforms.integer_products import Rule
+from byoc_mlir.transforms.integer_products import PRODUCTS, Rule
 from byoc_mlir.transforms.integer_results import integers_of
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import Quantised
@@ -43,12 +43,13 @@ class FakeQuantizationToInteger(ModulePass):
 
     The integers are the same but where rounding is close to a tie. Convolutions and products whose
     result is not quantised end in a `dequantize` of their sums. What has no integer form stays,
-    and the module says why. `ops` names the `qnn` ops that may be made; empty for all.
+    and the module says why. `products` names the `qnn` products and convolutions that may be made,
+    where not all of them are faster than those of `f32`.
     """
 
     name = "fake-quantization-to-integer"
 
-    ops: tuple[str, ...] = ()
+    products: tuple[str, ...] = tuple(sorted(PRODUCTS))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         reasons: dict[str, str] = {}
@@ -73,14 +74,13 @@ class FakeQuantizationToInteger(ModulePass):
         else:
             rule = _RULES.get(type(op))
             found = rule(op, new) if rule else None
-        unknown = [made.name for made in new.ops if self.ops and made.name not in self.ops]
-        unknown = [name for name in unknown if name.startswith("relay.qnn.")]
+        unknown = [made.name for made in new.ops if made.name in PRODUCTS - {*self.products}]
         if found is not None and not isinstance(found, str) and not unknown:
             replace_op(op, new.ops, _values(found, new))
             return None
         new.discard()
         if unknown:
-            return f"{', '.join(unknown)} is computed by no target"
+            return f"{', '.join(unknown)} is not to be made"
         return found if isinstance(found, str) else None
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, transform, window
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, transform, window
 from byoc_mlir.dialects.relay.base import ints, shape_of, to_attribute
-from byoc_mlir.transforms.rewriting import constant_array, replace_op
+from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.transforms.rewriting import Array, constant_array, constant_name, replace_op
 
 Simplified: TypeAlias = "SSAValue | RelayOp | None"
 Rule: TypeAlias = Callable[[Any], Simplified]
@@ -172,6 +173,26 @@ def maximum_with_zero_is_relu(op: elementwise.MaximumOp) -> Simplified:
     """`maximum(x, 0) = relu(x)`."""
     data = _other_operand(op, lambda value: _is_all(value, 0))
     return _merged(nn.ReluOp(data), op) if isinstance(data, SSAValue) else None
+
+
+@_rule(nn.MatmulOp)
+def product_with_a_weight_is_dense(op: nn.MatmulOp) -> Simplified:
+    """`a · w = dense(a, wᵀ)`, of a constant matrix."""
+    weight = constant_array(op.b)
+    if weight is None or weight.ndim != 2 or op.transpose_a.value.data:
+        return None
+    if op.transpose_b.value.data:
+        return _merged(nn.DenseOp(op.a, op.b), op)
+
+    def turned() -> Array:
+        return np.ascontiguousarray(weight.T)
+
+    name = constant_name(op, "weight")
+    constant = ConstantOp.of(name, derived_array("transposed", [weight], turned))
+    constant.location = op.location
+    assert op.parent is not None
+    op.parent.insert_op_before(constant, op)
+    return _merged(nn.DenseOp(op.a, constant.output), op)
 
 
 def _bounds(op: Operation) -> tuple[float, float] | None:

@@ -139,3 +139,18 @@ func.func @dead(%x: tensor<2xf32>) -> tensor<2xf32> {
 }
 // CHECK-LABEL: func.func @dead
 // CHECK-NEXT:    func.return
+
+// -----
+
+// a constant matrix makes a dense layer, turned or as it is
+func.func @product_with_a_weight(%x: tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x1xf32>) {
+  %w = relay.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>
+  %v = relay.constant dense<[[1.0, 2.0, 3.0]]> : tensor<1x3xf32>
+  %0 = relay.nn.matmul %x, %w : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %1 = relay.nn.matmul %x, %v {transpose_b = true} : (tensor<2x3xf32>, tensor<1x3xf32>) -> tensor<2x1xf32>
+  func.return %0, %1 : tensor<2x2xf32>, tensor<2x1xf32>
+}
+// CHECK-LABEL: func.func @product_with_a_weight
+// CHECK:         %[[W:.*]] = relay.constant dense<[[1.000000e+00, 3.000000e+00, 5.000000e+00], [2.000000e+00, 4.000000e+00, 6.000000e+00]]>
+// CHECK-NEXT:    relay.nn.dense %x, %[[W]]
+// CHECK-NEXT:    relay.nn.dense %x, %v
