@@ -166,3 +166,7 @@ class IncompatibleArtifactError(ArtifactError):
 
 class UnsafeCacheError(ByocError):
     """Others may write to the folder of the cache, and so choose what runs in this process."""
+
+
+class UndecidedSizeError(ByocError):
+    """A symbolic size has to be a number here, or a question about it has no answer."""

@@ -1,0 +1,38 @@
+"""Sizes that are not known yet: expressions over named symbols, and questions about them.
+
+Pure Python: nothing here knows the IR. See docs/shapes.md.
+"""
+
+from __future__ import annotations
+
+from byoc_mlir.dims.bounds import Range, Ranges, at_least_zero, bounds
+from byoc_mlir.dims.dim import Call, Dim, Size, Symbol, ceildiv, floordiv, symbol
+from byoc_mlir.dims.extremes import evaluated, largest, smallest, substituted, symbols_of
+from byoc_mlir.dims.prove import proved_at_most, proved_same
+from byoc_mlir.dims.shapes import Guard, Shapes, SymbolInfo
+from byoc_mlir.dims.text import parse_size
+
+__all__ = [
+    "Call",
+    "Dim",
+    "Guard",
+    "Range",
+    "Ranges",
+    "Shapes",
+    "Size",
+    "Symbol",
+    "SymbolInfo",
+    "at_least_zero",
+    "bounds",
+    "ceildiv",
+    "evaluated",
+    "floordiv",
+    "largest",
+    "parse_size",
+    "proved_at_most",
+    "proved_same",
+    "smallest",
+    "substituted",
+    "symbol",
+    "symbols_of",
+]

@@ -1,0 +1,127 @@
+"""Between which numbers a size lies, by interval arithmetic from the ranges of its symbols."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from byoc_mlir.dims.dim import (
+    Atom,
+    Call,
+    Dim,
+    Monomial,
+    Size,
+    Symbol,
+    common_factor,
+    divided,
+    size_of,
+    terms_of,
+)
+
+Number: TypeAlias = int | float
+"""An integer, or an infinity."""
+Range: TypeAlias = tuple[Number, Number]
+"""The least and the greatest value, both included."""
+Ranges: TypeAlias = Mapping[str, Range]
+"""Of symbols; one that is missing is 0 or more."""
+
+_DEPTH = 4
+"""How many functions in a row are replaced to find a closer bound."""
+
+
+def bounds(size: Size, ranges: Ranges) -> Range:
+    """Numbers that the size is never below, and never above."""
+    return _least(size, ranges, _DEPTH), -_least(-size, ranges, _DEPTH)
+
+
+def at_least_zero(size: Size, ranges: Ranges | None = None) -> bool:
+    """Whether the size is proved to be 0 or more."""
+    return _least(size, ranges or {}, _DEPTH) >= 0
+
+
+def _least(size: Size, ranges: Ranges, depth: int) -> Number:
+    """The best lower bound: plain intervals, or those after a function has been replaced."""
+    if not isinstance(size, Dim):
+        return size
+    factor = common_factor([size])
+    if factor > 1:  # what is rounded below is rounded less
+        return factor * _least(divided(size, factor), ranges, depth)
+    best = _interval(size, ranges)[0]
+    if best >= 0 or not depth:
+        return best
+    for item in _functions(size):
+        best = max(best, _least_without(size, item, ranges, depth - 1))
+    return best
+
+
+def _functions(size: Dim) -> Iterable[Call]:
+    """The functions that occur once as a term of their own, in no product."""
+    atoms = [item for monomial, _ in size.terms for item in monomial if isinstance(item, Call)]
+    alone = {monomial[0] for monomial, _ in size.terms if len(monomial) == 1}
+    return [item for item in dict.fromkeys(atoms) if item in alone and atoms.count(item) == 1]
+
+
+def _least_without(size: Dim, item: Call, ranges: Ranges, depth: int) -> Number:
+    """A lower bound of the size, found by putting arguments in the place of a function."""
+    factor = dict(size.terms)[(item,)]
+    rest = size - size_of({(item,): factor})
+    if item.kind == "floordiv":
+        dividend, divisor = item.arguments
+        if isinstance(divisor, Dim):
+            return -math.inf
+        # divisor * quotient is at most the dividend, and at least that less (divisor - 1)
+        low = dividend if factor < 0 else dividend - (divisor - 1)
+        found = _least(rest * divisor + low * factor, ranges, depth)
+        return found if math.isinf(found) else -(-found // divisor)
+    found = [_least(rest + one * factor, ranges, depth) for one in item.arguments]
+    at_every_argument = (item.kind == "max") == (factor > 0)
+    return max(found) if at_every_argument else min(found)
+
+
+def _interval(size: Size, ranges: Ranges) -> Range:
+    low: Number = 0
+    high: Number = 0
+    for monomial, factor in terms_of(size):
+        one, two = _times((factor, factor), _monomial(monomial, ranges))
+        low, high = low + one, high + two
+    return low, high
+
+
+def _monomial(monomial: Monomial, ranges: Ranges) -> Range:
+    found: Range = (1, 1)
+    for item in monomial:
+        found = _times(found, _atom(item, ranges))
+    return found
+
+
+def _atom(item: Atom, ranges: Ranges) -> Range:
+    if isinstance(item, Symbol):
+        return ranges.get(item.name, (0, math.inf))
+    found = [bounds(argument, ranges) for argument in item.arguments]
+    if item.kind == "floordiv":
+        return _quotient(*found)
+    choose: Callable[[Iterable[Number]], Number] = max if item.kind == "max" else min
+    return choose(low for low, _ in found), choose(high for _, high in found)
+
+
+def _quotient(dividend: Range, divisor: Range) -> Range:
+    if divisor[0] < 1:
+        return (0, math.inf) if dividend[0] >= 0 and divisor[0] >= 0 else (-math.inf, math.inf)
+    corners = [_floor(one, two) for one in dividend for two in divisor]
+    return min(corners), max(corners)
+
+
+def _floor(one: Number, two: Number) -> Number:
+    if math.isinf(two):
+        return -1 if one < 0 else 0
+    return one if math.isinf(one) else one // two
+
+
+def _times(one: Range, two: Range) -> Range:
+    corners = [_product(a, b) for a in one for b in two]
+    return min(corners), max(corners)
+
+
+def _product(one: Number, two: Number) -> Number:
+    return 0 if one == 0 or two == 0 else one * two

@@ -1,0 +1,157 @@
+"""`Shapes`: questions about sizes, proved, or decided by hints with a guard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from byoc_mlir.dims.bounds import Range, Ranges
+from byoc_mlir.dims.dim import Dim, Size
+from byoc_mlir.dims.extremes import evaluated, symbols_of
+from byoc_mlir.dims.prove import proved_at_most, proved_same
+from byoc_mlir.errors import UndecidedSizeError
+
+Relation: TypeAlias = Literal["==", "!=", "<=", ">"]
+_OPPOSITE: Mapping[Relation, Relation] = {"==": "!=", "!=": "==", "<=": ">", ">": "<="}
+
+LEAST_HINT = 2
+"""Of 0 and 1 too much is true that holds for no other size."""
+
+
+@dataclass(frozen=True)
+class SymbolInfo:
+    """What is known of a symbol.
+
+    `hint` is the size that decisions are made for. It is at least 2, if `max` allows that.
+    """
+
+    name: str
+    min: int = 0
+    max: int | None = None
+    hint: int = LEAST_HINT
+
+    @property
+    def range(self) -> Range:
+        """Between which numbers it lies."""
+        return self.min, math.inf if self.max is None else self.max
+
+    def contradiction(self) -> str | None:
+        """Why there is no such symbol, if there is none."""
+        greatest = self.range[1]
+        if not 0 <= self.min <= greatest:
+            return f"min is {self.min} and max {greatest}; accepted is 0 <= min <= max"
+        if not max(self.min, min(LEAST_HINT, greatest)) <= self.hint <= greatest:
+            return (
+                f"the hint is {self.hint}; accepted is a size in [{self.min}, {greatest}], not less"
+                f" than {LEAST_HINT} where there are such"
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A relation of two sizes that a decision rests on."""
+
+    one: Size
+    relation: Relation
+    two: Size
+    reason: str = ""
+    """Who asked: the ONNX node."""
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Whether it is true for these symbols."""
+        one, two = evaluated(self.one, values), evaluated(self.two, values)
+        if self.relation in ("==", "!="):
+            return (one == two) == (self.relation == "==")
+        return (one <= two) == (self.relation == "<=")
+
+    def __str__(self) -> str:
+        return f"{self.one} {self.relation} {self.two}"
+
+
+class Shapes:
+    """The symbols of a model, and what has been decided about them.
+
+    A question is answered by proof where there is one, else by the hints; then a guard is recorded:
+    what was made from the answer is right for sizes that fulfil it.
+    """
+
+    def __init__(self, symbols: Iterable[SymbolInfo] = (), guards: Iterable[Guard] = ()):
+        self.symbols = {info.name: info for info in symbols}
+        self.guards = list(guards)
+        self.reason = ""
+        """Who asks now, for the guards."""
+        self._ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
+        self._hints = {name: info.hint for name, info in self.symbols.items()}
+
+    def same(self, one: Size, two: Size) -> bool:
+        """Whether two sizes are equal.
+
+        Raises:
+            UndecidedSizeError: it is not known, and a symbol has no hint.
+        """
+        if one == two:
+            return True
+        known = proved_same(one, two, self._ranges)
+        return self._answer(one, "==", two) if known is None else known
+
+    def at_most(self, one: Size, two: Size) -> bool:
+        """Whether `one <= two`.
+
+        Raises:
+            UndecidedSizeError: it is not known, and a symbol has no hint.
+        """
+        known = proved_at_most(one, two, self._ranges)
+        return self._answer(one, "<=", two) if known is None else known
+
+    def proves_same(self, one: Size, two: Size) -> bool:
+        """Whether two sizes are known to be equal: nothing is decided."""
+        return (
+            one == two
+            or proved_same(one, two, self._ranges) is True
+            or self._fact(one, "==", two) is True
+        )
+
+    def hint(self, size: Size) -> int:
+        """What the size is for the hints: for choices of performance, which are right for all.
+
+        Raises:
+            UndecidedSizeError: a symbol has no hint.
+        """
+        return evaluated(size, self._hints)
+
+    @contextmanager
+    def tentative(self) -> Generator[list[bool]]:
+        """Rolls back what is recorded inside, unless something is appended to the list given."""
+        mark, kept = len(self.guards), list[bool]()
+        try:
+            yield kept
+        finally:
+            if not kept:
+                del self.guards[mark:]
+
+    def _fact(self, one: Size, relation: Relation, two: Size) -> bool | None:
+        """What guards say already."""
+        for guard in self.guards:
+            sides = {(guard.one, guard.two)}
+            if relation == "==":
+                sides.add((guard.two, guard.one))
+            if (one, two) in sides and guard.relation in (relation, _OPPOSITE[relation]):
+                return guard.relation == relation
+        return None
+
+    def _answer(self, one: Size, relation: Relation, two: Size) -> bool:
+        known = self._fact(one, relation, two)
+        if known is not None:
+            return known
+        guard = Guard(one, relation, two, self.reason)
+        names = {name for size in (one, two) if isinstance(size, Dim) for name in symbols_of(size)}
+        if not names <= self._hints.keys():
+            raise UndecidedSizeError(f"whether {guard} is not known")
+        answer = guard.holds(self._hints)
+        chosen = relation if answer else _OPPOSITE[relation]
+        self.guards.append(Guard(one, chosen, two, self.reason))
+        return answer

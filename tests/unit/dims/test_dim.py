@@ -1,0 +1,166 @@
+"""`Dim`: one form for equal polynomials, right values for every size, text that reads back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from sizes import NAMES, POLYNOMIALS, SIZES, VALUES, Expression, Values
+
+from byoc_mlir.dims import (
+    Dim,
+    Size,
+    bounds,
+    ceildiv,
+    evaluated,
+    floordiv,
+    largest,
+    parse_size,
+    smallest,
+    substituted,
+    symbol,
+    symbols_of,
+)
+from byoc_mlir.errors import UndecidedSizeError
+
+A, B, C = map(symbol, NAMES)
+POINTS: list[Values] = [
+    {"a": a, "b": b, "c": c}
+    for a, b, c in itertools.product((0, 1, 3, 10, 71), (0, 2, 7, 59), (0, 1, 5, 97))
+]
+
+
+@given(SIZES, VALUES)
+@settings(max_examples=60, deadline=None)
+def test_a_size_is_what_arithmetic_gives(expression: Expression, values: Values) -> None:
+    assert evaluated(expression.size, values) == expression.value(values)
+
+
+@given(POLYNOMIALS, POLYNOMIALS)
+@settings(max_examples=60, deadline=None)
+def test_equal_polynomials_have_one_form(one: Expression, two: Expression) -> None:
+    equal = all(one.value(point) == two.value(point) for point in POINTS)
+    assert (one.size == two.size) == equal
+    assert one.size + two.size - two.size == one.size
+    if equal:
+        assert hash(one.size) == hash(two.size)
+
+
+@given(SIZES, SIZES, SIZES)
+@settings(max_examples=60, deadline=None)
+def test_laws(one: Expression, two: Expression, three: Expression) -> None:
+    a, b, c = one.size, two.size, three.size
+    assert a + b == b + a
+    assert a * b == b * a
+    assert (a + b) * c == a * c + b * c
+    assert (a + b) + c == a + (b + c)
+    assert a - a == 0
+    assert floordiv(a * 3, 3) == a
+    assert floordiv(a + 5 * b, 5) == floordiv(a, 5) + b
+    assert largest(a, b) == largest(b, a)
+    assert largest(a, a) == a
+
+
+@given(POLYNOMIALS, POLYNOMIALS)
+@settings(max_examples=60, deadline=None)
+def test_laws_of_extremes(one: Expression, two: Expression) -> None:
+    a, b = one.size, two.size
+    assert smallest(-a, -b) == -largest(a, b)
+    assert largest(2 * a, 2 * b) == 2 * largest(a, b)
+    assert largest(a + 7, b + 7) == largest(a, b) + 7
+
+
+@given(SIZES)
+@settings(max_examples=60, deadline=None)
+def test_text_reads_back(expression: Expression) -> None:
+    assert parse_size(str(expression.size)) == expression.size
+
+
+@given(SIZES, VALUES)
+@settings(max_examples=60, deadline=None)
+def test_a_size_lies_within_its_bounds(expression: Expression, values: Values) -> None:
+    low, high = bounds(expression.size, {name: (0, 9) for name in NAMES})
+    assert low <= expression.value(values) <= high
+
+
+@given(SIZES, SIZES, VALUES)
+@settings(max_examples=60, deadline=None)
+def test_substitution_is_composition(outer: Expression, inner: Expression, values: Values) -> None:
+    size = substituted(outer.size, {"a": largest(inner.size, 0)})
+    at = {**values, "a": max(0, inner.value(values))}
+    assert evaluated(size, values) == outer.value(at)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (A + B - A, "b"),
+        (floordiv(A * B * 384, A * B), "384"),
+        (floordiv(A * B * 384, B * 12), "32*a"),
+        (floordiv((A + 2) * (B + 1), B + 1), "a + 2"),
+        (floordiv(floordiv(A, 2) + 1, 3), "floordiv(a + 2, 6)"),
+        (floordiv(A - 1, 2) + 1, "floordiv(a + 1, 2)"),
+        (ceildiv(A, 2), "floordiv(a + 1, 2)"),
+        (ceildiv(A, B), "-floordiv(-a, b)"),
+        (-(-A // 2), "a - floordiv(a, 2)"),
+        (A % 4, "a - 4*floordiv(a, 4)"),
+        (largest(A, 0), "a"),
+        (largest(A - 1, 0), "max(a, 1) - 1"),
+        (largest(A + 1, A + 3, B), "max(a, b - 3) + 3"),
+        (smallest(A, A + B), "a"),
+        (smallest(A, smallest(B, 512)), "min(a, b, 512)"),
+        (symbol("batch size") + 1, '"batch size" + 1'),
+        (symbol('x"[0]') * symbol("max"), '"max"*"x\\"[0]"'),
+        (A * A - 2 * B + 1, "a*a - 2*b + 1"),
+    ],
+)
+def test_forms(size: Size, text: str) -> None:
+    assert str(size) == text
+    assert parse_size(text) == size
+
+
+def test_a_number_is_no_dim() -> None:
+    assert A - A + 3 == 3
+    assert isinstance(A - A + 3, int)
+    assert A != 1
+    assert len({A, symbol("a"), B}) == 2
+
+
+def test_symbols_of() -> None:
+    assert symbols_of(largest(A * B, floordiv(C, 2))) == {"a", "b", "c"}
+    assert symbols_of(4) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "ask", [bool, int, range, A.__lt__, A.__le__, A.__gt__, A.__ge__], ids=lambda ask: ask.__name__
+)
+def test_what_a_form_cannot_answer_is_refused(ask: Callable[[Size], object]) -> None:
+    with pytest.raises(UndecidedSizeError, match="the size a is symbolic"):
+        ask(A)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a number"),
+        ("a +", "expected a number"),
+        ("max(a, b", "expected '\\)'"),
+        ("power(a, 2)", "'power' of 2 sizes is no size"),
+        ("floordiv(a)", "'floordiv' of 1 sizes"),
+        ("floordiv(a, 0)", "divided by 0"),
+        ("a b", "'b' is no part"),
+    ],
+)
+def test_what_is_no_size(text: str, message: str) -> None:
+    with pytest.raises(UndecidedSizeError, match=message):
+        parse_size(text)
+
+
+def test_what_cannot_be_evaluated() -> None:
+    assert isinstance(A + B, Dim)
+    with pytest.raises(UndecidedSizeError, match="needs values for b"):
+        evaluated(A + B, {"a": 1})
+    with pytest.raises(UndecidedSizeError, match="divided by 0"):
+        evaluated(floordiv(A, B), {"a": 1, "b": 0})

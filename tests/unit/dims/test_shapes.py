@@ -1,0 +1,124 @@
+"""Questions about sizes: what is proved needs no guard, what is decided leaves one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from sizes import SIZES, VALUES, Expression, Values
+
+from byoc_mlir.dims import (
+    Guard,
+    Shapes,
+    Size,
+    SymbolInfo,
+    ceildiv,
+    floordiv,
+    largest,
+    proved_at_most,
+    proved_same,
+    smallest,
+    symbol,
+)
+from byoc_mlir.errors import UndecidedSizeError
+
+BATCH, SEQ = symbol("batch"), symbol("seq")
+SYMBOLS = (SymbolInfo("batch", hint=4), SymbolInfo("seq", min=1, max=512, hint=128))
+RANGES = {info.name: info.range for info in SYMBOLS}
+
+
+@given(SIZES, SIZES, VALUES)
+@settings(max_examples=60, deadline=None)
+def test_what_is_proved_is_true(one: Expression, two: Expression, values: Values) -> None:
+    same, at_most = (prove(one.size, two.size, {}) for prove in (proved_same, proved_at_most))
+    a, b = one.value(values), two.value(values)
+    assert same in (None, a == b)
+    assert at_most in (None, a <= b)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "answer"),
+    [
+        (0, SEQ, True),
+        (1, SEQ, True),
+        (SEQ, 512, True),
+        (513, SEQ, False),
+        (floordiv(SEQ, 2), SEQ, True),
+        (ceildiv(SEQ, 2), SEQ, True),
+        (SEQ, 2 * ceildiv(SEQ, 2), True),
+        (smallest(SEQ, BATCH), SEQ, True),
+        (SEQ, largest(SEQ, BATCH), True),
+        (SEQ, BATCH, None),
+        (BATCH, BATCH * SEQ, None),
+    ],
+)
+def test_at_most(one: Size, two: Size, answer: bool | None) -> None:
+    assert proved_at_most(one, two, RANGES) is answer
+
+
+def test_a_proof_records_nothing() -> None:
+    shapes = Shapes(SYMBOLS)
+    assert shapes.same(BATCH * SEQ, SEQ * BATCH)
+    assert not shapes.same(SEQ, 0)
+    assert not shapes.same(2 * BATCH, 2 * SEQ + 1)
+    assert shapes.at_most(SEQ, 600)
+    assert not shapes.guards
+
+
+def test_a_decision_is_recorded_once() -> None:
+    shapes = Shapes(SYMBOLS)
+    shapes.reason = "Add_3"
+    assert not shapes.same(SEQ, 1)
+    assert not shapes.same(SEQ, 1)
+    assert not shapes.at_most(SEQ, BATCH)
+    assert [str(guard) for guard in shapes.guards] == ["seq != 1", "seq > batch"]
+    assert {guard.reason for guard in shapes.guards} == {"Add_3"}
+    fits, too_long = {"batch": 2, "seq": 7}, {"batch": 9, "seq": 7}
+    assert all(guard.holds(fits) for guard in shapes.guards)
+    assert not all(guard.holds(too_long) for guard in shapes.guards)
+
+
+def test_what_is_decided_stays_so() -> None:
+    shapes = Shapes(SYMBOLS, [Guard(SEQ, "==", BATCH)])
+    assert shapes.same(BATCH, SEQ)
+    assert shapes.proves_same(SEQ, BATCH)
+    assert not shapes.proves_same(SEQ, 4)
+    assert len(shapes.guards) == 1
+
+
+def test_a_rejected_trial_leaves_no_guard() -> None:
+    shapes = Shapes(SYMBOLS)
+    with shapes.tentative():
+        assert not shapes.same(SEQ, 7)
+    assert not shapes.guards
+    with shapes.tentative() as kept:
+        assert not shapes.same(SEQ, 9)
+        kept.append(True)
+    assert [str(guard) for guard in shapes.guards] == ["seq != 9"]
+
+
+def test_hints_record_nothing() -> None:
+    shapes = Shapes(SYMBOLS)
+    assert shapes.hint(BATCH * SEQ + 1) == 513
+    assert not shapes.guards
+
+
+def test_a_symbol_without_hint_decides_nothing() -> None:
+    with pytest.raises(UndecidedSizeError, match="whether seq == other is not known"):
+        Shapes(SYMBOLS).same(SEQ, symbol("other"))
+
+
+@pytest.mark.parametrize(
+    ("info", "message"),
+    [
+        (SymbolInfo("n", min=-1), "accepted is 0 <= min <= max"),
+        (SymbolInfo("n", min=3, max=2), "accepted is 0 <= min <= max"),
+        (SymbolInfo("n", hint=1), "not less than 2"),
+        (SymbolInfo("n", max=8, hint=9), "accepted is a size in"),
+    ],
+)
+def test_contradictions(info: SymbolInfo, message: str) -> None:
+    assert message in (info.contradiction() or "")
+
+
+def test_a_symbol_may_be_one_number() -> None:
+    assert SymbolInfo("n", max=1, hint=1).contradiction() is None
