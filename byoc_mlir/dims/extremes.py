@@ -109,7 +109,9 @@ def _is_turned(sizes: Sequence[Size]) -> bool:
 
 def _scaled(kind: Kind, sizes: Sequence[Size]) -> Size:
     """An extreme with the number of its first varying argument, and common factors, taken out."""
-    ordered = sorted(sizes, key=lambda size: str(size - constant_part(size)))
+    varying = {size: size - constant_part(size) for size in sizes}
+    shared = common_factor(varying.values())
+    ordered = sorted(sizes, key=lambda size: str(divided(varying[size], shared)))
     number = next(constant_part(size) for size in ordered if isinstance(size, Dim))
     moved = [size - number for size in ordered]
     factor = common_factor(moved)
