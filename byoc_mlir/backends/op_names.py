@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from byoc_mlir.backends.base import Backend
-from byoc_mlir.dialects.relay import RELAY
+from byoc_mlir.dialects.relay import RELAY, RelayOp
 from byoc_mlir.patterns import Pattern
 from byoc_mlir.patterns.language import CallPattern
 
-RELAY_NAMES = frozenset(kind.name.removeprefix("relay.") for kind in RELAY.operations)
+RELAY_NAMES = frozenset(
+    kind.name.removeprefix("relay.") for kind in RELAY.operations if issubclass(kind, RelayOp)
+)
 """The names of all ops that a rule or a pattern can ask for."""
 
 

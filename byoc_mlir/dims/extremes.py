@@ -36,12 +36,15 @@ def smallest(*sizes: Size) -> Size:
 
 
 def _extreme(kind: Kind, sizes: Sequence[Size]) -> Size:
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if len(numbers) == len(sizes):
+        return max(numbers) if kind == "max" else min(numbers)
     kept = _undominated(kind, dict.fromkeys(_flattened(kind, sizes)))
     if len(kept) == 1:
         return kept[0]
     common = size_of({m: factor for m, factor in _common_terms(kept).items() if m})
     kept = [size - common for size in kept]
-    if _is_turned(kept):  # the minimum of negated sizes is the negated maximum
+    if _is_turned(kind, kept):  # the minimum of negated sizes is the negated maximum
         other: Kind = "min" if kind == "max" else "max"
         return common - _scaled(other, [-size for size in kept])
     return common + _scaled(kind, kept)
@@ -96,7 +99,7 @@ def _common_terms(sizes: Sequence[Size]) -> dict[Monomial, int]:
     }
 
 
-def _is_turned(sizes: Sequence[Size]) -> bool:
+def _is_turned(kind: Kind, sizes: Sequence[Size]) -> bool:
     """Whether the form is that of the negated sizes: one of both is, in any order."""
     varying = [size - constant_part(size) for size in sizes]
     total: Size = 0
@@ -104,7 +107,8 @@ def _is_turned(sizes: Sequence[Size]) -> bool:
         total = total + size
     if total != 0:
         return terms_of(total)[0][1] < 0
-    return sorted(map(str, varying)) < sorted(str(-size) for size in varying)
+    one, other = sorted(map(str, varying)), sorted(str(-size) for size in varying)
+    return kind == "min" if one == other else one < other
 
 
 def _scaled(kind: Kind, sizes: Sequence[Size]) -> Size:

@@ -72,48 +72,75 @@ class Guard:
         return f"{self.one} {self.relation} {self.two}"
 
 
-class Shapes:
-    """The symbols of a model, and what has been decided about them.
-
-    A question is answered by proof where there is one, else by the hints; then a guard is recorded:
-    what was made from the answer is right for sizes that fulfil it.
-    """
+class Facts:
+    """What is known of sizes: questions are answered by proof, or by what has been decided."""
 
     def __init__(self, symbols: Iterable[SymbolInfo] = (), guards: Iterable[Guard] = ()):
         self.symbols = {info.name: info for info in symbols}
         self.guards = list(guards)
-        self.reason = ""
-        """Who asks now, for the guards."""
         self._ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
-        self._hints = {name: info.hint for name, info in self.symbols.items()}
 
     def same(self, one: Size, two: Size) -> bool:
         """Whether two sizes are equal.
 
         Raises:
-            UndecidedSizeError: it is not known, and a symbol has no hint.
+            UndecidedSizeError: it is not known.
         """
-        if one == two:
-            return True
-        known = proved_same(one, two, self._ranges)
-        return self._answer(one, "==", two) if known is None else known
+        known = self._known_same(one, two)
+        return self._decided(one, "==", two) if known is None else known
 
     def at_most(self, one: Size, two: Size) -> bool:
         """Whether `one <= two`.
 
         Raises:
-            UndecidedSizeError: it is not known, and a symbol has no hint.
+            UndecidedSizeError: it is not known.
         """
         known = proved_at_most(one, two, self._ranges)
-        return self._answer(one, "<=", two) if known is None else known
+        if known is None:
+            known = self._stated(one, "<=", two)
+        return self._decided(one, "<=", two) if known is None else known
 
-    def proves_same(self, one: Size, two: Size) -> bool:
-        """Whether two sizes are known to be equal: nothing is decided."""
-        return (
-            one == two
-            or proved_same(one, two, self._ranges) is True
-            or self._fact(one, "==", two) is True
+    def surely_same(self, one: Size, two: Size) -> bool:
+        """Whether two sizes are known to be equal; nothing is decided."""
+        return self._known_same(one, two) is True
+
+    def _known_same(self, one: Size, two: Size) -> bool | None:
+        if one == two:
+            return True
+        known = proved_same(one, two, self._ranges)
+        if known is None:
+            known = self._stated(one, "==", two)
+        return self._stated(two, "==", one) if known is None else known
+
+    def _stated(self, one: Size, relation: Relation, two: Size) -> bool | None:
+        """What guards say."""
+        for guard in self.guards:
+            if (guard.one, guard.two) != (one, two):
+                continue
+            if guard.relation in (relation, _OPPOSITE[relation]):
+                return guard.relation == relation
+        return None
+
+    def _decided(self, one: Size, relation: Relation, two: Size) -> bool:
+        """The answer to a question that nothing answers."""
+        raise UndecidedSizeError(
+            f"whether {one} {relation} {two} is not known; a relay.guard or bounds of a"
+            " relay.symbol can tell"
         )
+
+
+class Shapes(Facts):
+    """The symbols of a model, and what is decided about them on the way.
+
+    A question that has no proof is answered by the hints, and a guard recorded: what was made from
+    the answer is right for sizes that fulfil it.
+    """
+
+    def __init__(self, symbols: Iterable[SymbolInfo] = (), guards: Iterable[Guard] = ()):
+        super().__init__(symbols, guards)
+        self.reason = ""
+        """Who asks now, for the guards."""
+        self._hints = {name: info.hint for name, info in self.symbols.items()}
 
     def hint(self, size: Size) -> int:
         """What the size is for the hints: for choices of performance, which are right for all.
@@ -133,25 +160,11 @@ class Shapes:
             if not kept:
                 del self.guards[mark:]
 
-    def _fact(self, one: Size, relation: Relation, two: Size) -> bool | None:
-        """What guards say already."""
-        for guard in self.guards:
-            sides = {(guard.one, guard.two)}
-            if relation == "==":
-                sides.add((guard.two, guard.one))
-            if (one, two) in sides and guard.relation in (relation, _OPPOSITE[relation]):
-                return guard.relation == relation
-        return None
-
-    def _answer(self, one: Size, relation: Relation, two: Size) -> bool:
-        known = self._fact(one, relation, two)
-        if known is not None:
-            return known
-        guard = Guard(one, relation, two, self.reason)
+    def _decided(self, one: Size, relation: Relation, two: Size) -> bool:
         names = {name for size in (one, two) if isinstance(size, Dim) for name in symbols_of(size)}
         if not names <= self._hints.keys():
-            raise UndecidedSizeError(f"whether {guard} is not known")
-        answer = guard.holds(self._hints)
+            return super()._decided(one, relation, two)
+        answer = Guard(one, relation, two).holds(self._hints)
         chosen = relation if answer else _OPPOSITE[relation]
         self.guards.append(Guard(one, chosen, two, self.reason))
         return answer

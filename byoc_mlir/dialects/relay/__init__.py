@@ -33,8 +33,20 @@ from byoc_mlir.dialects.relay import (
 )
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.constant import ConstantOp, Weight, WeightAttr
+from byoc_mlir.dialects.relay.shape import ShapeAttr
+from byoc_mlir.dialects.relay.symbols import GuardOp, SymbolOp
 
-__all__ = ["FAMILIES", "RELAY", "ConstantOp", "RelayOp", "Weight", "WeightAttr"]
+__all__ = [
+    "FAMILIES",
+    "RELAY",
+    "ConstantOp",
+    "GuardOp",
+    "RelayOp",
+    "ShapeAttr",
+    "SymbolOp",
+    "Weight",
+    "WeightAttr",
+]
 
 FAMILIES: tuple[ModuleType, ...] = (
     constant,
@@ -70,4 +82,8 @@ def _ops(family: ModuleType) -> list[type[RelayOp]]:
     ]
 
 
-RELAY = Dialect("relay", [op for family in FAMILIES for op in _ops(family)], [WeightAttr])
+RELAY = Dialect(
+    "relay",
+    [*(op for family in FAMILIES for op in _ops(family)), SymbolOp, GuardOp],
+    [WeightAttr, ShapeAttr],
+)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias, cast
@@ -12,31 +10,66 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
     DenseArrayBase,
-    Float64Type,
     FloatAttr,
     IntegerAttr,
+    NoneAttr,
     StringAttr,
     TensorType,
     f64,
     i1,
     i64,
 )
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue, SSAValues, TypeAttribute
-from xdsl.irdl import AttrConstraint, AttrSizedOperandSegments, IRDLOperation, prop_def, traits_def
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue, SSAValues
+from xdsl.irdl import (
+    AttrConstraint,
+    AttrSizedOperandSegments,
+    BaseAttr,
+    IRDLOperation,
+    prop_def,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.shape import (
+    DYNAMIC,
+    ShapeAttr,
+    Tensor,
+    agreeing,
+    asking,
+    check_encoding,
+    is_symbolic,
+    rank_of,
+    shape_of,
+    sizes_of,
+    tensor_of,
+    tensor_type,
+    type_sizes,
+)
+from byoc_mlir.dialects.relay.symbols import facts_of, module_of
+from byoc_mlir.dialects.relay.syntax import parse_properties, print_properties
+from byoc_mlir.dims import Dim, Facts, Size
+from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.limits import check_tensor, check_time
 
-Tensor: TypeAlias = TensorType[Attribute]
+__all__ = [
+    "DYNAMIC",
+    "Tensor",
+    "rank_of",
+    "shape_of",
+    "sizes_of",
+    "tensor_of",
+    "tensor_type",
+    "type_sizes",
+]
+
 Ints: TypeAlias = DenseArrayBase[Any]
 Operand: TypeAlias = SSAValue | Operation
-PyValue: TypeAlias = Attribute | bool | int | float | str | Sequence[int] | Sequence[str] | None
-
-DYNAMIC = -1
+PyValue: TypeAlias = Attribute | bool | int | float | str | Sequence[Size] | Sequence[str] | None
+Sizes: TypeAlias = Ints | ShapeAttr
 
 
 def relay_name(op: Operation) -> str:
@@ -56,6 +89,11 @@ def ints_prop(default: Sequence[int] | None = None) -> Ints:
     return prop_def(
         DenseArrayBase.constr(i64), default_value=None if default is None else to_attribute(default)
     )
+
+
+def sizes_prop() -> Sizes:
+    """An array of sizes as property: `newshape = [2, 3]`, or `#relay.shape<[n, 3]>`."""
+    return prop_def(DenseArrayBase.constr(i64) | BaseAttr(ShapeAttr))
 
 
 def float_prop(default: float | None = None) -> FloatAttr:
@@ -91,29 +129,29 @@ def to_attribute(value: PyValue) -> Any:
     if isinstance(value, Sequence):
         if value and isinstance(value[0], str):
             return ArrayAttr([StringAttr(str(item)) for item in value])
-        return DenseArrayBase.from_list(i64, [int(item) for item in value])
+        sizes = cast(Sequence[Size], value)
+        if is_symbolic(sizes):
+            return ShapeAttr(tuple(sizes))
+        return DenseArrayBase.from_list(i64, [int(item) for item in sizes])
     raise TypeError(f"no relay property can hold {value!r}")
 
 
-def ints(attribute: Ints) -> tuple[int, ...]:
-    """The Python integers of an array property."""
+def ints(attribute: Sizes) -> tuple[int, ...]:
+    """The Python integers of an array property.
+
+    Raises:
+        UndecidedSizeError: some are symbolic.
+    """
+    if isinstance(attribute, ShapeAttr):
+        raise UndecidedSizeError(
+            f"{attribute} is symbolic, where numbers are needed; specialise-dims makes it numbers"
+        )
     return tuple(attribute.get_values())
 
 
-def tensor_type(value: SSAValue) -> Tensor:
-    """The type of a tensor value; other types are refused.
-
-    Raises:
-        VerifyException: the value is not a ranked tensor.
-    """
-    if not isinstance(value.type, TensorType):
-        raise VerifyException(f"expected a ranked tensor, found {value.type}")
-    return cast(Tensor, value.type)
-
-
-def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tensor value, `DYNAMIC` where a dimension is not known."""
-    return tensor_type(value).get_shape()
+def size_list(attribute: Sizes) -> tuple[Size, ...]:
+    """The sizes of an array property, numbers and `Dim`s."""
+    return attribute.data if isinstance(attribute, ShapeAttr) else ints(attribute)
 
 
 def check_tensor_type(type_: Tensor, what: str) -> None:
@@ -126,13 +164,13 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
         check_tensor(type_.get_shape(), numpy_dtype(type_.element_type).itemsize, what)
 
 
-def check_addressed(op: RelayOp, sizes: Sequence[int], places: Sequence[int]) -> None:
+def check_addressed(op: RelayOp, sizes: Sequence[Size], places: Sequence[Size]) -> None:
     """Checks that the dimensions that an op reads at computed places have elements.
 
     Raises:
         VerifyException: one of `sizes` is 0, and the shape `places` holds a place.
     """
-    if 0 in sizes and all(size > 0 for size in places):
+    if 0 in sizes and not any(isinstance(size, Dim) or size == 0 for size in places):
         raise VerifyException(
             f"{op.name}: computed places in dimensions without elements (sizes {list(sizes)}); no"
             " place is valid there"
@@ -218,6 +256,20 @@ class RelayOp(IRDLOperation, ABC):
         """
 
     def verify_(self) -> None:
+        types = [cast(Tensor, t) for t in (*self.operand_types, *self.result_types) if _is_named(t)]
+        if not types:
+            return self._check_results()
+        module = module_of(self)
+        facts = Facts() if module is None else facts_of(module)
+        for type_ in types:
+            check_encoding(type_, facts.symbols)
+        try:
+            with asking(facts):
+                self._check_results()
+        except UndecidedSizeError as error:
+            raise VerifyException(f"{self.name}: {error}") from error
+
+    def _check_results(self) -> None:
         inferred = self.infer_types()
         if len(inferred) != len(self.results):
             raise VerifyException(
@@ -235,7 +287,7 @@ class RelayOp(IRDLOperation, ABC):
         operands = parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
         )
-        dictionary = _parse_dictionary(parser)
+        dictionary = parse_properties(parser)
         parser.parse_punctuation(":")
         function_type = parser.expect(
             parser.parse_optional_function_type, "a function type is expected"
@@ -253,7 +305,7 @@ class RelayOp(IRDLOperation, ABC):
         if self.operands:
             printer.print_string(" ")
             printer.print_list(self.operands, printer.print_ssa_value)
-        _print_dictionary(printer, {**self._explicit_properties(), **self.attributes})
+        print_properties(printer, {**self._explicit_properties(), **self.attributes})
         printer.print_string(" : ")
         printer.print_function_type(self.operand_types, self.result_types)
 
@@ -270,87 +322,10 @@ def _compatible(expected: Attribute, found: Attribute) -> bool:
     if not (isinstance(expected, TensorType) and isinstance(found, TensorType)):
         return expected == found
     expected, found = cast(Tensor, expected), cast(Tensor, found)
-    if expected.element_type != found.element_type:
-        return False
-    dimensions = zip(expected.get_shape(), found.get_shape(), strict=False)
-    return len(expected.get_shape()) == len(found.get_shape()) and all(
-        a == b or DYNAMIC in (a, b) for a, b in dimensions
+    return expected.element_type == found.element_type and agreeing(
+        type_sizes(expected), type_sizes(found)
     )
 
 
-def _print_dictionary(printer: Printer, dictionary: dict[str, Attribute]) -> None:
-    if not dictionary:
-        return
-    printer.print_string(" {")
-    for position, (name, value) in enumerate(dictionary.items()):
-        printer.print_string(", " if position else "")
-        printer.print_identifier_or_string_literal(name)
-        printer.print_string(" = ")
-        _print_value(printer, value)
-    printer.print_string("}")
-
-
-def _print_value(printer: Printer, value: Attribute) -> None:
-    if isinstance(value, DenseArrayBase) and value.elt_type == i64:
-        printer.print_string(str(list(ints(cast(Ints, value)))))
-    elif isinstance(value, IntegerAttr) and value.type == i64:
-        printer.print_string(str(value.value.data))
-    elif isinstance(value, FloatAttr) and value.type == f64 and math.isfinite(value.value.data):
-        printer.print_string(_decimal(value.value.data))
-    else:
-        printer.print_attribute(value)
-
-
-def _decimal(number: float) -> str:
-    """The shortest decimal that reads back as `number`, with a point, as MLIR wants it."""
-    mantissa, exponent, power = repr(number).partition("e")
-    return mantissa + ("" if "." in mantissa else ".0") + exponent + power
-
-
-def _parse_dictionary(parser: Parser) -> dict[str, Attribute]:
-    if parser.parse_optional_punctuation("{") is None:
-        return {}
-    entries: dict[str, Attribute] = {}
-    while parser.parse_optional_punctuation("}") is None:
-        if entries:
-            parser.parse_punctuation(",")
-        name = parser.parse_identifier_or_str_literal()
-        if name in entries:
-            parser.raise_error(f"property '{name}' is given twice")
-        parser.parse_punctuation("=")
-        entries[name] = _parse_value(parser)
-    return entries
-
-
-def _parse_value(parser: Parser) -> Attribute:
-    integers = parser.parse_optional_comma_separated_list(
-        parser.Delimiter.SQUARE, lambda: _parse_item(parser)
-    )
-    if integers is None:
-        return _parse_item(parser)
-    if all(isinstance(item, IntegerAttr) and item.type == i64 for item in integers):
-        items = cast(list[IntegerAttr], integers)
-        return DenseArrayBase.from_list(i64, [item.value.data for item in items])
-    return ArrayAttr(integers)
-
-
-def _from_bits(parser: Parser, bits: int) -> float:
-    """The number that an infinity's or NaN's bit pattern is; so they are printed."""
-    number: float = struct.unpack("<d", struct.pack("<Q", bits % (1 << 64)))[0]
-    if math.isfinite(number):
-        parser.raise_error("expected a decimal point, or the bit pattern of infinity or NaN")
-    return number
-
-
-def _parse_item(parser: Parser) -> Attribute:
-    number = parser.parse_optional_number()
-    if number is None:
-        return parser.parse_attribute()
-    type_: TypeAttribute | None = None
-    if parser.parse_optional_punctuation(":"):
-        type_ = parser.parse_type()
-    if isinstance(number, float):
-        return FloatAttr(number, cast(Any, type_ or f64))
-    if isinstance(type_, Float64Type):
-        return FloatAttr(_from_bits(parser, number), f64)
-    return IntegerAttr(number, cast(Any, type_ or i64))
+def _is_named(type_: Attribute) -> bool:
+    return isinstance(type_, TensorType) and not isinstance(cast(Tensor, type_).encoding, NoneAttr)

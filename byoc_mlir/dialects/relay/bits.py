@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, TypeAttribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
+from byoc_mlir.dialects.relay.base import RelayOp, tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 
 
@@ -30,4 +30,4 @@ class ReinterpretOp(RelayOp):
                 f"{self.name}: elements of {data} take {sizes[0]} bytes, {self.dtype} takes"
                 f" {sizes[1]}"
             )
-        return (TensorType(self.dtype, data.get_shape()),)
+        return (tensor_of(self.dtype, type_sizes(data)),)

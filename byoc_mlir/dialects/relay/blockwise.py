@@ -9,7 +9,15 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, int_prop, tensor_type
+from byoc_mlir.dialects.relay.base import (
+    RelayOp,
+    int_prop,
+    shape_of,
+    tensor_of,
+    tensor_type,
+    type_sizes,
+)
+from byoc_mlir.dims import ceildiv
 
 WIDTHS = (2, 4, 8)
 """The bits that a code may have."""
@@ -40,7 +48,7 @@ class BlockwiseDenseOp(RelayOp):
     @property
     def block_size(self) -> int:
         """The elements of a block."""
-        return tensor_type(self.codes).get_shape()[2] * 8 // self.bits.value.data
+        return shape_of(self.codes)[2] * 8 // self.bits.value.data
 
     def infer_types(self) -> Sequence[Attribute]:
         if self.bits.value.data not in WIDTHS:
@@ -48,7 +56,7 @@ class BlockwiseDenseOp(RelayOp):
                 f"{self.name}: bits is {self.bits.value.data}, accepted are {list(WIDTHS)}"
             )
         data, codes = tensor_type(self.data), tensor_type(self.codes)
-        shape, packed = data.get_shape(), codes.get_shape()
+        shape, packed = type_sizes(data), shape_of(self.codes)
         if not shape or len(packed) != 3 or codes.element_type != _BYTE:
             raise VerifyException(
                 f"{self.name}: expected data [..., in] and codes [units, blocks, bytes] of type"
@@ -59,7 +67,7 @@ class BlockwiseDenseOp(RelayOp):
             raise VerifyException(
                 f"{self.name}: a block has {self.block_size} elements, accepted are 16, 32, 64, …"
             )
-        if blocks * self.block_size < shape[-1] or (blocks - 1) * self.block_size >= shape[-1]:
+        if blocks != ceildiv(shape[-1], self.block_size):
             raise VerifyException(
                 f"{self.name}: {blocks} blocks of {self.block_size} elements do not fit the"
                 f" {shape[-1]} of {data}"
@@ -73,4 +81,4 @@ class BlockwiseDenseOp(RelayOp):
                 f"{self.name}: zero_points must be {scales} or {common}, found"
                 f" {self.zero_points.type}"
             )
-        return (TensorType(data.element_type, [*shape[:-1], units]),)
+        return (tensor_of(data.element_type, [*shape[:-1], units]),)

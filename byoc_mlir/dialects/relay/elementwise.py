@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from typing import overload
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute
@@ -16,29 +17,55 @@ from byoc_mlir.dialects.relay.base import (
     RelayOp,
     Tensor,
     float_prop,
-    shape_of,
+    sizes_of,
+    tensor_of,
     tensor_type,
+    type_sizes,
 )
+from byoc_mlir.dialects.relay.shape import same
+from byoc_mlir.dims import Dim, Size
 
 
-def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+@overload
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]: ...
+
+
+@overload
+def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]: ...
+
+
+def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
     """The shape that numpy broadcasting gives; unknown dimensions stay unknown.
 
     Raises:
         VerifyException: two dimensions differ and neither is 1.
+        UndecidedSizeError: it is not known whether they do.
     """
     rank = max((len(shape) for shape in shapes), default=0)
-    result = [1] * rank
+    result: list[Size] = [1] * rank
     for shape in shapes:
         for axis, size in enumerate(shape, start=rank - len(shape)):
-            if size == 1 or result[axis] == size:
-                continue
-            if result[axis] == 1 or (result[axis] == DYNAMIC and size != DYNAMIC):
-                result[axis] = size
-            elif size != DYNAMIC:
+            common = _broadcast_size(result[axis], size)
+            if common is None:
                 listed = ", ".join(str(list(other)) for other in shapes)
                 raise VerifyException(f"shapes {listed} do not broadcast")
+            result[axis] = common
     return tuple(result)
+
+
+def _broadcast_size(one: Size, two: Size) -> Size | None:
+    """The size that two dimensions broadcast to, `None` when they do not."""
+    if two == 1 or one == two:
+        return one
+    if one == 1:
+        return two
+    if DYNAMIC in (one, two):
+        return two if one == DYNAMIC else one
+    if same(one, two):
+        return two if isinstance(one, Dim) else one
+    if isinstance(one, Dim) and same(one, 1):
+        return two
+    return one if isinstance(two, Dim) and same(two, 1) else None
 
 
 class UnaryOp(RelayOp, ABC):
@@ -66,7 +93,7 @@ class BroadcastOp(RelayOp, ABC):
                 f"{self.name}: expected operands of one element type,"
                 f" found {lhs.element_type} and {rhs.element_type}"
             )
-        return TensorType(lhs.element_type, broadcast_shapes(lhs.get_shape(), rhs.get_shape()))
+        return tensor_of(lhs.element_type, broadcast_shapes(type_sizes(lhs), type_sizes(rhs)))
 
     def infer_types(self) -> Sequence[Attribute]:
         return (self.broadcast_type(),)
@@ -333,7 +360,7 @@ class CastOp(RelayOp):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        return (TensorType(self.dtype, shape_of(self.data)),)
+        return (tensor_of(self.dtype, sizes_of(self.data)),)
 
 
 @irdl_op_definition
@@ -356,5 +383,5 @@ class WhereOp(RelayOp):
             raise VerifyException(
                 f"{self.name}: expected x and y of one element type, found {x} and {y}"
             )
-        shape = broadcast_shapes(shape_of(self.condition), x.get_shape(), y.get_shape())
-        return (TensorType(x.element_type, shape),)
+        shape = broadcast_shapes(sizes_of(self.condition), type_sizes(x), type_sizes(y))
+        return (tensor_of(x.element_type, shape),)

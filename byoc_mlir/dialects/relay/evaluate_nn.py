@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_mlir.dialects.relay import integers, nn, reduce
-from byoc_mlir.dialects.relay.base import RelayOp, normalize_axis
+from byoc_mlir.dialects.relay.base import RelayOp, normalize_axis, shape_of
 from byoc_mlir.dialects.relay.evaluate_elementwise import widened
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -100,7 +100,7 @@ def _reduced(function: Callable[..., Any], empty: float) -> Callable[..., Array]
     def apply(op: reduce.ReduceOp, data: Array) -> Array:
         if not op.axes:
             return data
-        shape = op.reduced_shape()
+        shape = shape_of(op.output)
         if data.size == 0:
             return np.full(shape, limit(empty, data.dtype), data.dtype)
         result = function(widened(data), axis=op.axes)
@@ -127,7 +127,7 @@ def _arg(function: Callable[..., Any]) -> Callable[..., Array]:
             found = function(data, axis=axis)
         else:
             found = data.shape[axis] - 1 - function(np.flip(data, axis), axis=axis)
-        return np.asarray(found, np.int64).reshape(op.reduced_shape())
+        return np.asarray(found, np.int64).reshape(shape_of(op.output))
 
     return apply
 

@@ -16,12 +16,16 @@ from byoc_mlir.dialects.relay.base import (
     check_addressed,
     float_prop,
     ints,
-    ints_prop,
     shape_of,
+    size_list,
+    sizes_prop,
     str_prop,
+    tensor_of,
     tensor_type,
+    type_sizes,
 )
 from byoc_mlir.dialects.relay.resampling import COORDINATES, METHODS, ROUNDINGS, Axis, Taps, taps
+from byoc_mlir.dialects.relay.shape import at_most
 
 
 def floats_attribute(values: Sequence[float]) -> ArrayAttr[FloatAttr]:
@@ -44,7 +48,7 @@ class ResizeOp(RelayOp):
 
     name = "relay.image.resize"
     data = operand_def(TensorType)
-    size = ints_prop()
+    size = sizes_prop()
     scales = prop_def(ArrayAttr)
     roi = opt_prop_def(ArrayAttr)
     method = str_prop("linear")
@@ -57,8 +61,8 @@ class ResizeOp(RelayOp):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        data, size = tensor_type(self.data), ints(self.size)
-        rank = len(data.get_shape())
+        data, size = tensor_type(self.data), size_list(self.size)
+        rank = len(type_sizes(data))
         if len(size) != rank or len(self.scales) != rank:
             raise VerifyException(
                 f"{self.name}: size and scales must have {rank} entries, found {list(size)} and"
@@ -66,7 +70,9 @@ class ResizeOp(RelayOp):
             )
         if self.roi is not None and len(self.roi) != 2 * rank:
             raise VerifyException(f"{self.name}: roi must have {2 * rank} entries")
-        if min(size, default=0) < 0 or any(scale <= 0 for scale in _floats(self.scales)):
+        if not all(at_most(0, new) for new in size) or any(
+            scale <= 0 for scale in _floats(self.scales)
+        ):
             raise VerifyException(f"{self.name}: sizes and scales must be positive")
         for what, accepted in (
             (self.method, METHODS),
@@ -77,8 +83,8 @@ class ResizeOp(RelayOp):
                 raise VerifyException(
                     f"{self.name}: '{what.data}' is not known, accepted are {', '.join(accepted)}"
                 )
-        check_addressed(self, data.get_shape(), size)
-        return (TensorType(data.element_type, size),)
+        check_addressed(self, type_sizes(data), size)
+        return (tensor_of(data.element_type, size),)
 
     def resized_axes(self) -> list[tuple[int, Taps]]:
         """The axes that change, and what each element along them is made of."""

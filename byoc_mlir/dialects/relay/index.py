@@ -22,10 +22,14 @@ from byoc_mlir.dialects.relay.base import (
     check_addressed,
     int_prop,
     normalize_axis,
-    shape_of,
+    rank_of,
     str_prop,
+    tensor_of,
     tensor_type,
+    type_sizes,
 )
+from byoc_mlir.dialects.relay.shape import agreeing, at_most
+from byoc_mlir.dims import Size
 
 REDUCTIONS = ("update", "add", "mul", "max", "min")
 
@@ -51,7 +55,7 @@ class AlongAxisOp(RelayOp, ABC):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
 
 @irdl_op_definition
@@ -65,10 +69,10 @@ class TakeOp(AlongAxisOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices = tensor_type(self.data), check_indices(self, self.indices)
-        axis, shape = self.positive_axis, data.get_shape()
-        new = [*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]]
+        axis, shape = self.positive_axis, type_sizes(data)
+        new = [*shape[:axis], *type_sizes(indices), *shape[axis + 1 :]]
         check_addressed(self, shape[axis : axis + 1], new)
-        return (TensorType(data.element_type, new),)
+        return (tensor_of(data.element_type, new),)
 
 
 @irdl_op_definition
@@ -87,14 +91,14 @@ class GatherOp(AlongAxisOp):
         data, indices = tensor_type(self.data), check_indices(self, self.indices)
         axis = self.positive_axis
         _check_beside_axis(self, data, indices, axis)
-        check_addressed(self, data.get_shape()[axis : axis + 1], indices.get_shape())
-        return (TensorType(data.element_type, indices.get_shape()),)
+        check_addressed(self, type_sizes(data)[axis : axis + 1], type_sizes(indices))
+        return (tensor_of(data.element_type, type_sizes(indices)),)
 
 
 def _check_beside_axis(op: RelayOp, data: Tensor, indices: Tensor, axis: int) -> None:
-    shape, places = data.get_shape(), indices.get_shape()
+    shape, places = type_sizes(data), type_sizes(indices)
     fits = len(shape) == len(places) and all(
-        at == axis or place <= size or DYNAMIC in (place, size)
+        at == axis or DYNAMIC in (place, size) or at_most(place, size)
         for at, (size, place) in enumerate(zip(shape, places, strict=True))
     )
     if not fits:
@@ -102,6 +106,11 @@ def _check_beside_axis(op: RelayOp, data: Tensor, indices: Tensor, axis: int) ->
             f"{op.name}: indices {indices} must have the rank of {data} and fit into it beside"
             f" axis {axis}"
         )
+
+
+def _coordinates(places: Sequence[Size]) -> int:
+    """How many coordinates the last dimension of indices holds; -1 when there is no such number."""
+    return places[-1] if places and isinstance(places[-1], int) else -1
 
 
 @irdl_op_definition
@@ -120,17 +129,18 @@ class GatherNdOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices = tensor_type(self.data), check_indices(self, self.indices)
-        shape, places, batch = data.get_shape(), indices.get_shape(), self.batch_dims.value.data
-        fits = bool(places) and 0 <= batch < len(places) and batch + places[-1] <= len(shape)
-        if not fits or shape[:batch] != places[:batch]:
+        shape, places, batch = type_sizes(data), type_sizes(indices), self.batch_dims.value.data
+        count = _coordinates(places)
+        fits = 0 <= batch < len(places) and 0 <= count <= len(shape) - batch
+        if not fits or not agreeing(shape[:batch], places[:batch]):
             raise VerifyException(
                 f"{self.name}: indices {indices} do not address {data} with {batch} batch"
                 " dimensions"
             )
-        end = batch + places[-1]
+        end = batch + count
         new = [*places[:-1], *shape[end:]]
         check_addressed(self, shape[batch:end], new)
-        return (TensorType(data.element_type, new),)
+        return (tensor_of(data.element_type, new),)
 
 
 class ScatterOp(RelayOp, ABC):
@@ -173,14 +183,14 @@ class ScatterElementsOp(ScatterOp):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices, updates = self.checked()
         axis = self.positive_axis
         _check_beside_axis(self, data, indices, axis)
-        check_addressed(self, data.get_shape()[axis : axis + 1], indices.get_shape())
-        if indices.get_shape() != updates.get_shape():
+        check_addressed(self, type_sizes(data)[axis : axis + 1], type_sizes(indices))
+        if not agreeing(type_sizes(indices), type_sizes(updates)):
             raise VerifyException(
                 f"{self.name}: updates {updates} must have the shape of indices {indices}"
             )
@@ -199,14 +209,15 @@ class ScatterNdOp(ScatterOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices, updates = self.checked()
-        shape, places = data.get_shape(), indices.get_shape()
-        if not places or places[-1] > len(shape):
+        shape, places = type_sizes(data), type_sizes(indices)
+        count = _coordinates(places)
+        if not 0 <= count <= len(shape):
             raise VerifyException(f"{self.name}: indices {indices} do not address {data}")
-        if updates.get_shape() != (*places[:-1], *shape[places[-1] :]):
+        if not agreeing(type_sizes(updates), (*places[:-1], *shape[count:])):
             raise VerifyException(
                 f"{self.name}: updates {updates} do not fit indices {indices} into {data}"
             )
-        check_addressed(self, shape[: places[-1]], updates.get_shape())
+        check_addressed(self, shape[:count], type_sizes(updates))
         return (data,)
 
 
@@ -255,11 +266,11 @@ class TopkOp(AlongAxisOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, axis, k = tensor_type(self.data), self.positive_axis, self.k.value.data
-        shape = list(data.get_shape())
-        if k < 0 or (shape[axis] != DYNAMIC and k > shape[axis]):
+        shape = list(type_sizes(data))
+        if k < 0 or not (shape[axis] == DYNAMIC or at_most(k, shape[axis])):
             raise VerifyException(
                 f"{self.name}: k is {k}, accepted range is [0, {shape[axis]}] along axis {axis} of"
                 f" {data}"
             )
         shape[axis] = k
-        return (TensorType(data.element_type, shape), TensorType(i64, shape))
+        return (tensor_of(data.element_type, shape), tensor_of(i64, shape))

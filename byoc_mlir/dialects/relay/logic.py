@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import Commutative
 
-from byoc_mlir.dialects.relay.base import RelayOp, shape_of
+from byoc_mlir.dialects.relay.base import RelayOp, sizes_of, tensor_of
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
 
 
@@ -18,7 +18,7 @@ class CompareOp(BroadcastOp, ABC):
     """`lhs [...], rhs [...] -> output [...]` of `i1`, with numpy broadcasting."""
 
     def infer_types(self) -> Sequence[Attribute]:
-        return (TensorType(i1, self.broadcast_type().get_shape()),)
+        return (tensor_of(i1, self.broadcast_type().get_shape()),)
 
 
 @irdl_op_definition
@@ -148,7 +148,7 @@ class PredicateOp(RelayOp, ABC):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        return (TensorType(i1, shape_of(self.data)),)
+        return (tensor_of(i1, sizes_of(self.data)),)
 
 
 @irdl_op_definition

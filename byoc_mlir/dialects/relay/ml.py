@@ -9,7 +9,15 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, int_prop, str_prop, tensor_type
+from byoc_mlir.dialects.relay.base import (
+    RelayOp,
+    int_prop,
+    sizes_of,
+    str_prop,
+    tensor_of,
+    tensor_type,
+    type_sizes,
+)
 
 AGGREGATES = ("sum", "min", "max")
 
@@ -43,12 +51,12 @@ class TreeEnsembleOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, weights = tensor_type(self.data), tensor_type(self.weights)
-        if len(data.get_shape()) != 2 or len(weights.get_shape()) != 2:
+        if len(type_sizes(data)) != 2 or len(type_sizes(weights)) != 2:
             raise VerifyException(
                 f"{self.name}: data and weights must have rank 2, found {data} and {weights}"
             )
-        trees, nodes = tensor_type(self.roots).get_shape(), tensor_type(self.lefts).get_shape()
-        leaves = weights.get_shape()[:1]
+        trees, nodes = sizes_of(self.roots), sizes_of(self.lefts)
+        leaves = type_sizes(weights)[:1]
         for what, type_, shape in (
             ("roots", i32, trees),
             ("depths", i32, trees),
@@ -57,9 +65,9 @@ class TreeEnsembleOp(RelayOp):
             ("thresholds", data.element_type, nodes),
             ("leaves", i32, nodes),
             ("firsts", i32, leaves),
-            ("weights", data.element_type, weights.get_shape()),
+            ("weights", data.element_type, type_sizes(weights)),
         ):
-            expected, found = TensorType(type_, shape), tensor_type(getattr(self, what))
+            expected, found = tensor_of(type_, shape), tensor_type(getattr(self, what))
             if found != expected:
                 raise VerifyException(f"{self.name}: {what} must be {expected}, found {found}")
         if self.aggregate.data not in AGGREGATES:
@@ -67,4 +75,4 @@ class TreeEnsembleOp(RelayOp):
                 f"{self.name}: aggregate is '{self.aggregate.data}', accepted are"
                 f" {', '.join(AGGREGATES)}"
             )
-        return (TensorType(data.element_type, [data.get_shape()[0], self.targets.value.data]),)
+        return (tensor_of(data.element_type, [type_sizes(data)[0], self.targets.value.data]),)

@@ -10,17 +10,19 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
-    DYNAMIC,
     RelayOp,
     Tensor,
     bool_prop,
     float_prop,
     int_prop,
     normalize_axis,
-    shape_of,
+    rank_of,
+    tensor_of,
     tensor_type,
+    type_sizes,
 )
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp, broadcast_shapes
+from byoc_mlir.dialects.relay.shape import agree
 
 
 def check_channels(op: RelayOp, what: str, value: SSAValue, data: Tensor, axis: int) -> None:
@@ -29,9 +31,9 @@ def check_channels(op: RelayOp, what: str, value: SSAValue, data: Tensor, axis: 
     Raises:
         VerifyException: wrong rank, size or element type.
     """
-    type_, size = tensor_type(value), data.get_shape()[axis]
-    shape = type_.get_shape()
-    fits = len(shape) == 1 and (shape[0] == size or DYNAMIC in (shape[0], size))
+    type_, size = tensor_type(value), type_sizes(data)[axis]
+    shape = type_sizes(type_)
+    fits = len(shape) == 1 and agree(shape[0], size)
     if not fits or type_.element_type != data.element_type:
         raise VerifyException(
             f"{op.name}: {what} must be tensor<{size}x{data.element_type}>, found {type_}"
@@ -49,18 +51,18 @@ class DenseOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, weight = tensor_type(self.data), tensor_type(self.weight)
-        shape, kernel = data.get_shape(), weight.get_shape()
+        shape, kernel = type_sizes(data), type_sizes(weight)
         if (
             not shape
             or len(kernel) != 2
             or data.element_type != weight.element_type
-            or (shape[-1] != kernel[1] and DYNAMIC not in (shape[-1], kernel[1]))
+            or not agree(shape[-1], kernel[1])
         ):
             raise VerifyException(
                 f"{self.name}: expected data [..., in] and weight [units, in] of one element"
                 f" type, found {data} and {weight}"
             )
-        return (TensorType(data.element_type, [*shape[:-1], kernel[0]]),)
+        return (tensor_of(data.element_type, [*shape[:-1], kernel[0]]),)
 
 
 @irdl_op_definition
@@ -79,7 +81,7 @@ class MatmulOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = tensor_type(self.a), tensor_type(self.b)
-        one, two = list(a.get_shape()), list(b.get_shape())
+        one, two = list(type_sizes(a)), list(type_sizes(b))
         if len(one) < 2 or len(two) < 2 or a.element_type != b.element_type:
             raise VerifyException(
                 f"{self.name}: expected two matrices (or stacks of them) of one element type,"
@@ -89,12 +91,12 @@ class MatmulOp(RelayOp):
             one[-2:] = reversed(one[-2:])
         if self.transpose_b.value.data:
             two[-2:] = reversed(two[-2:])
-        if one[-1] != two[-2] and DYNAMIC not in (one[-1], two[-2]):
+        if not agree(one[-1], two[-2]):
             raise VerifyException(
                 f"{self.name}: inner dimensions {one[-1]} and {two[-2]} of {a} and {b} differ"
             )
         batch = broadcast_shapes(one[:-2], two[:-2])
-        return (TensorType(a.element_type, [*batch, one[-2], two[-1]]),)
+        return (tensor_of(a.element_type, [*batch, one[-2], two[-1]]),)
 
 
 @irdl_op_definition
@@ -110,7 +112,7 @@ class BiasAddOp(RelayOp):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         check_channels(self, "bias", self.bias, tensor_type(self.data), self.positive_axis)
@@ -140,7 +142,7 @@ class BatchNormOp(RelayOp):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         data = tensor_type(self.data)
@@ -167,11 +169,11 @@ class LayerNormOp(RelayOp):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         data = tensor_type(self.data)
-        expected = TensorType(data.element_type, data.get_shape()[self.positive_axis :])
+        expected = tensor_of(data.element_type, type_sizes(data)[self.positive_axis :])
         for what, value in (("gamma", self.gamma), ("beta", self.beta)):
             if value.type != expected:
                 raise VerifyException(f"{self.name}: {what} must be {expected}, found {value.type}")

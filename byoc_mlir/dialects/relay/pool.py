@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, result_def
 
-from byoc_mlir.dialects.relay.base import Tensor, bool_prop
+from byoc_mlir.dialects.relay.base import Tensor, bool_prop, tensor_of
 from byoc_mlir.dialects.relay.window import PoolOp
 
 
@@ -28,7 +28,7 @@ class MaxPoolWithArgmaxOp(PoolOp, ABC):
     def infer_types(self) -> Sequence[Attribute]:
         (output,) = super().infer_types()
         shape = cast("Tensor", output).get_shape()
-        return (output, TensorType(i64, shape))
+        return (output, tensor_of(i64, shape))
 
 
 @irdl_op_definition

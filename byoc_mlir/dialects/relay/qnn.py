@@ -22,10 +22,14 @@ from byoc_mlir.dialects.relay.base import (
     bool_prop,
     int_prop,
     normalize_axis,
+    tensor_of,
     tensor_type,
+    type_sizes,
 )
 from byoc_mlir.dialects.relay.element_types import NARROW_INTEGERS, ui8
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
+from byoc_mlir.dialects.relay.shape import agree
+from byoc_mlir.dims import Size, ceildiv
 
 BYTES = (i8, ui8)
 """The element types that integer products, convolutions, sums and pools take."""
@@ -54,15 +58,15 @@ def check_scalar(op: RelayOp, what: str, value: SSAValue, element: Attribute) ->
         raise VerifyException(f"{op.name}: {what} must be tensor<{element}>, found {value.type}")
 
 
-def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, size: int) -> None:
+def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, size: Size) -> None:
     """Refuses a parameter that is neither one number of a type nor a vector of `size`.
 
     Raises:
         VerifyException: another shape or type.
     """
     type_ = tensor_type(value)
-    shape = type_.get_shape()
-    fits = not shape or (len(shape) == 1 and (shape[0] == size or DYNAMIC in (shape[0], size)))
+    shape = type_sizes(type_)
+    fits = not shape or (len(shape) == 1 and agree(shape[0], size))
     if not fits or type_.element_type != element:
         raise VerifyException(
             f"{op.name}: {what} must be tensor<{element}> or tensor<{size}x{element}>,"
@@ -88,7 +92,7 @@ class AffineOp(RelayOp, ABC):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front; meaningless where all parameters are one number."""
-        rank = len(tensor_type(self.data).get_shape())
+        rank = len(type_sizes(tensor_type(self.data)))
         return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 
     def check_parameters(self, zero_element: Attribute) -> None:
@@ -97,27 +101,27 @@ class AffineOp(RelayOp, ABC):
         Raises:
             VerifyException: they do not fit the data.
         """
-        data, block = tensor_type(self.data).get_shape(), self.block_size.value.data
+        data, block = type_sizes(tensor_type(self.data)), self.block_size.value.data
         if block < 0:
             raise VerifyException(f"{self.name}: block_size is {block}, accepted are 0 and more")
         for what, value, element in (
             ("scale", self.scale, f32),
             ("zero_point", self.zero_point, zero_element),
         ):
-            shape = tensor_type(value).get_shape()
+            shape = type_sizes(tensor_type(value))
             size = data[self.positive_axis] if shape else 1
             if not block or not shape:
                 check_vector(self, what, value, element, size)
                 continue
-            blocks = DYNAMIC if size == DYNAMIC else -(-size // block)
+            blocks = DYNAMIC if size == DYNAMIC else ceildiv(size, block)
             expected = [blocks if i == self.positive_axis else n for i, n in enumerate(data)]
             fits = len(shape) == len(expected) and all(
-                n == m or DYNAMIC in (n, m) for n, m in zip(shape, expected, strict=True)
+                agree(n, m) for n, m in zip(shape, expected, strict=True)
             )
             if not fits or tensor_type(value).element_type != element:
                 raise VerifyException(
                     f"{self.name}: {what} must be tensor<{element}> or"
-                    f" {TensorType(element, expected)}, found {value.type}"
+                    f" {tensor_of(element, expected)}, found {value.type}"
                 )
 
 
@@ -134,7 +138,7 @@ class QuantizeOp(AffineOp):
         data = check_element(self, "data", self.data, [f32])
         zero = check_element(self, "zero_point", self.zero_point, NARROW_INTEGERS)
         self.check_parameters(zero.element_type)
-        return (TensorType(zero.element_type, data.get_shape()),)
+        return (tensor_of(zero.element_type, type_sizes(data)),)
 
 
 @irdl_op_definition
@@ -149,7 +153,7 @@ class DequantizeOp(AffineOp):
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, [*NARROW_INTEGERS, i32])
         self.check_parameters(data.element_type)
-        return (TensorType(f32, data.get_shape()),)
+        return (tensor_of(f32, type_sizes(data)),)
 
 
 @irdl_op_definition
@@ -173,19 +177,19 @@ class RequantizeOp(RelayOp):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front; meaningless where the input scale is one number."""
-        rank = len(tensor_type(self.data).get_shape())
+        rank = len(type_sizes(tensor_type(self.data)))
         return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, [*BYTES, i32])
         zero = check_element(self, "output_zero_point", self.output_zero_point, NARROW_INTEGERS)
-        is_vector = bool(tensor_type(self.input_scale).get_shape())
-        size = data.get_shape()[self.positive_axis] if is_vector else 1
+        is_vector = bool(type_sizes(tensor_type(self.input_scale)))
+        size = type_sizes(data)[self.positive_axis] if is_vector else 1
         check_vector(self, "input_scale", self.input_scale, f32, size)
         check_scalar(self, "input_zero_point", self.input_zero_point, data.element_type)
         check_scalar(self, "output_scale", self.output_scale, f32)
         check_scalar(self, "output_zero_point", self.output_zero_point, zero.element_type)
-        return (TensorType(zero.element_type, data.get_shape()),)
+        return (tensor_of(zero.element_type, type_sizes(data)),)
 
 
 @irdl_op_definition
@@ -206,12 +210,8 @@ class DenseOp(RelayOp):
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, BYTES)
         weight = check_element(self, "weight", self.weight, BYTES)
-        shape, kernel = data.get_shape(), weight.get_shape()
-        if (
-            not shape
-            or len(kernel) != 2
-            or (shape[-1] != kernel[1] and DYNAMIC not in (shape[-1], kernel[1]))
-        ):
+        shape, kernel = type_sizes(data), type_sizes(weight)
+        if not shape or len(kernel) != 2 or not agree(shape[-1], kernel[1]):
             raise VerifyException(
                 f"{self.name}: expected data [..., in] and weight [units, in],"
                 f" found {data} and {weight}"
@@ -220,7 +220,7 @@ class DenseOp(RelayOp):
         check_vector(
             self, "weight_zero_point", self.weight_zero_point, weight.element_type, kernel[0]
         )
-        return (TensorType(i32, [*shape[:-1], kernel[0]]),)
+        return (tensor_of(i32, [*shape[:-1], kernel[0]]),)
 
 
 @irdl_op_definition
@@ -243,7 +243,7 @@ class MatmulOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = check_element(self, "a", self.a, BYTES), check_element(self, "b", self.b, BYTES)
-        one, two = list(a.get_shape()), list(b.get_shape())
+        one, two = list(type_sizes(a)), list(type_sizes(b))
         if len(one) < 2 or len(two) < 2:
             raise VerifyException(
                 f"{self.name}: expected two matrices (or stacks of them), found {a} and {b}"
@@ -252,23 +252,21 @@ class MatmulOp(RelayOp):
         inner_b = -1 if self.transpose_b.value.data else -2
         self._check_zero_point("a_zero_point", self.a_zero_point, a, inner_a)
         self._check_zero_point("b_zero_point", self.b_zero_point, b, inner_b)
-        if one[inner_a] != two[inner_b] and DYNAMIC not in (one[inner_a], two[inner_b]):
+        if not agree(one[inner_a], two[inner_b]):
             raise VerifyException(
                 f"{self.name}: inner dimensions {one[inner_a]} and {two[inner_b]} of {a} and {b}"
                 " differ"
             )
         batch = broadcast_shapes(one[:-2], two[:-2])
-        return (TensorType(i32, [*batch, one[-3 - inner_a], two[-3 - inner_b]]),)
+        return (tensor_of(i32, [*batch, one[-3 - inner_a], two[-3 - inner_b]]),)
 
     def _check_zero_point(self, what: str, value: SSAValue, data: Tensor, inner: int) -> None:
         type_ = tensor_type(value)
-        shape, whole = type_.get_shape(), data.get_shape()
+        shape, whole = type_sizes(type_), type_sizes(data)
         fits = not shape or (
             len(shape) == len(whole)
             and shape[inner] == 1
-            and all(
-                n == 1 or n == m or DYNAMIC in (n, m) for n, m in zip(shape, whole, strict=True)
-            )
+            and all(n == 1 or agree(n, m) for n, m in zip(shape, whole, strict=True))
         )
         if not fits or type_.element_type != data.element_type:
             raise VerifyException(
@@ -302,8 +300,8 @@ class BinaryOp(RelayOp, ABC):
         ):
             check_scalar(self, f"{what}_scale", scale, f32)
             check_scalar(self, f"{what}_zero_point", zero_point, element)
-        shape = broadcast_shapes(lhs.get_shape(), rhs.get_shape())
-        return (TensorType(zero.element_type, shape),)
+        shape = broadcast_shapes(type_sizes(lhs), type_sizes(rhs))
+        return (tensor_of(zero.element_type, shape),)
 
 
 @irdl_op_definition
@@ -335,6 +333,6 @@ class LookupOp(RelayOp):
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, BYTES)
         table = check_element(self, "table", self.table, BYTES)
-        if table.get_shape() != (256,):
+        if type_sizes(table) != (256,):
             raise VerifyException(f"{self.name}: table must have 256 elements, found {table}")
-        return (TensorType(table.element_type, data.get_shape()),)
+        return (tensor_of(table.element_type, type_sizes(data)),)

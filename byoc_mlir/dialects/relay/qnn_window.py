@@ -16,6 +16,8 @@ from byoc_mlir.dialects.relay.base import (
     bool_prop,
     ints_prop,
     str_prop,
+    tensor_of,
+    type_sizes,
 )
 from byoc_mlir.dialects.relay.qnn import BYTES, check_element, check_scalar, check_vector
 from byoc_mlir.dialects.relay.window import (
@@ -24,6 +26,7 @@ from byoc_mlir.dialects.relay.window import (
     PoolOp,
     TransposedCorrelationOp,
 )
+from byoc_mlir.dims import Size
 
 
 class QuantizedConvOp(CorrelationOp, ABC):
@@ -61,14 +64,14 @@ class QuantizedConvTransposeOp(TransposedCorrelationOp, ABC):
 def _accumulators(op: QuantizedConvOp | QuantizedConvTransposeOp) -> Sequence[Attribute]:
     data = check_element(op, "data", op.data, BYTES)
     weight = check_element(op, "weight", op.weight, BYTES)
-    shape = op.output_shape()
+    shape = op.output_sizes()
     check_scalar(op, "data_zero_point", op.data_zero_point, data.element_type)
     grouped_gradient = isinstance(op, QuantizedConvTransposeOp) and op.groups.value.data != 1
     if grouped_gradient:
         check_scalar(op, "weight_zero_point", op.weight_zero_point, weight.element_type)
     else:
         check_vector(op, "weight_zero_point", op.weight_zero_point, weight.element_type, shape[1])
-    return (TensorType(i32, shape),)
+    return (tensor_of(i32, shape),)
 
 
 class QuantizedPoolOp(RelayOp, ABC):
@@ -80,7 +83,7 @@ class QuantizedPoolOp(RelayOp, ABC):
     output_scale = operand_def(TensorType)
     output_zero_point = operand_def(TensorType)
 
-    def checked_result(self, shape: Sequence[int]) -> Tensor:
+    def checked_result(self, shape: Sequence[Size]) -> Tensor:
         """The result of a shape, once the parameters are found to be in order.
 
         Raises:
@@ -92,7 +95,7 @@ class QuantizedPoolOp(RelayOp, ABC):
         check_scalar(self, "input_zero_point", self.input_zero_point, data.element_type)
         check_scalar(self, "output_scale", self.output_scale, f32)
         check_scalar(self, "output_zero_point", self.output_zero_point, zero.element_type)
-        return TensorType(zero.element_type, shape)
+        return tensor_of(zero.element_type, shape)
 
 
 class QuantizedAvgPoolOp(PoolOp, QuantizedPoolOp, ABC):
@@ -115,7 +118,7 @@ class QuantizedAvgPoolOp(PoolOp, QuantizedPoolOp, ABC):
 
     def infer_types(self) -> Sequence[Attribute]:
         (pooled,) = super().infer_types()
-        return (self.checked_result(cast(Tensor, pooled).get_shape()),)
+        return (self.checked_result(type_sizes(cast(Tensor, pooled))),)
 
 
 class QuantizedGlobalAvgPoolOp(GlobalPoolOp, QuantizedPoolOp, ABC):
@@ -130,7 +133,7 @@ class QuantizedGlobalAvgPoolOp(GlobalPoolOp, QuantizedPoolOp, ABC):
 
     def infer_types(self) -> Sequence[Attribute]:
         (pooled,) = super().infer_types()
-        return (self.checked_result(cast(Tensor, pooled).get_shape()),)
+        return (self.checked_result(type_sizes(cast(Tensor, pooled))),)
 
 
 @irdl_op_definition

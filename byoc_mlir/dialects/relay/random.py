@@ -9,10 +9,10 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, int_prop
+from byoc_mlir.dialects.relay.base import RelayOp, int_prop, tensor_of
 
 UI32 = IntegerType(32, Signedness.UNSIGNED)
-KEY = TensorType(UI32, [2])
+KEY = tensor_of(UI32, [2])
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 """Of the rounds of Threefry-2x32, again and again."""
@@ -51,4 +51,4 @@ class RandomBitsOp(RelayOp):
     def infer_types(self) -> Sequence[Attribute]:
         if self.key.type != KEY:
             raise VerifyException(f"{self.name}: the key must be {KEY}, found {self.key.type}")
-        return (TensorType(UI32, [self.size.value.data]),)
+        return (tensor_of(UI32, [self.size.value.data]),)

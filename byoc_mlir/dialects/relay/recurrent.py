@@ -15,7 +15,15 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, bool_prop, str_prop, tensor_type
+from byoc_mlir.dialects.relay.base import (
+    RelayOp,
+    bool_prop,
+    str_prop,
+    tensor_of,
+    tensor_type,
+    type_sizes,
+)
+from byoc_mlir.dims import Size
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
@@ -27,7 +35,7 @@ class RecurrentOp(RelayOp, ABC):
     weight = operand_def(TensorType)
     direction = str_prop("forward")
 
-    def check_shapes(self, gates: int, states: Sequence[SSAValue]) -> tuple[int, int, int, int]:
+    def check_shapes(self, gates: int, states: Sequence[SSAValue]) -> tuple[Size, Size, Size, Size]:
         """T, D, N and H, after the operands were found to fit together.
 
         Raises:
@@ -39,19 +47,19 @@ class RecurrentOp(RelayOp, ABC):
                 f"{self.name}: direction is '{self.direction.data}', accepted are"
                 f" {', '.join(DIRECTIONS)}"
             )
-        if len(data.get_shape()) != 4:
+        if len(type_sizes(data)) != 4:
             raise VerifyException(f"{self.name}: data must have rank 4, found {data}")
-        steps, directions, batch, width = data.get_shape()
+        steps, directions, batch, width = type_sizes(data)
         hidden = width // gates
         element_type = data.element_type
-        expected = TensorType(element_type, [directions, hidden, width])
+        expected = tensor_of(element_type, [directions, hidden, width])
         if weight != expected or width % gates:
             raise VerifyException(f"{self.name}: weight must be {expected}, found {weight}")
         if directions != DIRECTIONS[self.direction.data]:
             raise VerifyException(
                 f"{self.name}: {directions} directions do not fit '{self.direction.data}'"
             )
-        state = TensorType(element_type, [directions, batch, hidden])
+        state = tensor_of(element_type, [directions, batch, hidden])
         for value in states:
             if value.type != state:
                 raise VerifyException(f"{self.name}: a state must be {state}, found {value.type}")
@@ -78,7 +86,7 @@ class LstmOp(RecurrentOp):
     def infer_types(self) -> Sequence[Attribute]:
         shape = self.check_shapes(4, [self.hidden, self.cell])
         element_type = tensor_type(self.data).element_type
-        return (TensorType(element_type, shape), self.hidden.type, self.cell.type)
+        return (tensor_of(element_type, shape), self.hidden.type, self.cell.type)
 
 
 @irdl_op_definition
@@ -102,7 +110,7 @@ class GruOp(RecurrentOp):
     def infer_types(self) -> Sequence[Attribute]:
         shape = self.check_shapes(3, [self.hidden])
         element_type = tensor_type(self.data).element_type
-        expected = TensorType(element_type, [shape[1], 3 * shape[3]])
+        expected = tensor_of(element_type, [shape[1], 3 * shape[3]])
         if self.bias.type != expected:
             raise VerifyException(f"{self.name}: bias must be {expected}, found {self.bias.type}")
-        return (TensorType(element_type, shape), self.hidden.type)
+        return (tensor_of(element_type, shape), self.hidden.type)

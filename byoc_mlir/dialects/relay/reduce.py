@@ -17,10 +17,13 @@ from byoc_mlir.dialects.relay.base import (
     ints,
     ints_prop,
     normalize_axis,
-    shape_of,
+    rank_of,
+    sizes_of,
+    tensor_of,
     tensor_type,
 )
 from byoc_mlir.dialects.relay.elementwise import UnaryOp
+from byoc_mlir.dims import Size
 
 
 class ReduceOp(RelayOp, ABC):
@@ -37,21 +40,21 @@ class ReduceOp(RelayOp, ABC):
     @property
     def axes(self) -> tuple[int, ...]:
         """The reduced axes, counted from the front, ascending."""
-        rank = len(shape_of(self.data))
+        rank = rank_of(self.data)
         axes = tuple(sorted(normalize_axis(axis, rank) for axis in ints(self.axis)))
         if len(set(axes)) != len(axes):
             raise VerifyException(f"{self.name}: axis {list(ints(self.axis))} repeats a dimension")
         return axes
 
-    def reduced_shape(self) -> tuple[int, ...]:
-        """The shape of the result."""
-        axes, shape = self.axes, shape_of(self.data)
+    def reduced_sizes(self) -> tuple[Size, ...]:
+        """The sizes of the result."""
+        axes, shape = self.axes, sizes_of(self.data)
         if self.keepdims.value.data:
             return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
         return tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
     def infer_types(self) -> Sequence[Attribute]:
-        return (TensorType(tensor_type(self.data).element_type, self.reduced_shape()),)
+        return (tensor_of(tensor_type(self.data).element_type, self.reduced_sizes()),)
 
 
 class ArgReduceOp(ReduceOp, ABC):
@@ -60,11 +63,11 @@ class ArgReduceOp(ReduceOp, ABC):
     select_last_index = bool_prop(False)
 
     def infer_types(self) -> Sequence[Attribute]:
-        shape = self.reduced_shape()
-        empty = [axis for axis in self.axes if not shape_of(self.data)[axis]]
-        if empty and 0 not in shape:
+        sizes = self.reduced_sizes()
+        empty = [axis for axis in self.axes if sizes_of(self.data)[axis] == 0]
+        if empty and 0 not in sizes:
             raise VerifyException(f"{self.name}: axis {empty[0]} has no elements to choose from")
-        return (TensorType(i64, shape),)
+        return (tensor_of(i64, sizes),)
 
 
 @irdl_op_definition
@@ -124,7 +127,7 @@ class SoftmaxLikeOp(UnaryOp, ABC):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, len(shape_of(self.data)), f"{self.name}: axis")
+        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         _ = self.positive_axis

@@ -25,15 +25,21 @@ from byoc_mlir.dialects.relay.base import (
     ints,
     ints_prop,
     normalize_axis,
-    shape_of,
+    rank_of,
+    size_list,
+    sizes_prop,
     str_prop,
+    tensor_of,
     tensor_type,
+    type_sizes,
 )
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
+from byoc_mlir.dialects.relay.shape import agree, agreeing, at_most, same
+from byoc_mlir.dims import Size, ceildiv, floordiv, smallest
 
 
-def _like(value_type: Tensor, shape: Sequence[int]) -> Tensor:
-    return TensorType(value_type.element_type, shape)
+def _like(value_type: Tensor, shape: Sequence[Size]) -> Tensor:
+    return tensor_of(value_type.element_type, shape)
 
 
 @irdl_op_definition
@@ -42,19 +48,19 @@ class ReshapeOp(RelayOp):
 
     name = "relay.reshape"
     data = operand_def(TensorType)
-    newshape = ints_prop()
+    newshape = sizes_prop()
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        type_, new = tensor_type(self.data), list(ints(self.newshape))
-        if not type_.has_static_shape():
-            return (_like(type_, new),)
-        total, known = math.prod(type_.get_shape()), math.prod(s for s in new if s != -1)
-        if new.count(-1) == 1 and known and total % known == 0:
-            new[new.index(-1)] = total // known
-        if -1 in new or math.prod(new) != total:
+        type_, new = tensor_type(self.data), list(size_list(self.newshape))
+        if DYNAMIC in type_sizes(type_):
+            return (_like(type_, [DYNAMIC if size == -1 else size for size in new]),)
+        total, known = math.prod(type_sizes(type_)), math.prod(s for s in new if s != -1)
+        if new.count(-1) == 1 and known != 0:
+            new[new.index(-1)] = floordiv(total, known)
+        if -1 in new or not same(math.prod(new), total):
             raise VerifyException(
-                f"{self.name}: newshape {list(ints(self.newshape))} does not hold the"
+                f"{self.name}: newshape {list(size_list(self.newshape))} does not hold the"
                 f" {total} elements of {type_}"
             )
         return (_like(type_, new),)
@@ -71,7 +77,7 @@ class TransposeOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         type_, axes = tensor_type(self.data), ints(self.axes)
-        shape = type_.get_shape()
+        shape = type_sizes(type_)
         if sorted(axes) != list(range(len(shape))):
             raise VerifyException(
                 f"{self.name}: axes {list(axes)} is not a permutation of 0..{len(shape) - 1}"
@@ -90,10 +96,10 @@ class SqueezeOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         type_ = tensor_type(self.data)
-        shape = type_.get_shape()
+        shape = type_sizes(type_)
         axes = {normalize_axis(axis, len(shape), f"{self.name}: axis") for axis in ints(self.axis)}
         for axis in axes:
-            if shape[axis] not in (1, DYNAMIC):
+            if not agree(shape[axis], 1):
                 raise VerifyException(f"{self.name}: dimension {axis} of {type_} is not 1")
         return (_like(type_, [size for axis, size in enumerate(shape) if axis not in axes]),)
 
@@ -109,11 +115,11 @@ class ExpandDimsOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         type_ = tensor_type(self.data)
-        rank = len(type_.get_shape()) + len(ints(self.axis))
+        rank = len(type_sizes(type_)) + len(ints(self.axis))
         axes = {normalize_axis(axis, rank, f"{self.name}: axis") for axis in ints(self.axis)}
         if len(axes) != len(ints(self.axis)):
             raise VerifyException(f"{self.name}: axis {list(ints(self.axis))} repeats a dimension")
-        old = iter(type_.get_shape())
+        old = iter(type_sizes(type_))
         return (_like(type_, [1 if axis in axes else next(old) for axis in range(rank)]),)
 
 
@@ -123,12 +129,12 @@ class BroadcastToOp(RelayOp):
 
     name = "relay.broadcast_to"
     data = operand_def(TensorType)
-    shape = ints_prop()
+    shape = sizes_prop()
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        type_, shape = tensor_type(self.data), ints(self.shape)
-        if broadcast_shapes(type_.get_shape(), shape) != shape:
+        type_, shape = tensor_type(self.data), size_list(self.shape)
+        if not agreeing(broadcast_shapes(type_sizes(type_), shape), shape):
             raise VerifyException(f"{self.name}: {type_} does not broadcast to {list(shape)}")
         return (_like(type_, shape),)
 
@@ -145,25 +151,25 @@ class ConcatenateOp(RelayOp):
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front."""
-        rank = len(shape_of(self.data[0]))
+        rank = rank_of(self.data[0])
         return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         if not self.data:
             raise VerifyException(f"{self.name}: expected at least one operand")
         types = [tensor_type(value) for value in self.data]
-        axis, shape = self.positive_axis, list(types[0].get_shape())
+        axis, shape = self.positive_axis, [*type_sizes(types[0])]
         for type_ in types[1:]:
-            others = list(type_.get_shape())
+            others = list(type_sizes(type_))
             if type_.element_type != types[0].element_type or len(others) != len(shape):
                 raise VerifyException(f"{self.name}: cannot join {types[0]} and {type_}")
             for dimension, (one, two) in enumerate(zip(shape, others, strict=True)):
-                if dimension != axis and one != two and DYNAMIC not in (one, two):
+                if dimension != axis and not agree(one, two):
                     raise VerifyException(
                         f"{self.name}: {types[0]} and {type_} differ outside of axis {axis}"
                     )
-        sizes = [type_.get_shape()[axis] for type_ in types]
-        shape[axis] = DYNAMIC if DYNAMIC in sizes else sum(sizes)
+        joined = [type_sizes(type_)[axis] for type_ in types]
+        shape[axis] = DYNAMIC if DYNAMIC in joined else sum(joined)
         return (_like(types[0], shape),)
 
 
@@ -173,20 +179,20 @@ class SplitOp(RelayOp):
 
     name = "relay.split"
     data = operand_def(TensorType)
-    sections = ints_prop()
+    sections = sizes_prop()
     axis = int_prop(0)
     outputs = var_result_def(TensorType)
 
     @property
     def positive_axis(self) -> int:
         """`axis`, counted from the front."""
-        rank = len(shape_of(self.data))
+        rank = rank_of(self.data)
         return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
-        type_, axis, sections = tensor_type(self.data), self.positive_axis, ints(self.sections)
-        shape = list(type_.get_shape())
-        if any(size < 0 for size in sections) or shape[axis] not in (sum(sections), DYNAMIC):
+        type_, axis, sections = tensor_type(self.data), self.positive_axis, size_list(self.sections)
+        shape = list(type_sizes(type_))
+        if not (all(at_most(0, size) for size in sections) and agree(sum(sections), shape[axis])):
             raise VerifyException(
                 f"{self.name}: sections {list(sections)} do not add up to dimension {axis}"
                 f" of {type_}"
@@ -207,29 +213,36 @@ class StridedSliceOp(RelayOp):
 
     name = "relay.strided_slice"
     data = operand_def(TensorType)
-    begin = ints_prop()
-    end = ints_prop()
+    begin = sizes_prop()
+    end = sizes_prop()
     strides = ints_prop()
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         type_ = tensor_type(self.data)
-        begin, end, strides = ints(self.begin), ints(self.end), ints(self.strides)
-        shape = type_.get_shape()
+        begin, end, strides = size_list(self.begin), size_list(self.end), ints(self.strides)
+        shape = type_sizes(type_)
         if not len(begin) == len(end) == len(strides) == len(shape):
             raise VerifyException(
                 f"{self.name}: begin, end and strides must have one entry for each of the"
                 f" {len(shape)} dimensions, found {len(begin)}, {len(end)} and {len(strides)}"
             )
         for axis, (b, e, s) in enumerate(zip(begin, end, strides, strict=True)):
-            forward = s > 0 and 0 <= b <= e <= shape[axis]
-            backward = s < 0 and -1 <= e <= b < shape[axis]
-            if shape[axis] != DYNAMIC and not (forward or backward):
+            if shape[axis] != DYNAMIC and not _is_within(b, e, s, shape[axis]):
                 raise VerifyException(
                     f"{self.name}: slice {b}:{e}:{s} leaves dimension {axis} of {type_}"
                 )
-        sizes = [max(0, -(-(e - b) // s)) for b, e, s in zip(begin, end, strides, strict=True)]
-        return (_like(type_, sizes),)
+        taken = [ceildiv(e - b, s) for b, e, s in zip(begin, end, strides, strict=True)]
+        return (_like(type_, taken),)
+
+
+def _is_within(begin: Size, end: Size, stride: int, size: Size) -> bool:
+    """Whether a slice of an axis is clamped to its size."""
+    if (begin, end, stride) == (0, size, 1):
+        return True
+    if stride > 0:
+        return at_most(0, begin) and at_most(begin, end) and at_most(end, size)
+    return stride < 0 and at_most(-1, end) and at_most(end, begin) and at_most(begin, size - 1)
 
 
 @irdl_op_definition
@@ -242,14 +255,14 @@ class PadOp(RelayOp):
 
     name = "relay.nn.pad"
     data = operand_def(TensorType)
-    pad_width = ints_prop()
+    pad_width = sizes_prop()
     pad_value = float_prop(0.0)
     pad_mode = str_prop("constant")
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        type_, widths = tensor_type(self.data), ints(self.pad_width)
-        shape = type_.get_shape()
+        type_, widths = tensor_type(self.data), size_list(self.pad_width)
+        shape = type_sizes(type_)
         if len(widths) != 2 * len(shape):
             raise VerifyException(
                 f"{self.name}: pad_width must have {2 * len(shape)} entries, found {len(widths)}"
@@ -264,10 +277,10 @@ class PadOp(RelayOp):
             for axis, size in enumerate(shape)
         ]
         kept = [
-            size if size == DYNAMIC else size + min(0, low) + min(0, high)
+            size if size == DYNAMIC else size + smallest(0, low) + smallest(0, high)
             for size, low, high in zip(shape, widths[::2], widths[1::2], strict=True)
         ]
-        if any(size < 0 for size in kept if size != DYNAMIC):
+        if not all(size == DYNAMIC or at_most(0, size) for size in kept):
             raise VerifyException(f"{self.name}: pad_width {list(widths)} crops more than {type_}")
         if self.pad_mode.data != "constant" and 0 in kept and 0 not in new:
             raise VerifyException(

@@ -18,10 +18,14 @@ from byoc_mlir.dialects.relay.base import (
     int_prop,
     ints,
     ints_prop,
-    shape_of,
+    sizes_of,
     str_prop,
+    tensor_of,
     tensor_type,
+    type_sizes,
 )
+from byoc_mlir.dialects.relay.shape import agree, agreeing
+from byoc_mlir.dims import largest, smallest
 
 _PADDINGS = ("zeros", "border", "reflection")
 _METHODS = ("nearest", "linear", "cubic")
@@ -45,8 +49,9 @@ class GridSampleOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data, grid = tensor_type(self.data), tensor_type(self.grid)
-        shape, places = data.get_shape(), grid.get_shape()
-        if len(shape) != len(places) or places[-1] != len(shape) - 2 or places[0] != shape[0]:
+        shape, places = type_sizes(data), type_sizes(grid)
+        fits = len(shape) == len(places) and places[-1] == len(shape) - 2
+        if not fits or not agree(places[0], shape[0]):
             raise VerifyException(f"{self.name}: grid {grid} does not address data {data}")
         if self.method.data not in _METHODS or self.padding_mode.data not in _PADDINGS:
             raise VerifyException(
@@ -56,7 +61,7 @@ class GridSampleOp(RelayOp):
             )
         new = [*shape[:2], *places[1:-1]]
         check_addressed(self, shape[2:], new)
-        return (TensorType(data.element_type, new),)
+        return (tensor_of(data.element_type, new),)
 
 
 @irdl_op_definition
@@ -80,20 +85,20 @@ class RoiAlignOp(RelayOp):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        data, rois = tensor_type(self.data), shape_of(self.rois)
-        size, shape = ints(self.pooled_size), data.get_shape()
+        data, rois = tensor_type(self.data), sizes_of(self.rois)
+        size, shape = ints(self.pooled_size), type_sizes(data)
         if (
             len(shape) != 4
             or len(size) != 2
             or rois[1:] != (4,)
-            or shape_of(self.batch) != rois[:1]
+            or not agreeing(sizes_of(self.batch), rois[:1])
         ):
             raise VerifyException(
                 f"{self.name}: regions {self.rois.type} and {self.batch.type} do not fit {data}"
             )
         new = [rois[0], shape[1], *size]
         check_addressed(self, [shape[0], *shape[2:]], new)
-        return (TensorType(data.element_type, new),)
+        return (tensor_of(data.element_type, new),)
 
 
 @irdl_op_definition
@@ -112,13 +117,13 @@ class RoiPoolOp(RelayOp):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        data, rois, size = tensor_type(self.data), shape_of(self.rois), ints(self.pooled_size)
-        shape = data.get_shape()
+        data, rois, size = tensor_type(self.data), sizes_of(self.rois), ints(self.pooled_size)
+        shape = type_sizes(data)
         if len(shape) != 4 or len(size) != 2 or rois[1:] != (5,):
             raise VerifyException(f"{self.name}: regions {self.rois.type} do not fit {data}")
         new = [rois[0], shape[1], *size]
         check_addressed(self, [shape[0], *shape[2:]], new)
-        return (TensorType(data.element_type, new),)
+        return (tensor_of(data.element_type, new),)
 
 
 @irdl_op_definition
@@ -141,13 +146,14 @@ class NonMaxSuppressionOp(RelayOp):
     count = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        boxes, scores = shape_of(self.boxes), shape_of(self.scores)
-        if len(boxes) != 3 or len(scores) != 3 or boxes[2] != 4 or boxes[1] != scores[2]:
+        boxes, scores = sizes_of(self.boxes), sizes_of(self.scores)
+        fits = len(boxes) == len(scores) == 3 and boxes[2] == 4
+        if not fits or not agree(boxes[1], scores[2]):
             raise VerifyException(
                 f"{self.name}: scores {self.scores.type} do not fit boxes {self.boxes.type}"
             )
-        kept = max(0, min(self.max_output_size.value.data, boxes[1]))
-        return (TensorType(i64, [math.prod(scores[:2]) * kept, 3]), TensorType(i64, []))
+        kept = largest(0, smallest(self.max_output_size.value.data, boxes[1]))
+        return (tensor_of(i64, [math.prod(scores[:2]) * kept, 3]), tensor_of(i64, []))
 
 
 @irdl_op_definition
@@ -175,17 +181,19 @@ class DeformableConv2DOp(RelayOp):
         data, offset, weight = (
             tensor_type(value) for value in (self.data, self.offset, self.weight)
         )
-        shape, kernel, places = data.get_shape(), weight.get_shape(), offset.get_shape()
+        shape, kernel, places = type_sizes(data), type_sizes(weight), type_sizes(offset)
         taps = self.deformable_groups.value.data * math.prod(kernel[2:])
-        if len(shape) != 4 or len(kernel) != 4 or places[:2] != (shape[0], 2 * taps):
+        fits = len(shape) == len(kernel) == 4 and agreeing(places[:2], (shape[0], 2 * taps))
+        if not fits:
             raise VerifyException(f"{self.name}: {offset} and {weight} do not fit {data}")
-        if shape[1] != kernel[1] * self.groups.value.data:
+        if not agree(shape[1], kernel[1] * self.groups.value.data):
             raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
-        if self.mask is not None and shape_of(self.mask) != (shape[0], taps, *places[2:]):
+        expected = (shape[0], taps, *places[2:])
+        if self.mask is not None and not agreeing(sizes_of(self.mask), expected):
             raise VerifyException(f"{self.name}: mask {self.mask.type} does not fit {offset}")
         new = [shape[0], kernel[0], *places[2:]]
         check_addressed(self, shape[2:], new)
-        return (TensorType(data.element_type, new),)
+        return (tensor_of(data.element_type, new),)
 
 
 @irdl_op_definition
@@ -198,7 +206,7 @@ class DetOp(RelayOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         data = tensor_type(self.data)
-        shape = data.get_shape()
-        if len(shape) < 2 or shape[-1] != shape[-2]:
+        shape = type_sizes(data)
+        if len(shape) < 2 or not agree(shape[-1], shape[-2]):
             raise VerifyException(f"{self.name}: {data} is no square matrix")
-        return (TensorType(data.element_type, shape[:-2]),)
+        return (tensor_of(data.element_type, shape[:-2]),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, overload
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
@@ -25,8 +25,12 @@ from byoc_mlir.dialects.relay.base import (
     ints,
     ints_prop,
     str_prop,
+    tensor_of,
     tensor_type,
+    type_sizes,
 )
+from byoc_mlir.dialects.relay.shape import agree, at_most, same
+from byoc_mlir.dims import Size, ceildiv, largest, smallest
 
 
 class WindowOp(RelayOp, ABC):
@@ -59,13 +63,13 @@ class WindowOp(RelayOp, ABC):
     def checked_data(self) -> Tensor:
         """The type of `data`, which is `[N, C, spatial...]`."""
         data = tensor_type(self.data)
-        if len(data.get_shape()) != self.SPATIAL_RANK + 2:
+        if len(type_sizes(data)) != self.SPATIAL_RANK + 2:
             raise VerifyException(
                 f"{self.name}: data must have rank {self.SPATIAL_RANK + 2}, found {data}"
             )
         return data
 
-    def output_size(self, size: int, kernel: int, axis: int, *, ceil: bool = False) -> int:
+    def output_size(self, size: Size, kernel: Size, axis: int, *, ceil: bool = False) -> Size:
         """The number of windows along spatial axis `axis` of `size` elements."""
         if size == DYNAMIC:
             return DYNAMIC
@@ -73,7 +77,7 @@ class WindowOp(RelayOp, ABC):
         before, after = padding[axis], padding[axis + self.SPATIAL_RANK]
         extent = (kernel - 1) * dilation[axis] + 1
         count = window_count(size, before, after, extent, strides[axis], ceil=ceil)
-        if count < 1:
+        if not at_most(1, count):
             raise VerifyException(
                 f"{self.name}: a window of {kernel} (dilation {dilation[axis]}) does not fit the"
                 f" {size} elements of spatial axis {axis} with padding {before} and {after}"
@@ -81,9 +85,21 @@ class WindowOp(RelayOp, ABC):
         return count
 
 
+@overload
 def window_count(
-    size: int, before: int, after: int, extent: int, stride: int, *, ceil: bool = False
-) -> int:
+    size: int, before: int, after: int, extent: int, stride: int, *, ceil: bool = ...
+) -> int: ...
+
+
+@overload
+def window_count(
+    size: Size, before: int, after: int, extent: Size, stride: int, *, ceil: bool = ...
+) -> Size: ...
+
+
+def window_count(
+    size: Size, before: int, after: int, extent: Size, stride: int, *, ceil: bool = False
+) -> Size:
     """How many windows of `extent` elements lie along `size` padded ones; not positive for none.
 
     With `ceil` the last one may reach beyond the padding, if it does not start in that at the end.
@@ -91,9 +107,9 @@ def window_count(
     span = size + before + after - extent
     if not ceil:
         return span // stride + 1
-    count = -(-span // stride) + 1
-    starts_in_end_padding = (count - 1) * stride >= size + before
-    return count - 1 if starts_in_end_padding else count
+    count = ceildiv(span, stride) + 1
+    starts_before_end_padding = ceildiv(size + before, stride)
+    return largest(count - 1, smallest(count, starts_before_end_padding))
 
 
 class CorrelationOp(WindowOp, ABC):
@@ -105,13 +121,14 @@ class CorrelationOp(WindowOp, ABC):
     data_layout = str_prop("NCHW")
     kernel_layout = str_prop("OIHW")
 
-    def output_shape(self) -> list[int]:
-        """The shape of the result; data, weight and groups are checked to fit together."""
+    def output_sizes(self) -> list[Size]:
+        """The sizes of the result; data, weight and groups are checked to fit together."""
         data, weight = self.checked_data(), tensor_type(self.weight)
-        shape, kernel, groups = data.get_shape(), weight.get_shape(), self.groups.value.data
+        shape, kernel, groups = type_sizes(data), type_sizes(weight), self.groups.value.data
         if len(kernel) != len(shape):
             raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
-        if groups < 1 or kernel[0] % groups or shape[1] not in (kernel[1] * groups, DYNAMIC):
+        divides = groups > 0 and same(kernel[0] % groups, 0)
+        if not divides or not agree(shape[1], kernel[1] * groups):
             raise VerifyException(
                 f"{self.name}: {shape[1]} channels in {groups} groups do not fit weight {weight}"
             )
@@ -134,24 +151,25 @@ class TransposedCorrelationOp(WindowOp, ABC):
     data_layout = str_prop("NCHW")
     kernel_layout = str_prop("IOHW")
 
-    def output_shape(self) -> list[int]:
-        """The shape of the result; data, weight and groups are checked to fit together."""
+    def output_sizes(self) -> list[Size]:
+        """The sizes of the result; data, weight and groups are checked to fit together."""
         data, weight = self.checked_data(), tensor_type(self.weight)
-        shape, kernel, groups = data.get_shape(), weight.get_shape(), self.groups.value.data
+        shape, kernel, groups = type_sizes(data), type_sizes(weight), self.groups.value.data
         strides, padding, dilation = self.checked_window()
         extra = self._list("output_padding", self.output_padding, self.SPATIAL_RANK, least=0)
         if len(kernel) != len(shape):
             raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
-        if groups < 1 or kernel[0] % groups or shape[1] not in (kernel[0], DYNAMIC):
+        divides = groups > 0 and same(kernel[0] % groups, 0)
+        if not divides or not agree(shape[1], kernel[0]):
             raise VerifyException(
                 f"{self.name}: {shape[1]} channels in {groups} groups do not fit weight {weight}"
             )
-        spatial: list[int] = []
+        spatial: list[Size] = []
         for axis, size in enumerate(shape[2:]):
             full = (size - 1) * strides[axis] + (kernel[axis + 2] - 1) * dilation[axis] + 1
             cut = padding[axis] + padding[axis + self.SPATIAL_RANK]
             spatial.append(DYNAMIC if size == DYNAMIC else full - cut + extra[axis])
-        if any(size < 1 for size in spatial if size != DYNAMIC):
+        if not all(size == DYNAMIC or at_most(1, size) for size in spatial):
             raise VerifyException(
                 f"{self.name}: padding {list(padding)} leaves nothing of the output"
             )
@@ -163,7 +181,7 @@ def _result_of_one_type(op: CorrelationOp | TransposedCorrelationOp) -> Sequence
     data, weight = tensor_type(op.data), tensor_type(op.weight)
     if data.element_type != weight.element_type:
         raise VerifyException(f"{op.name}: weight {weight} does not fit data {data}")
-    return (TensorType(data.element_type, op.output_shape()),)
+    return (tensor_of(data.element_type, op.output_sizes()),)
 
 
 class ConvOp(CorrelationOp, ABC):
@@ -188,13 +206,13 @@ class PoolOp(WindowOp, ABC):
 
     def infer_types(self) -> Sequence[Attribute]:
         data = self.checked_data()
-        shape, ceil = data.get_shape(), bool(self.ceil_mode.value.data)
+        shape, ceil = type_sizes(data), bool(self.ceil_mode.value.data)
         pool = self._list("pool_size", self.pool_size, self.SPATIAL_RANK, least=1)
         spatial = [
             self.output_size(size, pool[axis], axis, ceil=ceil)
             for axis, size in enumerate(shape[2:])
         ]
-        return (TensorType(data.element_type, [*shape[:2], *spatial]),)
+        return (tensor_of(data.element_type, [*shape[:2], *spatial]),)
 
 
 class MaxPoolOp(PoolOp, ABC):
@@ -221,14 +239,14 @@ class GlobalPoolOp(RelayOp, ABC):
 
     def infer_types(self) -> Sequence[Attribute]:
         data = tensor_type(self.data)
-        shape = data.get_shape()
+        shape = type_sizes(data)
         if len(shape) != self.SPATIAL_RANK + 2:
             raise VerifyException(
                 f"{self.name}: data must have rank {self.SPATIAL_RANK + 2}, found {data}"
             )
         if math.prod(shape[2:]) == 0:
             raise VerifyException(f"{self.name}: data {data} has no spatial elements")
-        return (TensorType(data.element_type, [*shape[:2], *[1] * self.SPATIAL_RANK]),)
+        return (tensor_of(data.element_type, [*shape[:2], *[1] * self.SPATIAL_RANK]),)
 
 
 @irdl_op_definition

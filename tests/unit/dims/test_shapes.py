@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from sizes import SIZES, VALUES, Expression, Values
 
 from byoc_mlir.dims import (
+    Facts,
     Guard,
     Shapes,
     Size,
@@ -80,8 +81,8 @@ def test_a_decision_is_recorded_once() -> None:
 def test_what_is_decided_stays_so() -> None:
     shapes = Shapes(SYMBOLS, [Guard(SEQ, "==", BATCH)])
     assert shapes.same(BATCH, SEQ)
-    assert shapes.proves_same(SEQ, BATCH)
-    assert not shapes.proves_same(SEQ, 4)
+    assert shapes.surely_same(SEQ, BATCH)
+    assert not shapes.surely_same(SEQ, 4)
     assert len(shapes.guards) == 1
 
 
@@ -100,6 +101,13 @@ def test_hints_record_nothing() -> None:
     shapes = Shapes(SYMBOLS)
     assert shapes.hint(BATCH * SEQ + 1) == 513
     assert not shapes.guards
+
+
+def test_facts_decide_nothing() -> None:
+    facts = Facts(SYMBOLS, [Guard(SEQ, "<=", BATCH)])
+    assert facts.at_most(SEQ, BATCH)
+    with pytest.raises(UndecidedSizeError, match="whether seq == batch is not known"):
+        facts.same(SEQ, BATCH)
 
 
 def test_a_symbol_without_hint_decides_nothing() -> None:

@@ -58,7 +58,10 @@ def _tensor(shape: Sequence[int]) -> ConstantOp:
     return ConstantOp.of("t", np.zeros(shape, np.float32))
 
 
-@pytest.mark.parametrize("op", [op for op in RELAY.operations], ids=lambda op: op.name)
+OPS = [op for op in RELAY.operations if issubclass(op, RelayOp)]
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_every_op_has_a_meaning(op: type[RelayOp]) -> None:
     assert op in SEMANTICS or op is ConstantOp
     assert inspect.getdoc(op)
@@ -66,7 +69,7 @@ def test_every_op_has_a_meaning(op: type[RelayOp]) -> None:
 
 def test_every_family_is_registered() -> None:
     assert all(inspect.ismodule(family) for family in FAMILIES)
-    assert {op.__module__ for op in RELAY.operations} == {family.__name__ for family in FAMILIES}
+    assert {op.__module__ for op in OPS} == {family.__name__ for family in FAMILIES}
 
 
 @given(st.sampled_from(ELEMENTWISE), SHAPES, NUMBERS, NUMBERS)

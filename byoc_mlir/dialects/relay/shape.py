@@ -1,0 +1,216 @@
+"""Sizes in tensor types and properties: numbers, and `Dim`s where they are symbolic.
+
+`tensor<?x?x384xf32, #relay.shape<[batch, seq, 384]>>` names every size. The symbols are ops of the
+module, `relay.symbol` (see `symbols.py`). Questions are put to what `asking` has set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType
+from xdsl.ir import Attribute, Data, SSAValue
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dims import Dim, Facts, Size, symbols_of
+from byoc_mlir.dims.text import read_size
+from byoc_mlir.errors import UndecidedSizeError
+
+Tensor: TypeAlias = TensorType[Attribute]
+
+DYNAMIC = DYNAMIC_INDEX
+"""A size that is not known and has no name: `?` in a type without `#relay.shape`."""
+
+
+@irdl_attr_definition
+class ShapeAttr(Data[tuple[Size, ...]]):
+    """`#relay.shape<[batch, 2*seq + 1, 384]>`: sizes, of which some are symbolic."""
+
+    name = "relay.shape"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Size, ...]:
+        tokens = _ParserTokens(parser)
+        try:
+            with parser.in_angle_brackets():
+                return tuple(
+                    parser.parse_comma_separated_list(
+                        parser.Delimiter.SQUARE, lambda: read_size(tokens)
+                    )
+                )
+        except UndecidedSizeError as error:
+            parser.raise_error(str(error))
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<[{', '.join(map(str, self.data))}]>")
+
+
+class _ParserTokens:
+    """The tokens of MLIR text, as `dims.text` reads them."""
+
+    def __init__(self, parser: AttrParser):
+        self._parser = parser
+
+    def punctuation(self, spelling: str) -> bool:
+        return self._parser.parse_optional_characters(spelling) is not None
+
+    def number(self) -> int | None:
+        return self._parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+
+    def name(self) -> str | None:
+        return self._parser.parse_optional_identifier()
+
+    def quoted(self) -> str | None:
+        return self._parser.parse_optional_str_literal()
+
+
+def is_symbolic(sizes: Iterable[Size]) -> bool:
+    """Whether any of the sizes is not a number."""
+    return any(isinstance(size, Dim) for size in sizes)
+
+
+def tensor_of(element_type: Attribute, sizes: Sequence[Size]) -> Tensor:
+    """The tensor type with these sizes; symbolic ones are named in its encoding."""
+    if not is_symbolic(sizes):
+        return TensorType(element_type, cast(Sequence[int], sizes))
+    shape = [DYNAMIC if isinstance(size, Dim) else size for size in sizes]
+    return TensorType(element_type, shape, ShapeAttr(tuple(sizes)))
+
+
+def tensor_type(value: SSAValue) -> Tensor:
+    """The type of a tensor value; other types are refused.
+
+    Raises:
+        VerifyException: the value is not a ranked tensor.
+    """
+    if not isinstance(value.type, TensorType):
+        raise VerifyException(f"expected a ranked tensor, found {value.type}")
+    return cast(Tensor, value.type)
+
+
+def type_sizes(type_: Tensor) -> tuple[Size, ...]:
+    """The sizes of a tensor type: numbers, `Dim`s, and `DYNAMIC` for a `?` without name."""
+    encoding = type_.encoding
+    return encoding.data if isinstance(encoding, ShapeAttr) else type_.get_shape()
+
+
+def sizes_of(value: SSAValue) -> tuple[Size, ...]:
+    """The sizes of a tensor value: numbers, `Dim`s, and `DYNAMIC` for a `?` without name."""
+    return type_sizes(tensor_type(value))
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tensor value whose sizes have no symbols, `DYNAMIC` where it has a `?`.
+
+    Raises:
+        UndecidedSizeError: a size is symbolic.
+    """
+    return known_shape(tensor_type(value))
+
+
+def known_shape(type_: Tensor) -> tuple[int, ...]:
+    """The shape of a tensor type, as `shape_of`.
+
+    Raises:
+        UndecidedSizeError: a size is symbolic.
+    """
+    if isinstance(type_.encoding, NoneAttr):
+        return type_.get_shape()
+    raise UndecidedSizeError(
+        f"{type_} has symbolic sizes, where numbers are needed; specialise-dims makes them numbers"
+    )
+
+
+def rank_of(value: SSAValue) -> int:
+    """The number of dimensions of a tensor value."""
+    return len(tensor_type(value).shape)
+
+
+def check_encoding(type_: Tensor, symbols: Iterable[str]) -> None:
+    """Refuses a type whose named sizes contradict its shape, or name what is no symbol.
+
+    Raises:
+        VerifyException: they do.
+    """
+    encoding = type_.encoding
+    if isinstance(encoding, NoneAttr):
+        return
+    if not isinstance(encoding, ShapeAttr):
+        raise VerifyException(f"{type_} has an encoding that is no #relay.shape")
+    shape, sizes = type_.get_shape(), encoding.data
+    if len(shape) != len(sizes):
+        raise VerifyException(f"{type_} names {len(sizes)} sizes, its rank is {len(shape)}")
+    for axis, (given, size) in enumerate(zip(shape, sizes, strict=True)):
+        if given != (DYNAMIC if isinstance(size, Dim) else size):
+            found = "?" if given == DYNAMIC else given
+            raise VerifyException(
+                f"{type_}: dimension {axis} is {found} in the shape and {size} in its encoding"
+            )
+    if not is_symbolic(sizes):
+        raise VerifyException(f"{type_} names sizes that are all numbers; leave the encoding out")
+    unknown = sorted(names_in(sizes).difference(symbols))
+    if unknown:
+        raise VerifyException(
+            f"{type_} names {', '.join(unknown)}; the module has no relay.symbol of that name"
+        )
+
+
+def names_in(sizes: Iterable[Size]) -> frozenset[str]:
+    """The symbols that sizes depend on."""
+    return frozenset[str]().union(*map(symbols_of, sizes))
+
+
+_ASKED: ContextVar[Facts | None] = ContextVar("facts", default=None)
+
+
+@contextmanager
+def asking(facts: Facts) -> Generator[None]:
+    """Puts the questions of type inference to `facts`: a module's, or those of an import."""
+    token = _ASKED.set(facts)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+def asked() -> Facts:
+    """What questions are put to now."""
+    return _ASKED.get() or Facts()
+
+
+def same(one: Size, two: Size) -> bool:
+    """Whether two sizes are equal.
+
+    Raises:
+        UndecidedSizeError: nothing tells.
+    """
+    if isinstance(one, int) and isinstance(two, int):
+        return one == two
+    return asked().same(one, two)
+
+
+def at_most(one: Size, two: Size) -> bool:
+    """Whether `one <= two`.
+
+    Raises:
+        UndecidedSizeError: nothing tells.
+    """
+    if isinstance(one, int) and isinstance(two, int):
+        return one <= two
+    return asked().at_most(one, two)
+
+
+def agree(one: Size, two: Size) -> bool:
+    """Whether two sizes are equal, or one is not known and has no name."""
+    return one == two or DYNAMIC in (one, two) or same(one, two)
+
+
+def agreeing(one: Sequence[Size], two: Sequence[Size]) -> bool:
+    """Whether two shapes agree in rank and in every size."""
+    return len(one) == len(two) and all(map(agree, one, two))

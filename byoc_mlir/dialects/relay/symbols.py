@@ -1,0 +1,174 @@
+"""What a module knows of its symbolic sizes: the symbols, and what holds between them.
+
+Both are ops of the module, beside its functions:
+
+```mlir
+relay.symbol @seq {min = 1, max = 512, hint = 128}
+relay.guard "<=" <[seq, batch]>
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast, get_args
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.shape import ShapeAttr, Tensor, check_encoding, names_in
+from byoc_mlir.dims import Facts, Guard, Relation, SymbolInfo
+
+
+@irdl_op_definition
+class SymbolOp(IRDLOperation):
+    """A size that inputs decide: `relay.symbol @seq {min = 1, max = 512, hint = 128}`.
+
+    `min` (0 unless given) and `max` (none unless given) bound it; `hint` is the size that decisions
+    are made for, at least 2 (which it is unless given).
+    """
+
+    name = "relay.symbol"
+    sym_name = prop_def(StringAttr)
+    min = prop_def(IntegerAttr.constr(i64), default_value=IntegerAttr(0, i64))
+    max = opt_prop_def(IntegerAttr.constr(i64))
+    hint = prop_def(IntegerAttr.constr(i64), default_value=IntegerAttr(2, i64))
+
+    @classmethod
+    def of(cls, info: SymbolInfo) -> SymbolOp:
+        """The op that declares a symbol."""
+        properties = {"min": info.min, "max": info.max, "hint": info.hint}
+        return cls.create(
+            properties={
+                "sym_name": StringAttr(info.name),
+                **{
+                    name: IntegerAttr(value, i64)
+                    for name, value in properties.items()
+                    if value is not None
+                },
+            }
+        )
+
+    @property
+    def info(self) -> SymbolInfo:
+        """What it says."""
+        most = None if self.max is None else self.max.value.data
+        return SymbolInfo(self.sym_name.data, self.min.value.data, most, self.hint.value.data)
+
+    def verify_(self) -> None:
+        name = self.sym_name.data
+        reason = self.info.contradiction()
+        if reason is not None:
+            raise VerifyException(f"{self.name} @{name}: {reason}")
+        module = module_of(self)
+        if module is None:
+            return
+        named = [op for op in _symbols(module) if op.sym_name.data == name]
+        if len(named) > 1:
+            raise VerifyException(f"{self.name} @{name} is declared {len(named)} times")
+        if next(_symbols(module)) is self:  # once for all symbols
+            _check_types(module)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SymbolOp:
+        name = parser.parse_symbol_name()
+        given = parser.parse_optional_dictionary_attr_dict()
+        unknown = sorted(given.keys() - {"min", "max", "hint"})
+        if unknown:
+            parser.raise_error(f"{cls.name} has no {', '.join(unknown)}; it has min, max and hint")
+        return cls.create(properties={"sym_name": name, **given})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" {" + ", ".join(self._bounds()) + "}")
+
+    def _bounds(self) -> Iterator[str]:
+        info = self.info
+        yield f"min = {info.min}"
+        if info.max is not None:
+            yield f"max = {info.max}"
+        yield f"hint = {info.hint}"
+
+
+@irdl_op_definition
+class GuardOp(IRDLOperation):
+    """What holds between two sizes: `relay.guard "==" <[n, m]>`.
+
+    A decision rests on it, made for the ONNX node that is its location. What is in the module is
+    right for sizes that fulfil all guards.
+    """
+
+    name = "relay.guard"
+    relation = prop_def(StringAttr)
+    sizes = prop_def(ShapeAttr)
+    assembly_format = "$relation $sizes attr-dict"
+
+    @classmethod
+    def of(cls, guard: Guard) -> GuardOp:
+        """The op that states a guard."""
+        return cls.create(
+            properties={
+                "relation": StringAttr(guard.relation),
+                "sizes": ShapeAttr((guard.one, guard.two)),
+            }
+        )
+
+    @property
+    def guard(self) -> Guard:
+        """What it says."""
+        one, two = self.sizes.data
+        return Guard(one, cast(Relation, self.relation.data), two)
+
+    def verify_(self) -> None:
+        relations = get_args(Relation)
+        if self.relation.data not in relations or len(self.sizes.data) != 2:
+            raise VerifyException(
+                f"{self.name} has one of {', '.join(relations)} between two sizes, found"
+                f" '{self.relation.data}' between {len(self.sizes.data)}"
+            )
+        module = module_of(self)
+        known = () if module is None else facts_of(module).symbols
+        unknown = sorted(names_in(self.sizes.data).difference(known))
+        if unknown:
+            raise VerifyException(
+                f"{self.name}: {', '.join(unknown)}: the module has no relay.symbol of that name"
+            )
+
+
+def module_of(op: Operation) -> ModuleOp | None:
+    """The outermost module that an op is in, itself if it is one."""
+    top = op
+    while (parent := top.parent_op()) is not None:
+        top = parent
+    return top if isinstance(top, ModuleOp) else None
+
+
+def facts_of(module: ModuleOp) -> Facts:
+    """What the module states of sizes."""
+    guards = [op.guard for op in module.body.block.ops if isinstance(op, GuardOp)]
+    return Facts([op.info for op in _symbols(module)], guards)
+
+
+def _symbols(module: ModuleOp) -> Iterator[SymbolOp]:
+    return (op for op in module.body.block.ops if isinstance(op, SymbolOp))
+
+
+def _check_types(module: ModuleOp) -> None:
+    """Refuses types whose names contradict them, wherever they are."""
+    symbols = [op.sym_name.data for op in _symbols(module)]
+    for op in module.walk():
+        for value in _values(op):
+            if isinstance(value.type, TensorType):
+                check_encoding(cast(Tensor, value.type), symbols)
+
+
+def _values(op: Operation) -> Iterator[SSAValue]:
+    yield from op.results
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.args
