@@ -22,6 +22,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "partition-graph",
         "prune-regions",
         "simplify",
+        "specialise-dims",
     ),
     "lowering": (
         "add-entry-points",

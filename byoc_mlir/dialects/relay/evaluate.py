@@ -29,6 +29,7 @@ from byoc_mlir.dialects.relay.evaluate_pool import POOL
 from byoc_mlir.dialects.relay.evaluate_qnn import QNN
 from byoc_mlir.dialects.relay.evaluate_random import RANDOM
 from byoc_mlir.dialects.relay.evaluate_recurrent import RECURRENT
+from byoc_mlir.dialects.relay.evaluate_size import SIZE
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
@@ -52,6 +53,7 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **QNN,
     **RANDOM,
     **RECURRENT,
+    **SIZE,
     **TRANSFORM,
     **WINDOW,
 }

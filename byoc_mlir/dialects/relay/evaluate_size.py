@@ -1,0 +1,28 @@
+"""Numpy semantics of the ops that give sizes; see `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import size as relay
+from byoc_mlir.dialects.relay.base import RelayOp, ints
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def _sizes(op: relay.SizesOp) -> Array:
+    return np.array(ints(op.values), numpy_dtype(op.dtype)).reshape(ints(op.newshape))
+
+
+def _arange(op: relay.ArangeOp) -> Array:
+    return np.arange(*ints(op.span)).astype(numpy_dtype(op.dtype))
+
+
+SIZE: Mapping[type[RelayOp], Callable[..., Array]] = {
+    relay.SizesOp: _sizes,
+    relay.ArangeOp: _arange,
+}

@@ -1,0 +1,224 @@
+"""The pass `specialise-dims`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, ShapeAttr, SymbolOp
+from byoc_mlir.dialects.relay.base import Tensor, to_attribute, type_sizes
+from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
+from byoc_mlir.dialects.relay.size import ArangeOp, SizesOp
+from byoc_mlir.dialects.relay.symbols import facts_of
+from byoc_mlir.dims import evaluated
+from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.limits import check_time
+from byoc_mlir.transforms.rewriting import Array
+
+ONNX_NAME = "onnx_name"
+"""The attribute with the name of an op's result, where the op becomes a constant."""
+
+
+@dataclass(frozen=True)
+class SpecialiseDims(ModulePass):
+    """Puts numbers in the place of all symbols: what is left is the module of that shape.
+
+    ```mlir
+    relay.symbol @n {hint = 8}
+    func.func @main(%x: tensor<?x2xf32, #relay.shape<[n, 2]>>) …
+      %0 = relay.reshape %x {newshape = #relay.shape<[2*n]>} : …
+    // becomes, with specialise-dims{n=4}
+    func.func @main(%x: tensor<4x2xf32>) …
+      %0 = relay.reshape %x {newshape = [8]} : (tensor<4x2xf32>) -> tensor<8xf32>
+    ```
+
+    What follows from sizes alone becomes a constant. Each symbol is an option.
+    """
+
+    name = "specialise-dims"
+
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def from_spec(cls, spec: ArgSpec) -> Self:
+        sizes: list[tuple[str, int]] = []
+        for name, values in spec.parameters.items():
+            if len(values) != 1 or not isinstance(values[0], int):
+                raise ValueError(f"{cls.name}: '{name}' is {values}, accepted is one integer")
+            sizes.append((name, values[0]))
+        return cls(tuple(sizes))
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        try:
+            new = specialised(op, dict(self.sizes))
+        except UndecidedSizeError as error:
+            raise PassFailedException(f"{self.name}: {error}") from error
+        op.detach_region(op.body)
+        op.add_region(new.detach_region(new.body))
+
+
+def specialised(module: ModuleOp, sizes: Mapping[str, int]) -> ModuleOp:
+    """The module with numbers for its symbols; the one given stays as it is.
+
+    Raises:
+        UndecidedSizeError: a symbol has no size or one outside of its bounds, or a guard does not
+            hold.
+        VerifyException: an op is not valid for these sizes.
+    """
+    check_sizes(module, sizes)
+    kept = [op for op in module.body.block.ops if not isinstance(op, SymbolOp | GuardOp)]
+    ops = [_Function(sizes).of(op) if isinstance(op, func.FuncOp) else op.clone() for op in kept]
+    return ModuleOp(ops, dict(module.attributes))
+
+
+def check_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
+    """Refuses sizes that the module is not made for.
+
+    Raises:
+        UndecidedSizeError: they are not.
+    """
+    facts = facts_of(module)
+    if sizes.keys() != facts.symbols.keys():
+        found, wanted = (", ".join(sorted(names)) or "none" for names in (sizes, facts.symbols))
+        raise UndecidedSizeError(f"sizes are given for {found}; the module's symbols are {wanted}")
+    for info in facts.symbols.values():
+        low, high = info.range
+        if not low <= sizes[info.name] <= high:
+            raise UndecidedSizeError(
+                f"'{info.name}' is {sizes[info.name]}, accepted is a size in [{low}, {high}]"
+            )
+    for op in module.body.block.ops:
+        if isinstance(op, GuardOp) and not op.guard.holds(sizes):
+            asked = ", ".join(node_names(op)) or "the module"
+            raise UndecidedSizeError(f"{asked} needs {op.guard}, which does not hold for {sizes}")
+
+
+class _Function:
+    """The copy of one function: its ops in order, a constant before the op that first uses it."""
+
+    def __init__(self, sizes: Mapping[str, int]):
+        self._sizes = sizes
+        self._block = Block()
+        self._values: dict[SSAValue, SSAValue] = {}
+        self._constants: dict[SSAValue, ConstantOp] = {}
+        """What the results of ops that follow from sizes alone are, placed or not."""
+
+    def of(self, function: func.FuncOp) -> func.FuncOp:
+        """The copy."""
+        if function.is_declaration:
+            return function.clone()
+        source = function.body.block
+        for argument in source.args:
+            types = self._type(argument.type)
+            copy = self._block.insert_arg(types, len(self._block.args))
+            copy.name_hint = argument.name_hint
+            self._values[argument] = copy
+        for op in source.ops:
+            check_time()
+            self._take(op)
+        new = func.FuncOp.build(
+            properties=dict(function.properties),
+            attributes=dict(function.attributes),
+            regions=[Region(self._block)],
+        )
+        new.location = function.location
+        new.update_function_type()
+        return new
+
+    def _take(self, op: Operation) -> None:
+        if isinstance(op, ConstantOp):
+            self._constants[op.output] = _clone(op)
+        elif not self._folded(op):
+            copy = self._copy(op, [self._operand(value) for value in op.operands])
+            self._block.add_op(copy)
+            self._values.update(zip(op.results, copy.results, strict=True))
+
+    def _operand(self, value: SSAValue) -> SSAValue:
+        constant = self._constants.get(value)
+        if constant is None:
+            return self._values[value]
+        if constant.parent is None:
+            self._block.add_op(constant)
+        return constant.output
+
+    def _folded(self, op: Operation) -> bool:
+        """Computes an op of constants, as it is done while importing."""
+        known = [self._constants.get(operand) for operand in op.operands]
+        constants = [constant for constant in known if constant is not None]
+        makes_sizes = isinstance(op, SizesOp | ArangeOp)
+        if not isinstance(op, RelayOp) or len(constants) < len(known):
+            return False
+        if not constants and not makes_sizes:
+            return False
+        trial = self._copy(op, [constant.output for constant in constants])
+        assert isinstance(trial, RelayOp)
+        arrays = [constant.array for constant in constants]
+        if not makes_sizes and not can_be_folded(trial, arrays):
+            trial.drop_all_references()
+            return False
+        results = evaluate_op(trial, arrays)
+        trial.drop_all_references()
+        self._know(op, results)
+        return True
+
+    def _know(self, op: Operation, arrays: Sequence[Array]) -> None:
+        named = op.attributes.get(ONNX_NAME)
+        for result, array in zip(op.results, arrays, strict=True):
+            name = named.data if isinstance(named, StringAttr) else result.name_hint or "size"
+            constant = ConstantOp.of(name, array)
+            constant.location = op.location
+            constant.output.name_hint = result.name_hint
+            self._constants[result] = constant
+
+    def _copy(self, op: Operation, operands: Sequence[SSAValue]) -> Operation:
+        if op.regions:
+            raise UndecidedSizeError(f"{op.name} has regions, whose sizes cannot be made numbers")
+        copy = type(op).create(
+            operands=operands,
+            result_types=[self._type(type_) for type_ in op.result_types],
+            properties={name: self._property(value) for name, value in op.properties.items()},
+            attributes={k: value for k, value in op.attributes.items() if k != ONNX_NAME},
+        )
+        copy.location = op.location
+        for old, new in zip(op.results, copy.results, strict=True):
+            new.name_hint = old.name_hint
+        if isinstance(copy, RelayOp):
+            copy.verify_()
+        return copy
+
+    def _type(self, type_: Attribute) -> Attribute:
+        if not isinstance(type_, TensorType):
+            return type_
+        tensor = cast(Tensor, type_)
+        if not isinstance(tensor.encoding, ShapeAttr):
+            return tensor
+        return TensorType(tensor.element_type, self._numbers(type_sizes(tensor)))
+
+    def _property(self, value: Attribute) -> Attribute:
+        if not isinstance(value, ShapeAttr):
+            return value
+        return cast(Attribute, to_attribute(self._numbers(value.data)))
+
+    def _numbers(self, sizes: Sequence[Any]) -> list[int]:
+        return [evaluated(size, self._sizes) for size in sizes]
+
+
+def _clone(op: ConstantOp) -> ConstantOp:
+    copy = ConstantOp.create(
+        result_types=op.result_types,
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    copy.location = op.location
+    copy.output.name_hint = op.output.name_hint
+    return copy

@@ -1,0 +1,37 @@
+// RUN: byoc-opt %s -p 'specialise-dims{batch=2 seq=6}' | filecheck %s
+
+relay.symbol @batch {min = 1, hint = 4}
+relay.symbol @seq {hint = 128}
+relay.guard "<=" <[seq, 4*batch]>
+// CHECK:      builtin.module {
+// CHECK-NEXT:   func.func @attention(%x: tensor<2x6x8xf32>) -> tensor<2x6x2x4xf32> {
+// CHECK-NEXT:     %0 = relay.reshape %x {newshape = [2, 6, 2, 4]} : (tensor<2x6x8xf32>) -> tensor<2x6x2x4xf32>
+// CHECK-NEXT:     func.return %0 : tensor<2x6x2x4xf32>
+func.func @attention(%x: tensor<?x?x8xf32, #relay.shape<[batch, seq, 8]>>) -> tensor<?x?x2x4xf32, #relay.shape<[batch, seq, 2, 4]>> {
+  %0 = relay.reshape %x {newshape = #relay.shape<[batch, seq, 2, 4]>} : (tensor<?x?x8xf32, #relay.shape<[batch, seq, 8]>>) -> tensor<?x?x2x4xf32, #relay.shape<[batch, seq, 2, 4]>>
+  func.return %0 : tensor<?x?x2x4xf32, #relay.shape<[batch, seq, 2, 4]>>
+}
+
+// What follows from sizes alone is a constant, placed where it is used.
+// CHECK-LABEL: func.func @positions
+// CHECK-NEXT:     %0 = relay.exp %x
+// CHECK-NEXT:     %1 = relay.constant dense<[3, 4, 5, 6, 7, 8]> : tensor<6xi64>
+// CHECK-NEXT:     %2 = relay.add %0, %1
+// CHECK-NEXT:     func.return %2
+func.func @positions(%x: tensor<?xi64, #relay.shape<[seq]>>) -> tensor<?xi64, #relay.shape<[seq]>> {
+  %three = relay.constant dense<3> : tensor<i64>
+  %range = relay.arange {span = #relay.shape<[0, seq, 1]>, dtype = i64} : () -> tensor<?xi64, #relay.shape<[seq]>>
+  %places = relay.add %range, %three : (tensor<?xi64, #relay.shape<[seq]>>, tensor<i64>) -> tensor<?xi64, #relay.shape<[seq]>>
+  %0 = relay.exp %x : (tensor<?xi64, #relay.shape<[seq]>>) -> tensor<?xi64, #relay.shape<[seq]>>
+  %1 = relay.add %0, %places : (tensor<?xi64, #relay.shape<[seq]>>, tensor<?xi64, #relay.shape<[seq]>>) -> tensor<?xi64, #relay.shape<[seq]>>
+  func.return %1 : tensor<?xi64, #relay.shape<[seq]>>
+}
+
+// CHECK-LABEL: func.func @sizes
+// CHECK-NEXT:     %0 = relay.constant dense<[2.0, 12.0]> : tensor<2xf32>
+// CHECK-NEXT:     func.return %0
+func.func @sizes() -> tensor<2xf32> {
+  %0 = relay.sizes {values = #relay.shape<[batch, batch*seq]>, newshape = [2], dtype = i64} : () -> tensor<2xi64>
+  %1 = relay.cast %0 {dtype = f32} : (tensor<2xi64>) -> tensor<2xf32>
+  func.return %1 : tensor<2xf32>
+}
