@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from byoc_mlir.abi import NAME
 from byoc_mlir.boundary import check_argument
+from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import InvalidModelError
@@ -42,6 +43,8 @@ class Source:
     model: ModelProto | ModuleOp
     tensors: TensorReader = field(default_factory=lambda: TensorReader(None))
     """What reads the model's tensors, once for all shapes it is bound to."""
+    symbolic: SymbolicModel | None = None
+    """The model imported with symbolic sizes, if it has some."""
 
     def bind(self, shapes: Shapes, values: Values) -> ImportedModel:
         """The model as relay IR for these input shapes, and values that shapes depend on.
@@ -50,6 +53,10 @@ class Source:
         """
         if isinstance(self.model, ModuleOp):
             return ImportedModel(self.model.clone(), self.inputs, _results(self.model), ())
+        if self.symbolic is not None and not values:
+            imported = self.symbolic.at(shapes)
+            if imported is not None:
+                return imported
         imported = import_loaded(self.model, self.tensors, shapes, values)
         if all(info.is_static for info in self.inputs):  # it is seldom bound again
             self.tensors.let_go()
@@ -73,10 +80,11 @@ def read_source(model: ModelSource) -> Source:
     loaded = load_model(model)
     outputs = tuple(output.name for output in loaded.graph.output)
     folder = Path(model).parent if isinstance(model, str | Path) else None
-    inputs = model_inputs(loaded)
-    if not all(info.is_static for info in inputs):  # it is imported when the first inputs come
-        check_nodes(loaded)
-    return Source(inputs, outputs, loaded, TensorReader(folder))
+    inputs, tensors = model_inputs(loaded), TensorReader(folder)
+    if all(info.is_static for info in inputs):
+        return Source(inputs, outputs, loaded, tensors)
+    check_nodes(loaded)  # it is imported when the first inputs come
+    return Source(inputs, outputs, loaded, tensors, SymbolicModel(loaded, tensors))
 
 
 def _from_module(module: ModuleOp) -> Source:

@@ -78,6 +78,8 @@ class Facts:
     def __init__(self, symbols: Iterable[SymbolInfo] = (), guards: Iterable[Guard] = ()):
         self.symbols = {info.name: info for info in symbols}
         self.guards = list(guards)
+        self.reason = ""
+        """Who asks now: the ONNX node, for the guards."""
         self._ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
 
     def same(self, one: Size, two: Size) -> bool:
@@ -138,8 +140,6 @@ class Shapes(Facts):
 
     def __init__(self, symbols: Iterable[SymbolInfo] = (), guards: Iterable[Guard] = ()):
         super().__init__(symbols, guards)
-        self.reason = ""
-        """Who asks now, for the guards."""
         self._hints = {name: info.hint for name, info in self.symbols.items()}
 
     def hint(self, size: Size) -> int:

@@ -10,14 +10,18 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import onnx
 from numpy.typing import DTypeLike
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp
-from byoc_mlir.dialects.relay.base import PyValue, shape_of
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, ShapeAttr
+from byoc_mlir.dialects.relay.base import PyValue, sizes_of
+from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
+from byoc_mlir.dialects.relay.size import CONSTANT_NAME, SizesOp
+from byoc_mlir.dims import Size
+from byoc_mlir.frontend.sizes import Content, computed_sizes, size_array, size_content
 from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
 Argument: TypeAlias = Value | Sequence[Value]
@@ -39,11 +43,27 @@ class BlockBuilder:
     def __init__(self, block: Block):
         self.block = block
         self._constants: dict[Value, SSAValue] = {}
+        self._late: set[SSAValue] = set()
 
     def append(self, op: Operation, location: LocationAttr) -> None:
         """Adds an op at the end."""
         op.location = location
         self.block.add_op(op)
+        if isinstance(op, RelayOp) and not isinstance(op, ConstantOp):
+            self._note_late(op)
+
+    def name_late(self, value: SSAValue, name: str) -> None:
+        """Names a value that becomes a constant when sizes are numbers; others stay as they are."""
+        owner = value.owner
+        if value in self._late and isinstance(owner, Operation):
+            owner.attributes.setdefault(CONSTANT_NAME, StringAttr(name))
+
+    def _note_late(self, op: RelayOp) -> None:
+        """Notes what follows from constants and sizes alone."""
+        varying = [v for v in op.operands if not isinstance(v.owner, ConstantOp)]
+        is_symbolic = any(isinstance(p, ShapeAttr) for p in op.properties.values())
+        if self._late.issuperset(varying) and (varying or is_symbolic):
+            self._late.update(op.results)
 
     def operand(self, value: Value) -> SSAValue:
         """The SSA value to use for `value`; a constant's op is made once."""
@@ -53,10 +73,14 @@ class BlockBuilder:
             op = self._constant_op(value)
             op.output.name_hint = name_hint(value.name)
             self.append(op, value.location)
+            self.name_late(op.output, value.name)
             self._constants[value] = op.output
         return self._constants[value]
 
-    def _constant_op(self, value: Value) -> ConstantOp:
+    def _constant_op(self, value: Value) -> ConstantOp | SizesOp:
+        if value.computed is not None:
+            sizes, shape = value.computed.flat, value.computed.items.shape
+            return SizesOp(values=sizes, newshape=shape, dtype=relay_type(value.computed.dtype))
         array = value.constant
         if array is None:
             raise NodeRefused(f"'{value.name}' is not a tensor")
@@ -75,7 +99,7 @@ class NodeContext:
     builder: BlockBuilder
     run_graph: Callable[[onnx.GraphProto, Sequence[Value], str], list[Value]]
     """The outputs of a subgraph for given inputs, its ops located at the name given."""
-    declared: Mapping[str, tuple[int | None, ...]] = field(
+    declared: Mapping[str, tuple[Size | None, ...]] = field(
         default_factory=dict[str, tuple[int | None, ...]]
     )
     """The shapes that the model declares of its outputs, by name; `None`: a size is not known."""
@@ -119,20 +143,26 @@ class NodeContext:
         stand for the constants, so that those leave no trace.
         """
         values = [value for group in groups for value in group]
-        known = [value.constant for value in values if value.constant is not None]
+        known = [value.known for value in values if value.known is not None]
         if len(known) < len(values):
             return None
         stand_ins = iter(Block(arg_types=[value.type for value in values]).args)
         arguments = [[next(stand_ins) for _ in group] for group in groups]
         trial = _checked(op(*arguments, **cast(Any, properties)))
-        if not can_be_folded(trial, known):
+        results = _computed(trial, known)
+        if results is None:
             return None
         name, location = values[0].name, node_location(self.name)
-        return tuple(Value(name, array, location) for array in evaluate_op(trial, known))
+        return tuple(Value(name, content, location) for content in results)
 
     def constant(self, content: Any, dtype: DTypeLike | None = None) -> Value:
         """A constant made for this node."""
         return Value(self.name, np.asarray(content, dtype), node_location(self.name))
+
+    def size_constant(self, sizes: Size | Sequence[Size]) -> Value:
+        """Sizes as a value of this node, of `i64`: one, or a list of them."""
+        content = size_content(size_array(sizes), np.dtype(np.int64))
+        return Value(self.name, content, node_location(self.name))
 
     def derived(self, source: Value, content: Array) -> Value:
         """A constant computed from the constant `source`, whose name it keeps."""
@@ -142,7 +172,7 @@ class NodeContext:
         """Whether the model uses that output."""
         return output < len(self.output_names) and self.output_names[output] != ""
 
-    def declared_size(self, output: int, axis: int) -> int | None:
+    def declared_size(self, output: int, axis: int) -> Size | None:
         """A size that the model declares of an output; `None` where it does not tell."""
         if not self.wants(output):
             return None
@@ -156,6 +186,14 @@ class NodeContext:
             ValueNeeded: it is computed at run time.
         """
         return tuple(int(item) for item in self.known(value, what).reshape(-1))
+
+    def sizes(self, value: Value, what: str) -> tuple[Size, ...]:
+        """The sizes in an operand that is known, or follows from the sizes of inputs.
+
+        Raises:
+            ValueNeeded: it is computed at run time.
+        """
+        return self.ints(value, what) if value.computed is None else value.computed.flat
 
     def count(self, value: Value, what: str, least: int = 0) -> int:
         """The number in a constant operand of one element.
@@ -177,6 +215,9 @@ class NodeContext:
         Raises:
             ValueNeeded: it is computed at run time.
         """
+        if value.computed is not None:
+            reason = f"{what} must be numbers, but is {list(value.computed.flat)}"
+            raise ValueNeeded(reason, frozenset())
         if value.constant is None:
             reason = f"{what} must be a constant, but is computed at run time"
             raise ValueNeeded(reason, value.inputs)
@@ -190,10 +231,17 @@ class NodeContext:
         return operand
 
 
+def _computed(op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | None:
+    """The results of an op of known operands, `None` when it is not to be folded."""
+    arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
+    if len(arrays) < len(operands):
+        return computed_sizes(op, operands)
+    return evaluate_op(op, arrays) if can_be_folded(op, arrays) else None
+
+
 def _checked(op: RelayOp) -> RelayOp:
     for result in op.results:
-        if min(shape_of(result), default=0) < 0:
-            raise VerifyException(
-                f"a result of shape {list(shape_of(result))}, sizes must be 0 and more"
-            )
+        sizes = sizes_of(result)
+        if any(isinstance(size, int) and size < 0 for size in sizes):
+            raise VerifyException(f"a result of shape {list(sizes)}, sizes must be 0 and more")
     return op

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.inputs import BoundInput, model_inputs
 
-Declared = Mapping[str, tuple[int | None, ...]]
+Declared = Mapping[str, tuple[Size | None, ...]]
 
 
 def declared_shapes(model: onnx.ModelProto, inputs: Sequence[BoundInput]) -> Declared:

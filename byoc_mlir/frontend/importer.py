@@ -13,14 +13,19 @@ from xdsl.ir import Block, Region
 
 from byoc_mlir.abi import NAME
 from byoc_mlir.boundary import boundary
+from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay import GuardOp, SymbolOp
+from byoc_mlir.dialects.relay.shape import asking
+from byoc_mlir.dims import LEAST_HINT, Guard, SymbolInfo
+from byoc_mlir.dims import Shapes as DecidedSizes
 from byoc_mlir.errors import InputValuesNeededError, NodeProblem, UnsupportedModelError
 from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.declared import declared_shapes
-from byoc_mlir.frontend.inputs import bind_inputs
+from byoc_mlir.frontend.inputs import BoundInput, bind_inputs, size_names, symbolic_inputs
 from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.model import ImportedModel, NodeStatus, OnnxNode, TensorInfo
+from byoc_mlir.frontend.model import NODE_NOTES, ImportedModel, OnnxNode, TensorInfo
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.structures import kind_of
@@ -29,7 +34,7 @@ from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, V
 from byoc_mlir.limits import check_time
 from byoc_mlir.tensors import item_name
 
-__all__ = ["import_loaded", "import_model"]
+__all__ = ["import_loaded", "import_model", "import_symbolic"]
 
 assert _ops
 Source: TypeAlias = str | Path | bytes | onnx.ModelProto
@@ -64,8 +69,49 @@ def import_loaded(
     model: onnx.ModelProto, reader: TensorReader, shapes: Shapes, values: Values = NO_VALUES
 ) -> ImportedModel:
     """As `import_model`, for a model that `load_model` gave and the reader of its tensors."""
-    constants = reader.graph_tensors(model.graph)
     inputs = bind_inputs(model, {**shapes, **{name: values[name].shape for name in values}})
+    return _imported(model, reader, inputs, values)
+
+
+def import_symbolic(
+    model: onnx.ModelProto, reader: TensorReader, hints: Mapping[str, int]
+) -> ImportedModel:
+    """As `import_loaded`, but symbolic dimensions stay symbols, which the module declares.
+
+    What is decided for `hints` is a guard of the module: see `specialise-dims`.
+
+    Args:
+        hints: a size for each symbol.
+
+    Raises:
+        UnsupportedModelError: some nodes need numbers.
+        UndecidedSizeError: so does the meaning of a node.
+    """
+    shapes = DecidedSizes(
+        SymbolInfo(name, hint=max(LEAST_HINT, size)) for name, size in hints.items()
+    )
+    with asking(shapes):
+        imported = _imported(model, reader, symbolic_inputs(model), NO_VALUES)
+    block = imported.module.body.block
+    declared = [
+        *(SymbolOp.of(info) for info in shapes.symbols.values()),
+        *map(_guard_op, shapes.guards),
+    ]
+    assert block.first_op is not None
+    block.insert_ops_before(declared, block.first_op)
+    return imported
+
+
+def _guard_op(guard: Guard) -> GuardOp:
+    op = GuardOp.of(guard)
+    op.location = node_location(guard.reason)
+    return op
+
+
+def _imported(
+    model: onnx.ModelProto, reader: TensorReader, inputs: Sequence[BoundInput], values: Values
+) -> ImportedModel:
+    constants = reader.graph_tensors(model.graph)
     block = Block(arg_types=[info.type for info in inputs])
     names = {name: Value(name, array) for name, array in constants.items()}
     for info, argument in zip(inputs, block.args, strict=True):
@@ -85,8 +131,8 @@ def import_loaded(
     block.add_op(func.ReturnOp(*map(session.builder.operand, outputs)))
     return ImportedModel(
         _main_module(block, [info.name for info in inputs], outputs),
-        tuple(TensorInfo(info.name, info.dtype, info.shape) for info in inputs),
-        tuple(TensorInfo(value.name, value.dtype, value.shape) for value in outputs),
+        tuple(info.info for info in inputs),
+        tuple(TensorInfo(value.name, value.dtype, size_names(value.sizes)) for value in outputs),
         tuple(graph.nodes),
     )
 
@@ -118,13 +164,6 @@ def _main_module(block: Block, inputs: Sequence[str], outputs: Sequence[Value]) 
 
 def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
     return ArrayAttr([DictionaryAttr({NAME: StringAttr(name)}) for name in names])
-
-
-_NOTES: dict[NodeStatus, str] = {
-    "imported": "",
-    "folded": "its outputs are the same for all inputs",
-    "removed": "its output is its input",
-}
 
 
 class _MainGraph:
@@ -166,7 +205,7 @@ class _MainGraph:
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         if self.unknown.isdisjoint(read_names(node)):
             status = self.scope.import_node(node, name)
-            self.nodes.append(OnnxNode(name, node.op_type, status, _NOTES[status]))
+            self.nodes.append(OnnxNode(name, node.op_type, status, NODE_NOTES[status]))
         elif self.scope.knows_op(node):  # what it reads is unknown, so there is no more to say
             self.unknown.update(node.output)
         else:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
-from xdsl.dialects.builtin import TensorType
 
-from byoc_mlir.dialects.relay.base import Tensor
+from byoc_mlir.dialects.relay.base import Tensor, tensor_of
 from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.dims import Size, symbol
 from byoc_mlir.errors import (
     InvalidInputError,
     InvalidModelError,
@@ -25,16 +26,26 @@ from byoc_mlir.tensors import StructureInfo
 
 @dataclass(frozen=True)
 class BoundInput:
-    """An input of `@main`: all dimensions are numbers."""
+    """An input of `@main`; a size that is not bound is a symbol."""
 
     name: str
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    shape: tuple[Size, ...]
 
     @property
     def type(self) -> Tensor:
         """Its tensor type."""
-        return TensorType(relay_type(self.dtype), self.shape)
+        return tensor_of(relay_type(self.dtype), self.shape)
+
+    @property
+    def info(self) -> TensorInfo:
+        """What it is to users."""
+        return TensorInfo(self.name, self.dtype, size_names(self.shape))
+
+
+def size_names(sizes: Sequence[Size]) -> tuple[int | str, ...]:
+    """Sizes as a `TensorInfo` has them: a symbolic one is its text."""
+    return tuple(size if isinstance(size, int) else str(size) for size in sizes)
 
 
 def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
@@ -53,6 +64,44 @@ def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
     )
 
 
+def symbolic_inputs(model: onnx.ModelProto) -> tuple[BoundInput, ...]:
+    """The inputs of the model, each symbolic dimension a symbol of its name.
+
+    Raises:
+        UnsupportedModelError: an input is not a tensor.
+    """
+    return tuple(
+        BoundInput(
+            info.name,
+            info.dtype,
+            tuple(size if isinstance(size, int) else symbol(size) for size in info.shape),
+        )
+        for info in _tensor_inputs(model)
+    )
+
+
+def sizes_of_symbols(
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
+) -> Mapping[str, int]:
+    """What the symbols are for given input shapes; errors as `bind_inputs`."""
+    bound = bind_inputs(model, shapes)
+    return {
+        name: operator.index(size)
+        for info, given in zip(model_inputs(model), bound, strict=True)
+        for name, size in zip(info.shape, given.shape, strict=True)
+        if isinstance(name, str)
+    }
+
+
+def _tensor_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
+    infos = model_inputs(model)
+    for info in infos:
+        if isinstance(info, StructureInfo):
+            reason = "its structure must be given: see `flattened_model`"
+            raise UnsupportedModelError([NodeProblem(info.name, info.kind, "", reason)])
+    return infos
+
+
 def bind_inputs(
     model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
 ) -> tuple[BoundInput, ...]:
@@ -65,11 +114,7 @@ def bind_inputs(
         InvalidInputError: a dimension is not bound, or bound to two numbers, or a name or a fixed
             dimension in `shapes` is not the model's.
     """
-    infos = model_inputs(model)
-    for info in infos:
-        if isinstance(info, StructureInfo):
-            reason = "its structure must be given: see `flattened_model`"
-            raise UnsupportedModelError([NodeProblem(info.name, info.kind, "", reason)])
+    infos = _tensor_inputs(model)
     _check_names(shapes, [info.name for info in infos])
     symbols: dict[str, int] = {}
     for info in infos:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -9,9 +10,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.tensors import TensorInfo
 
-__all__ = ["ImportedModel", "NodeStatus", "OnnxNode", "TensorInfo"]
+__all__ = ["NODE_NOTES", "ImportedModel", "NodeStatus", "OnnxNode", "TensorInfo"]
 
 NodeStatus: TypeAlias = Literal["imported", "folded", "removed"]
+
+NODE_NOTES: Mapping[NodeStatus, str] = {
+    "imported": "",
+    "folded": "its outputs are the same for all inputs",
+    "removed": "its output is its input",
+}
+"""What a status means."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from onnx.defs import OpSchema
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay.shape import asked
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
@@ -71,6 +72,7 @@ class Scope:
             last = self.session.builder.block.last_op
             outputs = self._call(node, name, body, None, inputs)
             return self._finish(node, outputs, self.session.builder.block.last_op is not last)
+        asked().reason = name
         opset = self._opset(node, name)
         schema = op_schema(domain, node.op_type, opset)
         if schema is not None:
@@ -233,7 +235,7 @@ class Scope:
         self._define(node, outputs)
         if emitted:
             return "imported"
-        is_known = all(value is None or value.constant is not None for value in outputs)
+        is_known = all(value is None or value.known is not None for value in outputs)
         return "folded" if is_known else "removed"
 
     def _define(self, node: onnx.NodeProto, outputs: Sequence[Value | None]) -> None:
@@ -243,6 +245,7 @@ class Scope:
             if name and value is not None:
                 if value.ssa is not None:
                     value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
+                    self.session.builder.name_late(value.ssa, name)
                 self.values[name] = value.renamed(name, inputs)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.dialects.relay.base import Tensor, tensor_type
+from byoc_mlir.dialects.relay.base import Tensor, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
+from byoc_mlir.dialects.relay.shape import is_symbolic
+from byoc_mlir.dims import Size
+from byoc_mlir.frontend.sizes import Content, SizeTensor
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -30,6 +33,7 @@ class ValueNeeded(NodeRefused):
 class Value:
     """One ONNX value: `constant` holds its content if that is known, else `ssa` is its value.
 
+    Where the content is sizes of which some are symbolic, `computed` holds them.
     Constants enter the IR when an op first uses them, so what is folded away leaves no trace.
     `location` is the folded node that a constant comes from, `inputs` the inputs of the model that
     the value is computed from.
@@ -38,14 +42,15 @@ class Value:
     def __init__(
         self,
         name: str,
-        content: Array | SSAValue,
+        content: Content | SSAValue,
         location: LocationAttr = UNKNOWN_LOC,
         inputs: frozenset[str] = frozenset(),
     ):
         self.name = name
         self.location = location
         self.inputs = inputs
-        self.constant: Array | None = None if isinstance(content, SSAValue) else content
+        self.constant: Array | None = content if isinstance(content, np.ndarray) else None
+        self.computed: SizeTensor | None = content if isinstance(content, SizeTensor) else None
         self.ssa: SSAValue | None = content if isinstance(content, SSAValue) else None
 
     @property
@@ -53,6 +58,8 @@ class Value:
         """The tensor type, element type and shape."""
         if self.ssa is not None:
             return tensor_type(self.ssa)
+        if self.computed is not None:
+            return TensorType(relay_type(self.computed.dtype), self.computed.items.shape)
         assert self.constant is not None
         if self.constant.dtype == object:
             raise NodeRefused(f"'{self.name}' is a tensor of strings")
@@ -60,13 +67,31 @@ class Value:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape; all dimensions are known during import."""
-        return self.type.get_shape() if self.constant is None else self.constant.shape
+        """The shape, where all sizes are numbers.
+
+        Raises:
+            ValueNeeded: one is symbolic. What can be imported all the same asks for `sizes`.
+        """
+        sizes = self.sizes
+        if is_symbolic(sizes):
+            reason = f"it needs numbers for the sizes of '{self.name}', which are {list(sizes)}"
+            raise ValueNeeded(reason, frozenset())
+        return cast("tuple[int, ...]", sizes)
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The sizes of the dimensions: numbers, and `Dim`s where inputs decide."""
+        return type_sizes(self.type) if self.constant is None else self.constant.shape
 
     @property
     def rank(self) -> int:
         """The number of dimensions."""
-        return len(self.shape)
+        return len(self.sizes)
+
+    @property
+    def known(self) -> Content | None:
+        """The content, where it is known or follows from sizes."""
+        return self.constant if self.computed is None else self.computed
 
     @property
     def element_type(self) -> Attribute:
@@ -80,7 +105,7 @@ class Value:
 
     def renamed(self, name: str, inputs: frozenset[str]) -> Value:
         """The same content as another ONNX value, computed from `inputs`."""
-        content = self.constant if self.ssa is None else self.ssa
+        content = self.known if self.ssa is None else self.ssa
         assert content is not None
         return Value(name, content, self.location, inputs if self.constant is None else frozenset())
 
@@ -92,6 +117,7 @@ class SequenceValue(Value):
         self.name = name
         self.items = tuple(items)
         self.constant = None
+        self.computed = None
         self.ssa = None
         self.location = UNKNOWN_LOC
         self.inputs = inputs

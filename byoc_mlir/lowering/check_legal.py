@@ -36,12 +36,13 @@ _IN_KERNELS = frozenset(
     {"memref.alloca", "memref.copy", "memref.load", "memref.reinterpret_cast", "memref.store"}
 )
 
+_BELOW = frozenset({"scf", "vector", "llvm"})
+"""Dialects of kernels that are written by hand."""
+
 _STAGES: dict[Stage, _Legal] = {
     "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
     "linalg": _Legal(
-        frozenset(
-            {"builtin", "func", "linalg", "tensor", "arith", "math", "host", "scf", "vector", "llvm"}
-        ),
+        frozenset({"builtin", "func", "linalg", "tensor", "arith", "math", "host"}) | _BELOW,
         frozenset({"relay.constant"} | _IN_KERNELS),
     ),
     "buffers": _Legal(

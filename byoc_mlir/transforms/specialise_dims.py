@@ -18,15 +18,12 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, ShapeAttr, SymbolOp
 from byoc_mlir.dialects.relay.base import Tensor, to_attribute, type_sizes
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
-from byoc_mlir.dialects.relay.size import ArangeOp, SizesOp
+from byoc_mlir.dialects.relay.size import CONSTANT_NAME, ArangeOp, SizesOp
 from byoc_mlir.dialects.relay.symbols import facts_of
 from byoc_mlir.dims import evaluated
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.limits import check_time
 from byoc_mlir.transforms.rewriting import Array
-
-ONNX_NAME = "onnx_name"
-"""The attribute with the name of an op's result, where the op becomes a constant."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,7 @@ class _Function:
         return True
 
     def _know(self, op: Operation, arrays: Sequence[Array]) -> None:
-        named = op.attributes.get(ONNX_NAME)
+        named = op.attributes.get(CONSTANT_NAME)
         for result, array in zip(op.results, arrays, strict=True):
             name = named.data if isinstance(named, StringAttr) else result.name_hint or "size"
             constant = ConstantOp.of(name, array)
@@ -187,7 +184,7 @@ class _Function:
             operands=operands,
             result_types=[self._type(type_) for type_ in op.result_types],
             properties={name: self._property(value) for name, value in op.properties.items()},
-            attributes={k: value for k, value in op.attributes.items() if k != ONNX_NAME},
+            attributes={k: value for k, value in op.attributes.items() if k != CONSTANT_NAME},
         )
         copy.location = op.location
         for old, new in zip(op.results, copy.results, strict=True):

@@ -12,6 +12,9 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import RelayOp, ints, ints_prop, size_list, sizes_prop, tensor_of
 from byoc_mlir.dims import ceildiv, largest
 
+CONSTANT_NAME = "onnx_name"
+"""The attribute that names the result of an op that becomes a constant when sizes are numbers."""
+
 
 @irdl_op_definition
 class SizesOp(RelayOp):

@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.value import Value
 
@@ -92,9 +93,9 @@ def reduced(
     return context.emit(op, data, axis=axes, keepdims=keepdims)
 
 
-def reshape(context: NodeContext, data: Value, shape: Sequence[int]) -> Value:
+def reshape(context: NodeContext, data: Value, shape: Sequence[Size]) -> Value:
     """The same elements in another shape, `data` itself when it has that shape."""
-    if data.shape == tuple(shape):
+    if data.sizes == tuple(shape):
         return data
     return context.emit(transform.ReshapeOp, data, newshape=shape)
 
@@ -106,9 +107,9 @@ def transpose(context: NodeContext, data: Value, axes: Sequence[int]) -> Value:
     return context.emit(transform.TransposeOp, data, axes=axes)
 
 
-def broadcast(context: NodeContext, data: Value, shape: Sequence[int]) -> Value:
+def broadcast(context: NodeContext, data: Value, shape: Sequence[Size]) -> Value:
     """`data` repeated to `shape`."""
-    if data.shape == tuple(shape):
+    if data.sizes == tuple(shape):
         return data
     return context.emit(transform.BroadcastToOp, data, shape=shape)
 
@@ -118,7 +119,7 @@ def concatenate(context: NodeContext, parts: Sequence[Value], axis: int) -> Valu
     return parts[0] if len(parts) == 1 else context.emit(transform.ConcatenateOp, parts, axis=axis)
 
 
-def size_along(data: Value, axis: int) -> int:
+def size_along(data: Value, axis: int) -> Size:
     """The size of an axis.
 
     Raises:
@@ -126,14 +127,15 @@ def size_along(data: Value, axis: int) -> int:
     """
     if not -data.rank <= axis < data.rank:
         raise VerifyException(f"axis is {axis}, of a tensor of rank {data.rank}")
-    return data.shape[axis]
+    return data.sizes[axis]
 
 
-def section(context: NodeContext, data: Value, axis: int, begin: int, end: int) -> Value:
+def section(context: NodeContext, data: Value, axis: int, begin: Size, end: Size) -> Value:
     """`data[begin:end]` along `axis`."""
-    if (begin, end) == (0, data.shape[axis]):
+    if (begin, end) == (0, data.sizes[axis]):
         return data
-    begins, ends = [0] * data.rank, list(data.shape)
+    begins: list[Size] = [0] * data.rank
+    ends = list(data.sizes)
     begins[axis], ends[axis] = begin, end
     return context.emit(
         transform.StridedSliceOp, data, begin=begins, end=ends, strides=[1] * data.rank
@@ -143,7 +145,7 @@ def section(context: NodeContext, data: Value, axis: int, begin: int, end: int) 
 def at(context: NodeContext, data: Value, axis: int, place: int) -> Value:
     """`data[place]` along `axis`, which goes."""
     kept = section(context, data, axis, place, place + 1)
-    return reshape(context, kept, [size for i, size in enumerate(data.shape) if i != axis])
+    return reshape(context, kept, [size for i, size in enumerate(data.sizes) if i != axis])
 
 
 def take(context: NodeContext, data: Value, indices: Sequence[int], axis: int) -> Value:
@@ -154,5 +156,5 @@ def take(context: NodeContext, data: Value, indices: Sequence[int], axis: int) -
 
 def along(context: NodeContext, vector: Value, axis: int, rank: int) -> Value:
     """A vector shaped to broadcast along `axis` of a tensor of that rank."""
-    shape = [vector.shape[0] if i == axis % rank else 1 for i in range(rank)]
+    shape = [vector.sizes[0] if i == axis % rank else 1 for i in range(rank)]
     return reshape(context, vector, shape)

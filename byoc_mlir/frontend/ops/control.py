@@ -9,6 +9,8 @@ import onnx
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import logic
+from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.dialects.relay.size import ArangeOp
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
@@ -213,6 +215,8 @@ def _moved(context: NodeContext, stacked: Value, axis: int) -> Value:
 def range_(
     context: NodeContext, start: Value, limit: Value, delta: Value, *, stash_type: int = 1
 ) -> Value:
+    if any(value.computed is not None for value in (start, limit, delta)):
+        return _symbolic_range(context, start, limit, delta)
     first, last, step = (
         context.known(value, what).reshape(-1)[0]
         for value, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
@@ -227,3 +231,12 @@ def range_(
     is_half = start.dtype.itemsize <= 2 and start.dtype.kind not in "iu"
     steps = np.arange(count, dtype=np.float32 if is_half else start.dtype)
     return context.constant((steps * step + first).astype(start.dtype))
+
+
+def _symbolic_range(context: NodeContext, start: Value, limit: Value, delta: Value) -> Value:
+    """As `range_`, of integers that follow from the sizes of inputs."""
+    span = [
+        context.sizes(value, what)[0]
+        for value, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
+    ]
+    return context.emit(ArangeOp, span=span, dtype=relay_type(start.dtype))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import image
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
@@ -18,7 +20,7 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 class _Target:
     """The output shape of a resize, and the factors and region of interest of every dimension."""
 
-    size: tuple[int, ...]
+    size: tuple[Size, ...]
     scales: tuple[float, ...]
     roi: tuple[float, ...] | None = None
 
@@ -35,8 +37,15 @@ def _scaled(data: Value, scales: Sequence[float], axes: Sequence[int]) -> _Targe
     full = [1.0] * data.rank
     for axis, scale in zip(axes, scales, strict=True):
         full[axis] = scale
-    size = [int(old * scale) for old, scale in zip(data.shape, full, strict=True)]
+    size = [_times(old, scale) for old, scale in zip(data.sizes, full, strict=True)]
     return _Target(tuple(size), tuple(full))
+
+
+def _times(size: Size, scale: float) -> Size:
+    """The size of a scaled axis, rounded down."""
+    if isinstance(size, int):
+        return int(size * scale)
+    return size * int(scale) if scale.is_integer() else operator.index(size)
 
 
 def _sized(data: Value, sizes: Sequence[float], axes: Sequence[int], policy: str) -> _Target:

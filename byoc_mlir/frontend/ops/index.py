@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, index, logic, reduce, transform
+from byoc_mlir.dialects.relay.shape import at_most
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Array, NodeRefused, Value
 from byoc_mlir.limits import check_constant
 
 _SCATTER_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-def check_places(indices: Value, sizes: int | Sequence[int]) -> None:
+def check_places(indices: Value, sizes: Size | Sequence[Size]) -> None:
     """Checks indices that are known; what is computed at run time is clamped there.
 
     Args:
@@ -30,6 +33,8 @@ def check_places(indices: Value, sizes: int | Sequence[int]) -> None:
     if indices.constant is None:
         return
     places = indices.constant.astype(np.int64)
+    if isinstance(sizes, Dim):
+        return _check_symbolic(places, sizes)
     limits = np.broadcast_to(np.asarray(sizes, np.int64), places.shape)
     outside = (places < -limits) | (places >= limits)
     if outside.any():
@@ -39,17 +44,24 @@ def check_places(indices: Value, sizes: int | Sequence[int]) -> None:
         )
 
 
+def _check_symbolic(places: Array, size: Dim) -> None:
+    """As `check_places`, where the size is not known yet."""
+    least, most = int(places.min(initial=0)), int(places.max(initial=-1))
+    if not (at_most(-least, size) and at_most(most + 1, size)):
+        raise VerifyException(f"indices are {least} to {most} on an axis of {size}")
+
+
 @onnx_op("Gather")
 def gather(context: NodeContext, data: Value, indices: Value, *, axis: int = 0) -> Value:
     result = context.emit(index.TakeOp, data, indices, axis=axis)
-    check_places(indices, data.shape[axis])
+    check_places(indices, data.sizes[axis])
     return result
 
 
 @onnx_op("GatherElements")
 def gather_elements(context: NodeContext, data: Value, indices: Value, *, axis: int = 0) -> Value:
     result = context.emit(index.GatherOp, data, indices, axis=axis)
-    check_places(indices, data.shape[axis])
+    check_places(indices, data.sizes[axis])
     return result
 
 
@@ -79,7 +91,7 @@ def scatter_elements(
         axis=axis,
         reduction=_scatter_reduction(reduction),
     )
-    check_places(indices, data.shape[axis])
+    check_places(indices, data.sizes[axis])
     return result
 
 
@@ -195,7 +207,7 @@ def hardmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> Valu
 
 
 def _hardmax(context: NodeContext, data: Value, axis: int) -> Value:
-    count = arith.size_along(data, axis)
+    count = operator.index(arith.size_along(data, axis))
     if 0 in data.shape:
         return data
     place = axis % data.rank

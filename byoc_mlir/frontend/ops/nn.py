@@ -105,7 +105,7 @@ def shrink(context: NodeContext, data: Value, *, bias: float = 0.0, lambd: float
 def prelu_per_channel(
     context: NodeContext, data: Value, slope: Value, *, consumed_inputs: Sequence[int] = ()
 ) -> Value:
-    if slope.rank == 1 and slope.shape[0] != 1 and data.rank > 2:
+    if slope.rank == 1 and slope.sizes[0] != 1 and data.rank > 2:
         slope = context.emit(transform.ExpandDimsOp, slope, axis=range(1, data.rank - 1))
     return context.emit(nn.PreluOp, data, slope)
 
@@ -138,12 +138,12 @@ def log_softmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> 
 def _of_rows(context: NodeContext, op: type[reduce.SoftmaxLikeOp], data: Value, axis: int) -> Value:
     """Before opset 13 the data counts as a matrix: the dimensions from `axis` on are one row."""
     axis = axis % data.rank if axis != data.rank else axis
-    rows, columns = math.prod(data.shape[:axis]), math.prod(data.shape[axis:])
-    if axis < data.rank and math.prod(data.shape[axis + 1 :]) == 1:
+    rows, columns = math.prod(data.sizes[:axis]), math.prod(data.sizes[axis:])
+    if axis < data.rank and math.prod(data.sizes[axis + 1 :]) == 1:
         return context.emit(op, data, axis=axis)
     matrix = context.emit(transform.ReshapeOp, data, newshape=[rows, columns])
     result = context.emit(op, matrix, axis=1)
-    return context.emit(transform.ReshapeOp, result, newshape=data.shape)
+    return context.emit(transform.ReshapeOp, result, newshape=data.sizes)
 
 
 @onnx_op("LRN")
@@ -232,8 +232,8 @@ def gemm(
     if c is None or beta == 0.0:
         return product
     c = scaled(context, c, beta)
-    units = product.shape[1]
-    if c.constant is not None and c.shape in ((units,), (1, units)):
+    units = product.sizes[1]
+    if c.constant is not None and c.sizes in ((units,), (1, units)):
         bias = context.derived(c, c.constant.reshape(units))
         return context.emit(nn.BiasAddOp, product, bias, axis=1)
     return context.emit(elementwise.AddOp, product, c)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
 from byoc_mlir.dialects.relay.window import window_count
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -42,8 +44,8 @@ def layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Sequence[Value]:
-    shape = data.shape[axis % data.rank :]
-    parameters = (scale, bias or context.constant(np.zeros(shape), data.dtype))
+    shape = data.sizes[axis % data.rank :]
+    parameters = (scale, bias or _zeros(context, shape, data.dtype))
     full = [arith.broadcast(context, value, shape) for value in parameters]
     output = context.emit(nn.LayerNormOp, data, *full, axis=axis, epsilon=epsilon)
     if not (context.wants(1) or context.wants(2)):
@@ -51,6 +53,10 @@ def layer_normalization(
     wide = cast(context, data, np.dtype(np.float32)) if stash_type == 1 else data
     mean, variance = moments(context, wide, range(axis % data.rank, data.rank))
     return output, mean, inverse_deviation(context, variance, epsilon)
+
+
+def _zeros(context: NodeContext, sizes: Sequence[Size], dtype: np.dtype[Any]) -> Value:
+    return arith.broadcast(context, context.constant(0, dtype), sizes)
 
 
 @onnx_op("InstanceNormalization")

@@ -22,10 +22,10 @@ from byoc_mlir.limits import check_constant
 
 @onnx_op("Tile", since=6)
 def tile(context: NodeContext, data: Value, repeats: Value) -> Value:
-    counts = context.ints(repeats, "repeats")
+    counts = context.sizes(repeats, "repeats")
     if len(counts) != data.rank:
         raise NodeRefused(f"repeats must have {data.rank} entries, found {list(counts)}")
-    pairs = [(count, size) for count, size in zip(counts, data.shape, strict=True)]
+    pairs = [(count, size) for count, size in zip(counts, data.sizes, strict=True)]
     spread = arith.reshape(context, data, [n for _, size in pairs for n in (1, size)])
     repeated = arith.broadcast(context, spread, [n for pair in pairs for n in pair])
     return arith.reshape(context, repeated, [count * size for count, size in pairs])

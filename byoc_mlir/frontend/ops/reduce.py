@@ -141,7 +141,7 @@ def _log_sum_exp(
     shifted = context.emit(elementwise.ExpOp, context.emit(elementwise.SubtractOp, data, peak))
     total = context.emit(relay.SumOp, shifted, axis=over, keepdims=bool(keepdims))
     logarithm = context.emit(elementwise.LogOp, total)
-    result = arith.add(context, logarithm, arith.reshape(context, peak, total.shape))
+    result = arith.add(context, logarithm, arith.reshape(context, peak, total.sizes))
     return _to_type(context, result, given.dtype)
 
 

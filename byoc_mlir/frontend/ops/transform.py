@@ -10,6 +10,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import transform as relay
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
+from byoc_mlir.dialects.relay.shape import at_most, same
+from byoc_mlir.dims import Size, ceildiv, largest, smallest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
@@ -48,6 +50,9 @@ def constant_of_shape(context: NodeContext, shape: Value, *, value: Array | None
     content = np.zeros(1, np.float32) if value is None else value
     if content.size != 1:
         raise VerifyException(f"value has {content.size} elements, accepted is one")
+    if shape.computed is not None:
+        one = context.constant(content.reshape(()))
+        return context.emit(relay.BroadcastToOp, one, shape=shape.computed.flat)
     sizes = context.ints(shape, "the shape")
     check_constant(sizes, content.itemsize, "the result of a ConstantOfShape")
     return context.constant(np.full(sizes, content.reshape(())))
@@ -55,17 +60,17 @@ def constant_of_shape(context: NodeContext, shape: Value, *, value: Array | None
 
 @onnx_op("Shape")
 def shape_of(context: NodeContext, data: Value, *, start: int = 0, end: int | None = None) -> Value:
-    return context.constant(data.shape[start:end], np.int64)
+    return context.size_constant(data.sizes[start:end])
 
 
 @onnx_op("Size")
 def size_of(context: NodeContext, data: Value) -> Value:
-    return context.constant(math.prod(data.shape), np.int64)
+    return context.size_constant(math.prod(data.sizes))
 
 
 @onnx_op("Reshape", since=5)
 def reshape(context: NodeContext, data: Value, shape: Value, *, allowzero: int = 0) -> Value:
-    return _reshaped(context, data, context.ints(shape, "the shape"), keep_zero=bool(allowzero))
+    return _reshaped(context, data, context.sizes(shape, "the shape"), keep_zero=bool(allowzero))
 
 
 @onnx_op("Reshape")
@@ -75,21 +80,23 @@ def reshape_by_attribute(
     return _reshaped(context, data, shape, keep_zero=False)
 
 
-def _reshaped(context: NodeContext, data: Value, shape: Sequence[int], *, keep_zero: bool) -> Value:
+def _reshaped(
+    context: NodeContext, data: Value, shape: Sequence[Size], *, keep_zero: bool
+) -> Value:
     if not keep_zero:
         if any(size == 0 and axis >= data.rank for axis, size in enumerate(shape)):
             raise NodeRefused(f"shape {list(shape)} copies a dimension that {data.type} lacks")
-        shape = [size or data.shape[axis] for axis, size in enumerate(shape)]
-    if -1 in shape and math.prod(data.shape) == 0:
+        shape = [data.sizes[axis] if size == 0 else size for axis, size in enumerate(shape)]
+    if -1 in shape and math.prod(data.sizes) == 0:
         others = math.prod(size for size in shape if size != -1)
-        shape = [0 if size == -1 and others else size for size in shape]
+        shape = [0 if size == -1 and others != 0 else size for size in shape]
     return context.emit(relay.ReshapeOp, data, newshape=shape)
 
 
 @onnx_op("Flatten")
 def flatten(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
     axis = axis + data.rank if axis < 0 else axis
-    rows, columns = math.prod(data.shape[:axis]), math.prod(data.shape[axis:])
+    rows, columns = math.prod(data.sizes[:axis]), math.prod(data.sizes[axis:])
     return context.emit(relay.ReshapeOp, data, newshape=[rows, columns])
 
 
@@ -113,7 +120,7 @@ def squeeze_by_attribute(
 
 def _squeezed(context: NodeContext, data: Value, axes: Sequence[int] | None) -> Value:
     if axes is None:
-        axes = [axis for axis, size in enumerate(data.shape) if size == 1]
+        axes = [axis for axis, size in enumerate(data.sizes) if same(size, 1)]
     return context.emit(relay.SqueezeOp, data, axis=axes)
 
 
@@ -129,7 +136,7 @@ def unsqueeze_by_attribute(context: NodeContext, data: Value, *, axes: Sequence[
 
 @onnx_op("Expand")
 def expand(context: NodeContext, data: Value, shape: Value) -> Value:
-    target = broadcast_shapes(data.shape, context.ints(shape, "the shape"))
+    target = broadcast_shapes(data.sizes, context.sizes(shape, "the shape"))
     return context.emit(relay.BroadcastToOp, data, shape=target)
 
 
@@ -148,10 +155,10 @@ def split_in(
     num_outputs: int | None = None,
 ) -> Sequence[Value]:
     if split is not None:
-        return _split(context, data, context.ints(split, "split"), axis)
+        return _split(context, data, context.sizes(split, "split"), axis)
     parts, size = num_outputs or len(context.output_names), arith.size_along(data, axis)
-    chunk = -(-size // parts)
-    sections = [max(0, min(chunk, size - index * chunk)) for index in range(parts)]
+    chunk = ceildiv(size, parts)
+    sections = [largest(0, smallest(chunk, size - index * chunk)) for index in range(parts)]
     return _split(context, data, sections, axis)
 
 
@@ -159,7 +166,7 @@ def split_in(
 def split(
     context: NodeContext, data: Value, split: Value | None = None, *, axis: int = 0
 ) -> Sequence[Value]:
-    sections = None if split is None else context.ints(split, "split")
+    sections = None if split is None else context.sizes(split, "split")
     return _split(context, data, sections, axis)
 
 
@@ -185,7 +192,7 @@ def split_by_attributes(
 
 
 def _split(
-    context: NodeContext, data: Value, sections: Sequence[int] | None, axis: int
+    context: NodeContext, data: Value, sections: Sequence[Size] | None, axis: int
 ) -> Sequence[Value]:
     if sections is None:
         parts = len(context.output_names)
@@ -202,7 +209,7 @@ def slice_by_inputs(
     axes: Value | None = None,
     steps: Value | None = None,
 ) -> Value:
-    begin, end = context.ints(starts, "starts"), context.ints(ends, "ends")
+    begin, end = context.sizes(starts, "starts"), context.sizes(ends, "ends")
     along = range(len(begin)) if axes is None else context.ints(axes, "axes")
     stride = [1] * len(begin) if steps is None else context.ints(steps, "steps")
     return _sliced(context, data, begin, end, along, stride)
@@ -224,22 +231,45 @@ def slice_by_attributes(
 def _sliced(
     context: NodeContext,
     data: Value,
-    starts: Sequence[int],
-    ends: Sequence[int],
+    starts: Sequence[Size],
+    ends: Sequence[Size],
     axes: Sequence[int],
     steps: Sequence[int],
 ) -> Value:
-    begin, end, strides = [0] * data.rank, list(data.shape), [1] * data.rank
+    begin: list[Size] = [0] * data.rank
+    end, strides = list(data.sizes), [1] * data.rank
     if 0 in steps:
         raise NodeRefused("a step of 0 is not a slice")
     for start, stop, axis, step in zip(starts, ends, axes, steps, strict=True):
-        size = data.shape[axis]
-        begin[axis], end[axis], strides[axis] = slice(start, stop, step).indices(size)
-        if step > 0:
-            end[axis] = max(begin[axis], end[axis])
-        else:  # a start before the first element is that, where Python takes none
-            begin[axis] = max(begin[axis], end[axis], min(0, size - 1))
+        begin[axis], end[axis] = _clamped(start, stop, step, data.sizes[axis])
+        strides[axis] = step
     return context.emit(relay.StridedSliceOp, data, begin=begin, end=end, strides=strides)
+
+
+def _clamped(start: Size, stop: Size, step: int, size: Size) -> tuple[Size, Size]:
+    """Begin and end of a slice of an axis of `size`, within it."""
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(size, int):
+        first, last, _ = slice(start, stop, step).indices(size)
+        if step > 0:
+            return first, max(first, last)
+        # a start before the first element is that, where Python takes none
+        return max(first, last, min(0, size - 1)), last
+    least, most = (0, size) if step > 0 else (-1, size - 1)
+    begin, end = (_place(bound, least, most, size) for bound in (start, stop))
+    if step > 0:
+        return begin, largest(begin, end)
+    return largest(begin, end, smallest(0, size - 1)), end
+
+
+def _place(bound: Size, least: int, most: Size, size: Size) -> Size:
+    """A bound counted from the front, moved to the nearest place that there is."""
+    if isinstance(bound, int) and abs(bound) >= _FAR:
+        return most if bound > 0 else least
+    return smallest(bound, most) if at_most(0, bound) else largest(bound + size, least)
+
+
+_FAR = (1 << 31) - 1
+"""What exporters write for the end of an axis of any size."""
 
 
 @onnx_op("Pad", since=11)
@@ -252,7 +282,7 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Value:
-    widths = context.ints(pads, "pads")
+    widths = context.sizes(pads, "pads")
     along = range(data.rank) if axes is None else context.ints(axes, "axes")
     if constant_value is None or mode != "constant":
         return _padded(context, data, widths, along, 0.0, mode)
@@ -296,14 +326,14 @@ def pad_by_paddings(
 def _padded(
     context: NodeContext,
     data: Value,
-    pads: Sequence[int],
+    pads: Sequence[Size],
     axes: Sequence[int],
     number: float,
     mode: str,
 ) -> Value:
     if len(pads) != 2 * len(axes):
         raise NodeRefused(f"pads must have {2 * len(axes)} entries, found {list(pads)}")
-    widths = [0] * (2 * data.rank)
+    widths: list[Size] = [0] * (2 * data.rank)
     for index, axis in enumerate(axes):
         position = 2 * (axis % data.rank)
         widths[position : position + 2] = [pads[index], pads[index + len(axes)]]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from byoc_mlir.dialects.relay import RelayOp, nn, pool, qnn_window, reduce, transform, window
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
@@ -53,7 +55,7 @@ class Window:
 
 
 def resolve_window(
-    sizes: Sequence[int],
+    sizes: Sequence[Size],
     kernel: Sequence[int],
     auto_pad: str,
     pads: Sequence[int] | None,
@@ -82,10 +84,11 @@ def resolve_window(
     if auto_pad == "VALID":
         begins = ends = (0,) * rank
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        numbers = [operator.index(size) for size in sizes]
         needed = [
             max(0, (-(-size // stride) - 1) * stride + (extent - 1) * dilation + 1 - size)
             for size, stride, extent, dilation in zip(
-                sizes, strides, kernel, dilations, strict=True
+                numbers, strides, kernel, dilations, strict=True
             )
         ]
         begins, ends = _halves(needed, more_at_end=auto_pad == "SAME_UPPER")
@@ -165,7 +168,7 @@ def convolve(
     """
     op = by_rank(_INTEGER_CONV if zero_points else _CONV, data)
     kernel = kernel_shape or weight.shape[2:]
-    place = resolve_window(data.shape[2:], kernel, auto_pad, pads, strides, dilations)
+    place = resolve_window(data.sizes[2:], kernel, auto_pad, pads, strides, dilations)
     data, place = _cropped(context, data, place)
     return context.emit(
         op,
@@ -196,15 +199,16 @@ def conv_transpose(
     strides: Sequence[int] | None = None,
 ) -> Value:
     op = by_rank(_CONV_TRANSPOSE, data)
-    sizes, kernel = data.shape[2:], kernel_shape or weight.shape[2:]
+    sizes, kernel = data.sizes[2:], kernel_shape or weight.shape[2:]
     place = resolve_window(sizes, kernel, "NOTSET", pads, strides, dilations)
     extra = tuple(output_padding or [0] * len(sizes))
-    if auto_pad in ("SAME_UPPER", "SAME_LOWER") and output_shape is None:
-        output_shape = [size * stride for size, stride in zip(sizes, place.strides, strict=True)]
+    wanted: Sequence[Size] | None = output_shape
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER") and wanted is None:
+        wanted = [size * stride for size, stride in zip(sizes, place.strides, strict=True)]
     if auto_pad == "VALID":
         place = resolve_window(sizes, kernel, "VALID", None, strides, dilations)
-    elif output_shape is not None:
-        place, extra = _fitted(place, sizes, output_shape[-len(sizes) :], extra, auto_pad)
+    elif wanted is not None:
+        place, extra = _fitted(place, sizes, wanted[-len(sizes) :], extra, auto_pad)
     result = context.emit(
         op,
         data,
@@ -220,14 +224,14 @@ def conv_transpose(
 
 def _fitted(
     place: Window,
-    sizes: Sequence[int],
-    output: Sequence[int],
+    sizes: Sequence[Size],
+    output: Sequence[Size],
     extra: Sequence[int],
     auto_pad: str,
 ) -> tuple[Window, tuple[int, ...]]:
     """The padding (and output padding) that gives the asked-for output shape."""
     totals = [
-        stride * (size - 1) + more + (extent - 1) * dilation + 1 - wanted
+        operator.index(stride * (size - 1) + more + (extent - 1) * dilation + 1 - wanted)
         for stride, size, more, extent, dilation, wanted in zip(
             place.strides, sizes, extra, place.kernel, place.dilation, output, strict=True
         )
@@ -253,7 +257,7 @@ def max_pool(
     strides: Sequence[int] | None = None,
 ) -> Sequence[Value]:
     op = by_rank(_MAX_POOL_WITH_ARGMAX if context.wants(1) else _MAX_POOL, data)
-    place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
     return context.emit_all(
         op,
         data,
@@ -280,7 +284,7 @@ def average_pool(
     strides: Sequence[int] | None = None,
 ) -> Value:
     op = by_rank(_AVG_POOL, data)
-    place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
     return context.emit(
         op,
         data,

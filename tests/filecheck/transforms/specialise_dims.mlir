@@ -15,9 +15,9 @@ func.func @attention(%x: tensor<?x?x8xf32, #relay.shape<[batch, seq, 8]>>) -> te
 // What follows from sizes alone is a constant, placed where it is used.
 // CHECK-LABEL: func.func @positions
 // CHECK-NEXT:     %0 = relay.exp %x
-// CHECK-NEXT:     %1 = relay.constant dense<[3, 4, 5, 6, 7, 8]> : tensor<6xi64>
-// CHECK-NEXT:     %2 = relay.add %0, %1
-// CHECK-NEXT:     func.return %2
+// CHECK-NEXT:     %places = relay.constant dense<[3, 4, 5, 6, 7, 8]> : tensor<6xi64>
+// CHECK-NEXT:     %1 = relay.add %0, %places
+// CHECK-NEXT:     func.return %1
 func.func @positions(%x: tensor<?xi64, #relay.shape<[seq]>>) -> tensor<?xi64, #relay.shape<[seq]>> {
   %three = relay.constant dense<3> : tensor<i64>
   %range = relay.arange {span = #relay.shape<[0, seq, 1]>, dtype = i64} : () -> tensor<?xi64, #relay.shape<[seq]>>
@@ -28,7 +28,7 @@ func.func @positions(%x: tensor<?xi64, #relay.shape<[seq]>>) -> tensor<?xi64, #r
 }
 
 // CHECK-LABEL: func.func @sizes
-// CHECK-NEXT:     %0 = relay.constant dense<[2.0, 12.0]> : tensor<2xf32>
+// CHECK-NEXT:     %0 = relay.constant dense<[2.000000e+00, 1.200000e+01]> : tensor<2xf32>
 // CHECK-NEXT:     func.return %0
 func.func @sizes() -> tensor<2xf32> {
   %0 = relay.sizes {values = #relay.shape<[batch, batch*seq]>, newshape = [2], dtype = i64} : () -> tensor<2xi64>

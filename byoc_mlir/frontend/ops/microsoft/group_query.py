@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -190,7 +191,8 @@ def _count(context: NodeContext, total: Value, new: int, capacity: int) -> int |
     """
     if not capacity:
         return new
-    declared = context.declared_size(1, 2)
+    size = context.declared_size(1, 2)
+    declared = None if size is None else operator.index(size)
     if total.constant is not None or declared is None or declared < capacity:
         return context.count(total, "total_sequence_length", new)
     return None if declared == capacity else declared

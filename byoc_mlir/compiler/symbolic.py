@@ -1,0 +1,119 @@
+"""A model with symbolic sizes: imported once, specialised for each set of input shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import Any, TypeAlias
+
+from onnx import ModelProto
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dims import LEAST_HINT, evaluated, parse_size
+from byoc_mlir.errors import ByocError, LimitExceededError, OutOfMemoryError, UndecidedSizeError
+from byoc_mlir.frontend.importer import import_symbolic
+from byoc_mlir.frontend.inputs import sizes_of_symbols
+from byoc_mlir.frontend.model import NODE_NOTES, ImportedModel, OnnxNode
+from byoc_mlir.frontend.tensors import TensorReader
+from byoc_mlir.tensors import TensorInfo
+from byoc_mlir.transforms.specialise_dims import check_sizes, specialised
+
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+_MOST_VARIANTS = 8
+"""Imports of one model. One that needs more decides so much by its sizes that nothing is shared."""
+
+
+class SymbolicModel:
+    """Imports of a model, each right for the sizes that fulfil its guards."""
+
+    def __init__(self, model: ModelProto, tensors: TensorReader):
+        self._model = model
+        self._tensors = tensors
+        self._variants: list[ImportedModel] = []
+        self._lock = Lock()
+        self.reason: str | None = None
+        """Why the model needs numbers to be imported, once that is known."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SymbolicModel, (self._model, self._tensors)
+
+    def at(self, shapes: Shapes) -> ImportedModel | None:
+        """The model for these input shapes, the module the caller's own; `None` where the model
+        has to be imported for them.
+
+        Raises:
+            InvalidInputError: the shapes are not the model's.
+        """
+        sizes = sizes_of_symbols(self._model, shapes)
+        with self._lock:
+            variant = self._variant(sizes)
+        try:
+            return None if variant is None else _specialised(variant, sizes)
+        except VerifyException:  # a node refuses these sizes; importing says so as users know it
+            return None
+
+    def _variant(self, sizes: Mapping[str, int]) -> ImportedModel | None:
+        for variant in self._variants:
+            if _fits(variant.module, sizes):
+                return variant
+        if self.reason is not None or len(self._variants) == _MOST_VARIANTS:
+            return None
+        try:
+            variant = import_symbolic(self._model, self._tensors, sizes)
+        except (LimitExceededError, OutOfMemoryError):
+            raise
+        except ByocError as error:
+            if min(sizes.values(), default=LEAST_HINT) >= LEAST_HINT:
+                self.reason = str(error)
+            return None
+        self._variants.append(variant)
+        return variant if _fits(variant.module, sizes) else None
+
+
+def _fits(module: ModuleOp, sizes: Mapping[str, int]) -> bool:
+    try:
+        check_sizes(module, sizes)
+    except UndecidedSizeError:
+        return False
+    return True
+
+
+def _specialised(variant: ImportedModel, sizes: Mapping[str, int]) -> ImportedModel:
+    module = specialised(variant.module, sizes)
+    return ImportedModel(
+        module,
+        _with_numbers(variant.inputs, sizes),
+        _with_numbers(variant.outputs, sizes),
+        _nodes_of(variant.nodes, module),
+    )
+
+
+def _with_numbers(infos: Sequence[TensorInfo], sizes: Mapping[str, int]) -> tuple[TensorInfo, ...]:
+    return tuple(
+        replace(
+            info,
+            shape=tuple(
+                size if isinstance(size, int) else evaluated(parse_size(size), sizes)
+                for size in info.shape
+            ),
+        )
+        for info in infos
+    )
+
+
+def _nodes_of(nodes: Sequence[OnnxNode], module: ModuleOp) -> tuple[OnnxNode, ...]:
+    """What became of the nodes; some are constants now."""
+    left = {
+        name for op in module.walk() if not isinstance(op, ConstantOp) for name in node_names(op)
+    }
+    return tuple(
+        replace(node, status="folded", note=NODE_NOTES["folded"])
+        if node.status == "imported" and node.name not in left
+        else node
+        for node in nodes
+    )

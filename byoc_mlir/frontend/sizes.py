@@ -1,0 +1,163 @@
+"""Arithmetic on values that are sizes: what ONNX nodes make of a shape, followed symbolically."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.evaluate import SEMANTICS
+from byoc_mlir.dialects.relay.shape import at_most, same
+from byoc_mlir.dims import Dim, Size, floordiv, largest, smallest
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class SizeTensor:
+    """A tensor of integers of which some are symbolic: an array of numbers and `Dim`s."""
+
+    items: Array
+    dtype: np.dtype[Any]
+
+    @property
+    def flat(self) -> tuple[Size, ...]:
+        """The items in row-major order."""
+        return tuple(self.items.reshape(-1).tolist())
+
+
+Content: TypeAlias = Array | SizeTensor
+
+
+def size_content(items: Array, dtype: np.dtype[Any]) -> Content:
+    """An array of numbers and `Dim`s as the plain array that it is where all are numbers."""
+    if any(isinstance(item, Dim) for item in items.reshape(-1)):
+        return SizeTensor(items, dtype)
+    return items.astype(dtype)
+
+
+def size_array(sizes: Size | Sequence[Size]) -> Array:
+    """Sizes as an array of objects, of rank 0 or 1."""
+    if isinstance(sizes, int | Dim):
+        items = np.empty((), object)
+        items[()] = sizes
+        return items
+    items = np.empty(len(sizes), object)
+    items[:] = sizes
+    return items
+
+
+def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | None:
+    """The results of an op of which some operands are sizes; `None` where no rule computes it."""
+    arrays = [each.items if isinstance(each, SizeTensor) else each for each in operands]
+    if type(op) in _MOVES:
+        moved: object = SEMANTICS[type(op)](op, *arrays)  # numpy hands out a single object bare
+        found = moved if isinstance(moved, list | tuple) else (moved,)
+    elif isinstance(op, elementwise.CastOp):
+        if numpy_dtype(op.dtype).kind != "i":
+            return None
+        found = (arrays[0],)
+    elif type(op) in _ELEMENTWISE and all(array.dtype.kind in "iuO" for array in arrays):
+        found = (np.asarray(np.frompyfunc(_ELEMENTWISE[type(op)], len(arrays), 1)(*arrays)),)
+    elif isinstance(op, elementwise.WhereOp) and arrays[0].dtype == np.bool_:
+        found = (np.where(arrays[0], *(array.astype(object) for array in arrays[1:])),)
+    elif isinstance(op, reduce.ProdOp | reduce.SumOp):
+        found = (_reduced(op, arrays[0]),)
+    else:
+        return None
+    types = [numpy_dtype(result.type.element_type) for result in _tensors(op)]
+    objects = (np.asarray(array, object) for array in found)
+    return [size_content(array, dtype) for array, dtype in zip(objects, types, strict=True)]
+
+
+def _tensors(op: RelayOp) -> Sequence[Any]:
+    return op.results
+
+
+def _reduced(op: reduce.ProdOp | reduce.SumOp, items: Array) -> Array:
+    combine = np.frompyfunc(_product if isinstance(op, reduce.ProdOp) else _sum, 2, 1)
+    total = items
+    for axis in reversed(op.axes):
+        start = 1 if isinstance(op, reduce.ProdOp) else 0
+        total = np.asarray(combine.reduce(total, axis=axis, initial=start), object)
+    return total.reshape([int(size) for size in op.output.type.get_shape()])
+
+
+def _product(one: Size, two: Size) -> Size:
+    return one * two
+
+
+def _sum(one: Size, two: Size) -> Size:
+    return one + two
+
+
+def _difference(one: Size, two: Size) -> Size:
+    return one - two
+
+
+def _modulo(one: Size, two: Size) -> Size:
+    return one - two * floordiv(one, two)
+
+
+def _negative(one: Size) -> Size:
+    return -one
+
+
+def _differ(one: Size, two: Size) -> bool:
+    return not same(one, two)
+
+
+def _at_least(one: Size, two: Size) -> bool:
+    return at_most(two, one)
+
+
+def _less(one: Size, two: Size) -> bool:
+    return not at_most(two, one)
+
+
+def _quotient(one: Size, two: Size) -> Size:
+    """Rounded toward zero, as integers are divided."""
+    if at_most(1, two):
+        return floordiv(one, two) if at_most(0, one) else -floordiv(-one, two)
+    return _quotient(-one, -two)
+
+
+def _greater(one: Size, two: Size) -> bool:
+    return not at_most(one, two)
+
+
+_MOVES = frozenset(
+    {
+        index.TakeOp,
+        transform.BroadcastToOp,
+        transform.ConcatenateOp,
+        transform.ExpandDimsOp,
+        transform.ReshapeOp,
+        transform.SplitOp,
+        transform.SqueezeOp,
+        transform.StridedSliceOp,
+        transform.TransposeOp,
+    }
+)
+"""Ops whose elements are those of operands: numpy moves objects as it moves numbers."""
+
+_ELEMENTWISE: Mapping[type[RelayOp], Callable[..., Size | bool]] = {
+    elementwise.AddOp: _sum,
+    elementwise.SubtractOp: _difference,
+    elementwise.MultiplyOp: _product,
+    elementwise.DivideOp: _quotient,
+    elementwise.FloorModOp: _modulo,
+    elementwise.NegativeOp: _negative,
+    elementwise.MaximumOp: largest,
+    elementwise.MinimumOp: smallest,
+    logic.EqualOp: same,
+    logic.NotEqualOp: _differ,
+    logic.LessEqualOp: at_most,
+    logic.GreaterEqualOp: _at_least,
+    logic.LessOp: _less,
+    logic.GreaterOp: _greater,
+}
