@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
-    NoneAttr,
     StringAttr,
     TensorType,
     f64,
@@ -328,4 +327,4 @@ def _compatible(expected: Attribute, found: Attribute) -> bool:
 
 
 def _is_named(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and not isinstance(cast(Tensor, type_).encoding, NoneAttr)
+    return isinstance(type_, TensorType) and isinstance(cast(Tensor, type_).encoding, ShapeAttr)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeAlias, cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute, Data, SSAValue
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -120,11 +120,12 @@ def known_shape(type_: Tensor) -> tuple[int, ...]:
     Raises:
         UndecidedSizeError: a size is symbolic.
     """
-    if isinstance(type_.encoding, NoneAttr):
-        return type_.get_shape()
-    raise UndecidedSizeError(
-        f"{type_} has symbolic sizes, where numbers are needed; specialise-dims makes them numbers"
-    )
+    if isinstance(type_.encoding, ShapeAttr):
+        raise UndecidedSizeError(
+            f"{type_} has symbolic sizes, where numbers are needed; specialise-dims makes them"
+            " numbers"
+        )
+    return type_.get_shape()
 
 
 def rank_of(value: SSAValue) -> int:
@@ -139,10 +140,8 @@ def check_encoding(type_: Tensor, symbols: Iterable[str]) -> None:
         VerifyException: they do.
     """
     encoding = type_.encoding
-    if isinstance(encoding, NoneAttr):
-        return
     if not isinstance(encoding, ShapeAttr):
-        raise VerifyException(f"{type_} has an encoding that is no #relay.shape")
+        return
     shape, sizes = type_.get_shape(), encoding.data
     if len(shape) != len(sizes):
         raise VerifyException(f"{type_} names {len(sizes)} sizes, its rank is {len(shape)}")

@@ -49,14 +49,6 @@ func.func @f(%x: tensor<?xf32, #relay.shape<[m]>>) {
 // -----
 
 relay.symbol @n
-func.func @f(%x: tensor<?xf32, "n">) {
-  func.return
-}
-// CHECK: tensor<?xf32, "n"> has an encoding that is no #relay.shape
-
-// -----
-
-relay.symbol @n
 relay.symbol @n {hint = 3}
 // CHECK: relay.symbol @n is declared 2 times
 
