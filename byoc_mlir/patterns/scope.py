@@ -10,12 +10,14 @@ from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator, NoMemoryEffect, is_side_effect_free
 
+from byoc_mlir.dialects.relay.control import ControlOp
+
 
 def is_movable(op: Operation) -> bool:
     """Whether an op may be moved into a composite or a region: it only computes its results.
 
-    Constants, terminators, ops with regions or side effects, `byoc` ops and ops that are not
-    registered may not.
+    Constants, terminators, control flow, ops with regions or side effects, `byoc` ops and ops that
+    are not registered may not.
     """
     if op.regions or op.parent is None or isinstance(op, UnregisteredOp):
         return False
@@ -24,8 +26,9 @@ def is_movable(op: Operation) -> bool:
 
 @cache
 def _computes(kind: type[Operation]) -> bool:
-    no_value = kind.has_trait(ConstantLike) or kind.has_trait(IsTerminator)
-    return not (no_value or kind.name.startswith("byoc."))
+    if kind.has_trait(ConstantLike) or kind.has_trait(IsTerminator):
+        return False
+    return not (issubclass(kind, ControlOp) or kind.name.startswith("byoc."))
 
 
 @cache

@@ -16,6 +16,7 @@ from xdsl.traits import SymbolTable
 
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.dialects.relay.control import ControlOp, ForOp, IfOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate_bits import BITS
 from byoc_mlir.dialects.relay.evaluate_blockwise import BLOCKWISE
@@ -39,12 +40,46 @@ from byoc_mlir.errors import ByocError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
 
+
+def _if(op: IfOp, condition: Array, *arguments: Array) -> tuple[Array, ...]:
+    then_branch, else_branch = op.functions()
+    return _run_block((then_branch if condition else else_branch).body.block, arguments)
+
+
+def _for(op: ForOp, *values: Array) -> tuple[Array, ...]:
+    (body,) = op.functions()
+    carried, invariant = values[: len(op.initial)], values[len(op.initial) :]
+    types = [tensor_type(result) for result in op.stacked]
+    stacked = [np.empty(type_.get_shape(), numpy_dtype(type_.element_type)) for type_ in types]
+    for iteration in range(op.count.value.data):
+        results = _run_block(body.body.block, (np.array(iteration), *carried, *invariant))
+        carried = results[: len(carried)]
+        for array, row in zip(stacked, results[len(carried) :], strict=True):
+            array[iteration] = row
+    return (*carried, *stacked)
+
+
+def _while(op: WhileOp, limit: Array, condition: Array, *values: Array) -> tuple[Array, ...]:
+    (body,) = op.functions()
+    carried, invariant = values[: len(op.initial)], values[len(op.initial) :]
+    iteration = 0
+    while condition and iteration < limit:
+        arguments = (np.array(iteration), *carried, *invariant)
+        condition, *following = _run_block(body.body.block, arguments)
+        carried = tuple(following)
+        iteration += 1
+    return carried
+
+
+CONTROL: Mapping[type[RelayOp], Semantics] = {IfOp: _if, ForOp: _for, WhileOp: _while}
+
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ELEMENTWISE,
     **VISION,
     **POOL,
     **BITS,
     **BLOCKWISE,
+    **CONTROL,
     **IMAGE,
     **INDEX,
     **ML,
@@ -70,9 +105,10 @@ def can_be_folded(
     """Whether to compute an op of known operands at compile time.
 
     Not folded are ops without operands, those whose meaning or result types are not known here,
-    what grows beyond `max_bytes`, and `qnn.dequantize`: integer weights must be found as such.
+    what grows beyond `max_bytes`, `qnn.dequantize`, since integer weights must be found as such,
+    and control flow: there is no telling how long a loop takes.
     """
-    if isinstance(op, DequantizeOp):
+    if isinstance(op, DequantizeOp | ControlOp):
         return False
     types = [tensor_type(result) for result in op.results]
     if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):

@@ -1,0 +1,249 @@
+"""Control flow: ops whose branches and bodies are functions of the module.
+
+Such a function sees nothing but its arguments, which are the values that it takes from around the
+op too. One op calls it, and nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import FunctionType, SymbolRefAttr, TensorType, i1, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import RelayOp, int_prop, shape_of, tensor_type
+
+CONDITION = TensorType(i1, [])
+NUMBER = TensorType(i64, [])
+
+
+class ControlOp(RelayOp):
+    """Base of the ops that call functions."""
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The types given: they follow from the functions."""
+        return self.result_types
+
+    def functions(self) -> tuple[FuncOp, ...]:
+        """The functions that the op may call.
+
+        Raises:
+            VerifyException: the module has none of a name.
+        """
+        return tuple(map(self._function, self.symbols()))
+
+    @abstractmethod
+    def symbols(self) -> tuple[SymbolRefAttr, ...]:
+        """The names of the functions that the op may call."""
+
+    @abstractmethod
+    def signature(self) -> FunctionType:
+        """The type that each of the functions must have."""
+
+    def check_operands(self) -> None:
+        """Checks what does not depend on the functions.
+
+        Raises:
+            VerifyException: operands or properties do not fit together.
+        """
+
+    def verify_(self) -> None:
+        self.check_operands()
+        if not _has_symbols(self):
+            return
+        expected = self.signature()
+        for function in self.functions():
+            if function.function_type != expected:
+                raise VerifyException(
+                    f"{self.name}: @{function.sym_name.data} has type {function.function_type},"
+                    f" expected {expected}"
+                )
+
+    def _function(self, symbol: SymbolRefAttr) -> FuncOp:
+        function = SymbolTable.lookup_symbol(self, symbol)
+        if not isinstance(function, FuncOp):
+            raise VerifyException(f"{self.name}: there is no function {symbol}")
+        return function
+
+    def _check_scalar(self, value: SSAValue, what: str, type_: Attribute) -> None:
+        if value.type != type_:
+            raise VerifyException(f"{self.name}: {what} must be {type_}, found {value.type}")
+
+
+def _has_symbols(op: Operation) -> bool:
+    parent = op.parent_op()
+    while parent is not None and not parent.has_trait(SymbolTable):
+        parent = parent.parent_op()
+    return parent is not None
+
+
+@irdl_op_definition
+class IfOp(ControlOp):
+    """`condition [], arguments… -> results…`: one of two functions of the arguments, the other is
+    not run.
+
+    ```mlir
+    %0 = relay.if %c, %x {then_branch = @double, else_branch = @square}
+        : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+    ```
+    """
+
+    name = "relay.if"
+    condition = operand_def(TensorType)
+    arguments = var_operand_def(TensorType)
+    then_branch = prop_def(SymbolRefAttr)
+    else_branch = prop_def(SymbolRefAttr)
+    outputs = var_result_def(TensorType)
+
+    def symbols(self) -> tuple[SymbolRefAttr, ...]:
+        return (self.then_branch, self.else_branch)
+
+    def signature(self) -> FunctionType:
+        return FunctionType.from_lists(self.arguments.types, self.result_types)
+
+    def check_operands(self) -> None:
+        self._check_scalar(self.condition, "the condition", CONDITION)
+
+
+class LoopOp(ControlOp):
+    """Base of the loops: the first `carried` values go from one iteration to the next, the others
+    are the same for all.
+    """
+
+    body = prop_def(SymbolRefAttr)
+    carried = int_prop()
+
+    @property
+    @abstractmethod
+    def loop_values(self) -> Sequence[SSAValue]:
+        """What is carried, and what is the same for all iterations."""
+
+    @property
+    def initial(self) -> Sequence[SSAValue]:
+        """What is carried into the first iteration."""
+        return self.loop_values[: self.carried.value.data]
+
+    @property
+    def invariant(self) -> Sequence[SSAValue]:
+        """What is the same for all iterations."""
+        return self.loop_values[self.carried.value.data :]
+
+    def symbols(self) -> tuple[SymbolRefAttr, ...]:
+        return (self.body,)
+
+    def check_operands(self) -> None:
+        carried, values = self.carried.value.data, len(self.loop_values)
+        if not 0 <= carried <= min(values, len(self.results)):
+            raise VerifyException(
+                f"{self.name}: carried is {carried}, accepted are 0 to"
+                f" {min(values, len(self.results))}, as there are {values} values and"
+                f" {len(self.results)} results"
+            )
+        for number, value in enumerate(self.initial):
+            if value.type != self.results[number].type:
+                raise VerifyException(
+                    f"{self.name}: result #{number} has type {self.results[number].type}, and what"
+                    f" is carried has {value.type}"
+                )
+
+
+@irdl_op_definition
+class ForOp(LoopOp):
+    """`values… -> carried…, stacked [count, …]…`: a number of iterations that is known.
+
+    The body takes the number of the iteration, what is carried and what is the same for all; it
+    gives what is carried on, and the iteration's rows of the stacked results.
+
+    ```mlir
+    %0:2 = relay.for %s, %x {body = @step, count = 3, carried = 1}
+        : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<3x4xf32>)
+    func.func private @step(%i: tensor<i64>, %s: tensor<4xf32>, %x: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>)
+    ```
+    """
+
+    name = "relay.for"
+    values = var_operand_def(TensorType)
+    count = int_prop()
+    outputs = var_result_def(TensorType)
+
+    @property
+    def loop_values(self) -> Sequence[SSAValue]:
+        return self.values
+
+    @property
+    def stacked(self) -> Sequence[SSAValue]:
+        """The results that have a row for each iteration."""
+        return self.results[self.carried.value.data :]
+
+    def signature(self) -> FunctionType:
+        rows = [
+            TensorType(tensor_type(result).element_type, shape_of(result)[1:])
+            for result in self.stacked
+        ]
+        carried = [value.type for value in self.initial]
+        return FunctionType.from_lists([NUMBER, *self.values.types], [*carried, *rows])
+
+    def check_operands(self) -> None:
+        super().check_operands()
+        count = self.count.value.data
+        if count < 0:
+            raise VerifyException(f"{self.name}: count is {count}, accepted is 0 and more")
+        for result in self.stacked:
+            if shape_of(result)[:1] != (count,):
+                raise VerifyException(
+                    f"{self.name}: a stacked result has type {result.type}, its first dimension"
+                    f" must be the count, {count}"
+                )
+
+
+@irdl_op_definition
+class WhileOp(LoopOp):
+    """`limit [], condition [], values… -> carried…`: iterations while the condition holds, at most
+    `limit`.
+
+    The body takes the number of the iteration, what is carried and what is the same for all; it
+    gives the condition of the next iteration, and what is carried on.
+
+    ```mlir
+    %0 = relay.while %limit, %go, %s {body = @step, carried = 1}
+        : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+    func.func private @step(%i: tensor<i64>, %s: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+    ```
+    """
+
+    name = "relay.while"
+    limit = operand_def(TensorType)
+    condition = operand_def(TensorType)
+    values = var_operand_def(TensorType)
+    outputs = var_result_def(TensorType)
+
+    @property
+    def loop_values(self) -> Sequence[SSAValue]:
+        return self.values
+
+    def signature(self) -> FunctionType:
+        return FunctionType.from_lists(
+            [NUMBER, *self.values.types], [CONDITION, *(value.type for value in self.initial)]
+        )
+
+    def check_operands(self) -> None:
+        super().check_operands()
+        self._check_scalar(self.limit, "the limit", NUMBER)
+        self._check_scalar(self.condition, "the condition", CONDITION)
+        if len(self.results) != len(self.initial):
+            raise VerifyException(
+                f"{self.name}: {len(self.results)} results, and {len(self.initial)} values are"
+                " carried"
+            )

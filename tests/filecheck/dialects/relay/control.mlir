@@ -1,0 +1,26 @@
+// RUN: byoc-opt %s | byoc-opt --print-op-generic | byoc-opt | filecheck %s
+
+func.func @branches(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.if %c, %x {then_branch = @double, else_branch = @square} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @double(tensor<4xf32>) -> tensor<4xf32>
+func.func private @square(tensor<4xf32>) -> tensor<4xf32>
+// CHECK-LABEL: func.func @branches(
+// CHECK-NEXT:    %0 = relay.if %c, %x {then_branch = @double, else_branch = @square} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+
+func.func @counted(%s: tensor<4xf32>, %x: tensor<2xf32>) -> (tensor<4xf32>, tensor<3x2xf32>) {
+  %0, %1 = relay.for %s, %x {body = @step, count = 3, carried = 1} : (tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<3x2xf32>)
+  func.return %0, %1 : tensor<4xf32>, tensor<3x2xf32>
+}
+func.func private @step(tensor<i64>, tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>)
+// CHECK-LABEL: func.func @counted(
+// CHECK-NEXT:    %0, %1 = relay.for %s, %x {body = @step, count = 3, carried = 1} : (tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<3x2xf32>)
+
+func.func @until(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.while %limit, %go, %s {body = @attempt, carried = 1} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @attempt(tensor<i64>, tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+// CHECK-LABEL: func.func @until(
+// CHECK-NEXT:    %0 = relay.while %limit, %go, %s {body = @attempt, carried = 1} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
