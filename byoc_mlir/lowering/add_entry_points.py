@@ -42,11 +42,8 @@ from byoc_mlir.abi import (
 )
 from byoc_mlir.kernels.ops import load, offset
 from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
-from byoc_mlir.lowering.region_calls import (
-    RegionCall,
-    int_attribute,
-    region_functions,
-)
+from byoc_mlir.lowering.region_calls import RegionCall, int_attribute, region_functions
+from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
 
 SET_THREADS = "omp_set_num_threads"
 GET_THREADS = "omp_get_max_threads"
@@ -105,7 +102,9 @@ class AddEntryPoints(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = _main(op)
         regions = _number(region_functions(op))
-        _thread_context(main, {region.call.symbol: region for region in regions})
+        threaded = _Threading(regions, _host_functions(op, main))
+        for function in threaded.functions.values():
+            threaded.thread(function)
         for declaration in region_functions(op):
             _take_state(declaration)
         op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in regions)
@@ -152,59 +151,95 @@ def _take_state(declaration: func.FuncOp) -> None:
     declaration.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
 
 
-def _thread_context(main: func.FuncOp, regions: dict[str, _Region]) -> None:
-    """Gives @main the arguments %state and %context, a status as result, and checks after calls."""
-    entry = main.body.block
+def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncOp]:
+    """@main, and the branches and bodies of its control flow, by name."""
+    planned = [
+        op for op in module.ops if isinstance(op, func.FuncOp) and ARENA_BYTES in op.attributes
+    ]
+    return {function.sym_name.data: function for function in (main, *planned)}
+
+
+class _Threading:
+    """Gives functions the arguments %state and %context, a status as result, and checks after calls
+    of regions and of each other.
+    """
+
+    def __init__(self, regions: Sequence[_Region], functions: dict[str, func.FuncOp]):
+        self.functions = functions
+        self._regions = {region.call.symbol: region for region in regions}
+
+    def thread(self, function: func.FuncOp) -> None:
+        """Rewrites a function; its control flow becomes blocks, which a failure can leave."""
+        flatten(function.body)
+        old = list(function.body.blocks)
+        slots = _take_slots(function)
+        failure = Block(arg_types=[i32])
+        failure.add_op(func.ReturnOp(failure.args[0]))
+        blocks = [new for block in old for new in self._checked(block, slots, failure)]
+        if len(blocks) == len(old):
+            return
+        for block in old:
+            function.body.detach_block(block)
+        function.body.add_block([*blocks, failure])
+
+    def _checked(
+        self, block: Block, slots: tuple[SSAValue, SSAValue], failure: Block
+    ) -> list[Block]:
+        """The blocks that a block becomes: one ends after each call that may fail."""
+        blocks = [block]
+        for op in list(block.ops):
+            callee = op.callee.root_reference.data if isinstance(op, func.CallOp) else None
+            if isinstance(op, func.CallOp) and (
+                callee in self._regions or callee in self.functions
+            ):
+                op.detach()
+                following = Block()
+                self._checked_call(blocks[-1], op, slots, following, failure)
+                blocks.append(following)
+            elif isinstance(op, func.ReturnOp):
+                op.detach()
+                success = arith.ConstantOp.from_int_and_width(0, i32)
+                blocks[-1].add_ops([success, func.ReturnOp(success)])
+                op.erase()
+            elif op.parent_block() is not blocks[-1]:
+                op.detach()
+                blocks[-1].add_op(op)
+        return blocks
+
+    def _checked_call(
+        self,
+        block: Block,
+        call: func.CallOp,
+        slots: tuple[SSAValue, SSAValue],
+        following: Block,
+        failure: Block,
+    ) -> None:
+        builder = Builder(InsertPoint.at_end(block))
+        symbol = call.callee.root_reference.data
+        region = self._regions.get(symbol)
+        state, context = slots
+        if region is not None:
+            state = _slot(builder, state, region.state)
+            context = _slot(builder, context, region.context)
+        new = builder.insert(func.CallOp(symbol, [state, context, *call.arguments], [i32]))
+        new.location = call.location
+        call.erase()
+        number = 0 if region is None else region.number
+        _branch_on_failure(builder, new.results[0], number, following, failure)
+
+
+def _take_slots(function: func.FuncOp) -> tuple[SSAValue, SSAValue]:
+    """Makes %state and %context the first arguments of a function that returns a status."""
+    entry = function.body.blocks[0]
     state = entry.insert_arg(_POINTER, 0)
     context = entry.insert_arg(_POINTER, 1)
     state.name_hint, context.name_hint = "state", "context"
-    inputs = [_POINTER, _POINTER, *main.function_type.inputs]
-    main.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
-    main.properties.pop("arg_attrs", None)
-    main.properties.pop("res_attrs", None)
-    main.properties["sym_visibility"] = StringAttr("private")
-    blocks = [entry]
-    failure = Block(arg_types=[i32])
-    failure.add_op(func.ReturnOp(failure.args[0]))
-    for op in list(entry.ops):
-        if isinstance(op, func.CallOp) and op.callee.root_reference.data in regions:
-            region = regions[op.callee.root_reference.data]
-            op.detach()
-            following = Block()
-            _checked_call(blocks[-1], op, region, (state, context), following, failure)
-            blocks.append(following)
-        elif isinstance(op, func.ReturnOp):
-            op.detach()
-            success = arith.ConstantOp.from_int_and_width(0, i32)
-            blocks[-1].add_ops([success, func.ReturnOp(success)])
-            op.erase()
-        elif op.parent_block() is not blocks[-1]:
-            op.detach()
-            blocks[-1].add_op(op)
-    for block in blocks[1:]:
-        main.body.add_block(block)
-    if len(blocks) > 1:
-        main.body.add_block(failure)
-
-
-def _checked_call(
-    block: Block,
-    call: func.CallOp,
-    region: _Region,
-    slots: tuple[SSAValue, SSAValue],
-    following: Block,
-    failure: Block,
-) -> None:
-    builder = Builder(InsertPoint.at_end(block))
-    arguments = [
-        _slot(builder, slots[0], region.state),
-        _slot(builder, slots[1], region.context),
-        *call.arguments,
-    ]
-    new = builder.insert(func.CallOp(region.call.symbol, arguments, [i32]))
-    new.location = call.location
-    call.erase()
-    _branch_on_failure(builder, new.results[0], region.number, following, failure)
+    inputs = [_POINTER, _POINTER, *function.function_type.inputs]
+    function.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
+    function.properties.pop("arg_attrs", None)
+    function.properties.pop("res_attrs", None)
+    function.properties["sym_visibility"] = StringAttr("private")
+    return state, context
 
 
 def _branch_on_failure(

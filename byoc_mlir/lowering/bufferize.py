@@ -34,7 +34,9 @@ from byoc_mlir.abi import COMPILER, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import Tensor, tensor_type
+from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.lowering.buffers import StoragePlan, plan_storage
+from byoc_mlir.lowering.control_flow import lower_control
 from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, static_ints
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
@@ -191,6 +193,8 @@ class _Bufferizer:
                 self._convert_call(op)
             case host.KernelOp():
                 self._convert_kernel(op)
+            case ControlOp():
+                self._convert_control(op)
             case func.ReturnOp():
                 self._convert_return(op)
             case _:
@@ -309,6 +313,12 @@ class _Bufferizer:
         results = [self._memref_of(self._place(result)) for result in op.outputs]
         body = op.detach_region(op.body)
         self._add(host.KernelOp(op.kernel_name.data, [*arguments, *results], [], body))
+
+    def _convert_control(self, op: ControlOp) -> None:
+        arguments = [self._dense(self._view(value)) for value in op.operands]
+        results = [self._memref_of(self._place(result)) for result in op.results]
+        for made in lower_control(op, arguments, results, self._allocate):
+            self._add(made)
 
     def _dense(self, view: _View) -> SSAValue:
         """The memref of a view that starts a buffer and has no gaps; else, of a copy."""

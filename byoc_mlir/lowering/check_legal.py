@@ -39,11 +39,13 @@ _IN_KERNELS = frozenset(
 _BELOW = frozenset({"scf", "vector", "llvm"})
 """Dialects of kernels that are written by hand."""
 
+_CONTROL = frozenset({"relay.for", "relay.if", "relay.while"})
+
 _STAGES: dict[Stage, _Legal] = {
     "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
     "linalg": _Legal(
         frozenset({"builtin", "func", "linalg", "tensor", "arith", "math", "host"}) | _BELOW,
-        frozenset({"relay.constant"} | _IN_KERNELS),
+        frozenset({"relay.constant"} | _CONTROL | _IN_KERNELS),
     ),
     "buffers": _Legal(
         frozenset({"memref", "linalg", "scf", "arith", "math", "func", "vector", "llvm"}),

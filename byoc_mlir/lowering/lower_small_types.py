@@ -24,6 +24,7 @@ from xdsl.rewriter import Rewriter
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, index, logic, transform
 from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
+from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.lowering.small_types import (
     Array,
     decoding_table,
@@ -39,6 +40,7 @@ _MOVES = (
     *(transform.ReshapeOp, transform.SplitOp, transform.SqueezeOp),
     *(transform.StridedSliceOp, transform.TransposeOp, elementwise.WhereOp),
     *(index.TakeOp, index.GatherOp, index.GatherNdOp),
+    ControlOp,
 )
 
 

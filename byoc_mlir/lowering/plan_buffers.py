@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
@@ -19,24 +20,29 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import ARENA_BYTES, COMPILER, WORKSPACE, WORKSPACE_OFFSET
+from byoc_mlir.abi import ARENA_BYTES, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.kernels.arena import Request, plan_offsets
 from byoc_mlir.limits import current_limits
-from byoc_mlir.lowering.region_calls import (
-    int_attribute,
-)
+from byoc_mlir.lowering.control_flow import called_symbols
+from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
+
+Group: TypeAlias = tuple[str, ...]
+"""The symbols of functions of which one runs."""
 
 
 @dataclass(frozen=True)
 class PlanBuffers(ModulePass):
-    """Puts all buffers of a host function, and the workspace of regions it calls, in one arena.
+    """Puts all buffers of @main, and the workspace of regions that it calls, in one arena.
 
     The arena becomes the first argument, `byoc.arena_bytes` its size. Where a region's workspace
-    (`byoc.workspace` on its declaration) was put stands there as `byoc.workspace_offset`.
+    (`byoc.workspace` on its declaration) was put stands there as `byoc.workspace_offset`. A
+    function of the host, a branch or the body of a loop, has an arena of its own, which is a part
+    of its caller's; branches of which one runs share theirs.
 
     ```mlir
     func.func @main(%x: memref<16xf32>, %out: memref<16xf32>) {
@@ -56,33 +62,131 @@ class PlanBuffers(ModulePass):
     name = "plan-buffers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        regions: dict[str, func.FuncOp] = {}
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and COMPILER in function.attributes:
-                regions[function.sym_name.data] = function
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and function.sym_name.data == "main":
-                _plan(function, regions)
+        functions = {
+            function.sym_name.data: function
+            for function in op.ops
+            if isinstance(function, func.FuncOp)
+        }
+        if "main" in functions:
+            planner = _Planner(functions)
+            planner.plan("main")
+            planner.place_workspaces("main", 0)
 
 
-def _plan(function: func.FuncOp, regions: dict[str, func.FuncOp]) -> None:
-    block = function.body.block
-    allocs = [op for op in block.ops if isinstance(op, memref.AllocOp)]
-    calls, requests = _workspaces(block, regions)
-    requests += _lifetimes(block, allocs)
-    offsets, total = plan_offsets(requests)
-    _check_size(total, allocs)
-    for region, offset in zip(calls, offsets, strict=False):
-        region.attributes[WORKSPACE_OFFSET] = IntegerAttr(offset, i64)
+class _Planner:
+    """Plans functions, those that a function calls before it.
+
+    `places` has where in a function's memory that of its callees begins. Callees of which one runs
+    are a group, with one place.
+    """
+
+    def __init__(self, functions: Mapping[str, func.FuncOp]):
+        self._functions = functions
+        self._places: dict[str, dict[str, int]] = {}
+        self._group_of: dict[str, tuple[str, Group]] = {}
+
+    def plan(self, symbol: str) -> None:
+        """Plans the memory of a function and of all that it calls."""
+        function = self._functions[symbol]
+        block = function.body.block
+        allocs = [op for op in block.ops if isinstance(op, memref.AllocOp)]
+        groups = self._groups(symbol)
+        requests = [Request(self._most(group), *span) for group, span in groups.items()]
+        requests += _lifetimes(block, allocs)
+        offsets, total = plan_offsets(requests)
+        _check_size(total, allocs)
+        places = zip(groups, offsets, strict=False)
+        self._places[symbol] = {callee: offset for group, offset in places for callee in group}
+        arena = _add_arena(function, total)
+        for call, callee in called_symbols(function):
+            if self._is_host(callee):
+                _pass_arena(call, arena, self._places[symbol][callee], self._size(callee))
+        for alloc, offset in zip(allocs, offsets[len(groups) :], strict=True):
+            _replace(alloc, arena, offset)
+
+    def place_workspaces(self, symbol: str, base: int) -> None:
+        """Tells regions where their workspace is in the arena of the program, in which that of a
+        function begins at `base`.
+        """
+        for callee, offset in self._places[symbol].items():
+            if self._is_host(callee):
+                self.place_workspaces(callee, base + offset)
+            else:
+                region = self._functions[callee]
+                region.attributes[WORKSPACE_OFFSET] = IntegerAttr(base + offset, i64)
+
+    def _groups(self, symbol: str) -> dict[Group, tuple[int, int]]:
+        """What a function calls that needs memory, with the positions of the first and last call.
+
+        An op with several calls is one that makes one of them.
+        """
+        spans: dict[Group, tuple[int, int]] = {}
+        for position, op in enumerate(self._functions[symbol].body.block.ops):
+            callees = [callee for _, callee in called_symbols(op)]
+            group = tuple(filter(self._needs_memory, callees))
+            if group:
+                self._note(symbol, group)
+                first, _ = spans.get(group, (position, position))
+                spans[group] = (first, position)
+        return spans
+
+    def _note(self, caller: str, group: Group) -> None:
+        """Checks that nobody else calls the functions: their memory has one place."""
+        for callee in group:
+            known, _ = found = self._group_of.setdefault(callee, (caller, group))
+            if found != (caller, group) or callee == "main":
+                raise PassFailedException(
+                    f"@{callee} is called by @{known}, and once more by @{caller}; accepted is one"
+                    " caller, since its memory has one place"
+                )
+
+    def _most(self, group: Group) -> int:
+        """The memory for the largest of a group; plans those that are functions of the host."""
+        for callee in group:
+            if self._is_host(callee) and callee not in self._places:
+                self.plan(callee)
+        return max(map(self._size, group))
+
+    def _needs_memory(self, symbol: str) -> bool:
+        return self._is_region(symbol) or self._is_host(symbol)
+
+    def _is_region(self, symbol: str) -> bool:
+        function = self._functions.get(symbol)
+        return function is not None and COMPILER in function.attributes
+
+    def _is_host(self, symbol: str) -> bool:
+        function = self._functions.get(symbol)
+        if function is None or not function.body.blocks:
+            return False
+        return function.attributes.keys().isdisjoint({COMPILER, KERNEL})
+
+    def _size(self, symbol: str) -> int:
+        name = ARENA_BYTES if self._is_host(symbol) else WORKSPACE
+        return int_attribute(self._functions[symbol], name)
+
+
+def _add_arena(function: func.FuncOp, total: int) -> SSAValue:
+    """Makes memory the first argument of a function."""
     function.attributes[ARENA_BYTES] = IntegerAttr(total, i64)
-    arena = block.insert_arg(MemRefType(i8, [total]), 0)
+    arena = function.body.block.insert_arg(MemRefType(i8, [total]), 0)
     arena.name_hint = "arena"
     type_ = function.function_type
     function.properties["function_type"] = FunctionType.from_lists(
         [arena.type, *type_.inputs], type_.outputs.data
     )
-    for alloc, offset in zip(allocs, offsets[len(calls) :], strict=True):
-        _replace(alloc, arena, offset)
+    return arena
+
+
+def _pass_arena(call: func.CallOp, arena: SSAValue, offset: int, size: int) -> None:
+    """Gives a callee its part of the caller's memory."""
+    shift = arith.ConstantOp.from_int_and_width(offset, IndexType())
+    view = memref.ViewOp(arena, shift, [], MemRefType(i8, [size]))
+    block = call.parent
+    assert block is not None
+    for op in (shift, view):
+        op.location = call.location
+    block.insert_ops_before([shift, view], call)
+    call.operands = [view.result, *call.operands]
 
 
 def _check_size(total: int, allocs: Sequence[memref.AllocOp]) -> None:
@@ -93,21 +197,6 @@ def _check_size(total: int, allocs: Sequence[memref.AllocOp]) -> None:
         current_limits().check("arena_bytes", total, "bytes of the arena")
 
 
-def _workspaces(
-    block: Block, regions: dict[str, func.FuncOp]
-) -> tuple[list[func.FuncOp], list[Request]]:
-    """The regions called that need workspace, and their requests."""
-    spans: dict[str, tuple[int, int]] = {}
-    for position, op in enumerate(block.ops):
-        if isinstance(op, func.CallOp) and op.callee.root_reference.data in regions:
-            symbol = op.callee.root_reference.data
-            first, _ = spans.get(symbol, (position, position))
-            spans[symbol] = (first, position)
-    called = [regions[symbol] for symbol in spans]
-    sizes = [int_attribute(region, WORKSPACE) for region in called]
-    return called, [Request(size, *span) for size, span in zip(sizes, spans.values(), strict=True)]
-
-
 def _lifetimes(block: Block, allocs: Sequence[memref.AllocOp]) -> list[Request]:
     root: dict[SSAValue, memref.AllocOp] = {alloc.memref: alloc for alloc in allocs}
     first: dict[Operation, int] = {}
@@ -116,7 +205,7 @@ def _lifetimes(block: Block, allocs: Sequence[memref.AllocOp]) -> list[Request]:
         if isinstance(op, memref.ReinterpretCastOp) and op.source in root:
             root[op.result] = root[op.source]
             continue
-        for operand in op.operands:
+        for operand in (operand for inner in op.walk() for operand in inner.operands):
             if operand in root:
                 first.setdefault(root[operand], position)
                 last[root[operand]] = position

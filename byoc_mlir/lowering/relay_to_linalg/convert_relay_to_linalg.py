@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
+from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.lowering.relay_to_linalg import (
     bits,
     blockwise,
@@ -52,10 +53,13 @@ _LOWERINGS: Lowerings = {
     **window.FUNCTIONS,
 }
 
+_KEPT = (ConstantOp, ControlOp)
+"""What `bufferize` knows: its operands and results are buffers as others."""
+
 
 @dataclass(frozen=True)
 class ConvertRelayToLinalg(ModulePass):
-    """Lowers `relay` ops on tensors to `linalg.generic` on tensors; constants stay.
+    """Lowers `relay` ops to `linalg.generic` on tensors; constants and control flow stay.
 
     Functions of a backend (`byoc.compiler`) are left alone. Shapes must be static.
 
@@ -82,7 +86,7 @@ class ConvertRelayToLinalg(ModulePass):
             if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
                 for block in function.body.blocks:
                     for inner in tuple(block.ops):
-                        if isinstance(inner, RelayOp) and not isinstance(inner, ConstantOp):
+                        if isinstance(inner, RelayOp) and not isinstance(inner, _KEPT):
                             _lower(inner)
 
 

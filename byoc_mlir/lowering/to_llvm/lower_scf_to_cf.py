@@ -46,7 +46,12 @@ class LowerScfToCf(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp | llvm.FuncOp):
-                _Flattener().flatten(function.body)
+                flatten(function.body)
+
+
+def flatten(region: Region) -> None:
+    """Turns the structured control flow in a region into blocks and branches."""
+    _Flattener().flatten(region)
 
 
 class _Flattener:

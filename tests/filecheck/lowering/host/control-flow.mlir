@@ -1,0 +1,112 @@
+// RUN: byoc-opt %s --split-input-file -p bufferize | filecheck %s
+// RUN: byoc-opt %s --split-input-file -p bufferize,plan-buffers | filecheck %s --check-prefix PLAN
+// RUN: byoc-opt %s --split-input-file -p bufferize,plan-buffers,add-entry-points | filecheck %s --check-prefix ENTRY
+
+// One branch is called; both write where the result is. The memory of a branch is a part of its caller's, the same for both.
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.if %c, %x {then_branch = @one, else_branch = @other} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @one(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = func.call @npu_one_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = func.call @npu_other_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = func.call @npu_other_1(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+func.func private @npu_one_0(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.compiler = "npu", byoc.workspace = 64 : i64}
+func.func private @npu_other_0(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.compiler = "npu", byoc.workspace = 128 : i64}
+func.func private @npu_other_1(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.compiler = "npu"}
+
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME:    %out: memref<4xf32>
+// CHECK-NEXT:    [[C:%.*]] = memref.load %c[] : memref<i1>
+// CHECK-NEXT:    scf.if [[C]] {
+// CHECK-NEXT:      func.call @one(%x, %out)
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      func.call @other(%x, %out)
+// CHECK-NEXT:    }
+// CHECK-NEXT:    func.return
+
+// PLAN-LABEL: func.func @main(%arena: memref<192xi8>
+// PLAN:         memref.view %arena{{.*}} : memref<192xi8> to memref<64xi8>
+// PLAN-NEXT:    func.call @one(
+// PLAN:         memref.view %arena{{.*}} : memref<192xi8> to memref<192xi8>
+// PLAN-NEXT:    func.call @other(
+// PLAN-LABEL: func.func private @one(
+// PLAN-SAME:    byoc.arena_bytes = 64 : i64
+// PLAN-LABEL: func.func private @other(
+// PLAN-SAME:    byoc.arena_bytes = 192 : i64
+// PLAN-LABEL: func.func private @npu_one_0(
+// PLAN-SAME:    byoc.workspace_offset = 0 : i64
+
+// A failure of a region leaves the branch, and the model.
+// ENTRY-LABEL: func.func private @main(%state: !llvm.ptr, %context: !llvm.ptr, %arena: memref<192xi8>
+// ENTRY:         cf.cond_br {{%.*}}, ^[[THEN:bb[0-9]+]], ^[[ELSE:bb[0-9]+]]
+// ENTRY:       ^[[THEN]]:
+// ENTRY:         [[STATUS:%.*]] = func.call @one(%state, %context,
+// ENTRY:         cf.cond_br {{%.*}}, ^[[FAIL:bb[0-9]+]]({{%.*}} : i32), ^{{bb[0-9]+}}
+// ENTRY:       ^[[ELSE]]:
+// ENTRY:         func.call @other(%state, %context,
+// ENTRY:         cf.cond_br {{%.*}}, ^[[FAIL]](
+// ENTRY:       ^[[FAIL]]([[CODE:%.*]]: i32):
+// ENTRY-NEXT:    func.return [[CODE]] : i32
+// ENTRY-LABEL: func.func private @other(%state: !llvm.ptr, %context: !llvm.ptr, %arena: memref<192xi8>
+// ENTRY:         func.call @npu_other_0(
+// ENTRY:         arith.constant 131072 : i32
+// ENTRY:         cf.cond_br
+
+// -----
+
+// What is carried begins where the result is; the body writes the next one beside it. Rows are copied to their place.
+func.func @main(%s: tensor<4xf32>, %x: tensor<2xf32>) -> (tensor<4xf32>, tensor<3x2xf32>) {
+  %0, %1 = relay.for %s, %x {body = @step, count = 3, carried = 1} : (tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<3x2xf32>)
+  func.return %0, %1 : tensor<4xf32>, tensor<3x2xf32>
+}
+func.func private @step(%i: tensor<i64>, %s: tensor<4xf32>, %x: tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
+  %0, %1 = func.call @npu_step_0(%s, %x) : (tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>)
+  func.return %0, %1 : tensor<4xf32>, tensor<2xf32>
+}
+func.func private @npu_step_0(tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>) attributes {byoc.compiler = "npu"}
+
+// CHECK-LABEL: func.func @main(%s: memref<4xf32>, %x: memref<2xf32>, %out: memref<4xf32>, %out_1: memref<3x2xf32>)
+// CHECK:         [[NUMBER:%.*]] = memref.alloc() {{.*}}: memref<i64>
+// CHECK:         [[NEXT:%.*]] = memref.alloc() {{.*}}: memref<4xf32>
+// CHECK:         [[ROW:%.*]] = memref.alloc() {{.*}}: memref<2xf32>
+// CHECK:         "memref.copy"(%s, %out)
+// CHECK:         scf.for [[I:%.*]] = {{%.*}} to {{%.*}} step {{%.*}} {
+// CHECK-NEXT:      [[I64:%.*]] = arith.index_cast [[I]] : index to i64
+// CHECK-NEXT:      memref.store [[I64]], [[NUMBER]][]
+// CHECK-NEXT:      func.call @step([[NUMBER]], %out, %x, [[NEXT]], [[ROW]])
+// CHECK-NEXT:      "memref.copy"([[NEXT]], %out)
+// CHECK-NEXT:      [[PLACE:%.*]] = memref.subview %out_1[[[I]], 0] [1, 2] [1, 1] : memref<3x2xf32> to memref<2xf32, strided<[1], offset: ?>>
+// CHECK-NEXT:      "memref.copy"([[ROW]], [[PLACE]])
+// CHECK-NEXT:    }
+
+// -----
+
+// The body tells whether there is another iteration.
+func.func @main(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.while %limit, %go, %s {body = @attempt, carried = 1} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @attempt(%i: tensor<i64>, %s: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) {
+  %0, %1 = func.call @npu_attempt_0(%s) : (tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+  func.return %0, %1 : tensor<i1>, tensor<4xf32>
+}
+func.func private @npu_attempt_0(tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) attributes {byoc.compiler = "npu"}
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         [[GOING:%.*]] = memref.alloc() {{.*}}: memref<i1>
+// CHECK:         "memref.copy"(%s, %out)
+// CHECK-NEXT:    "memref.copy"(%go, [[GOING]])
+// CHECK-NEXT:    [[LIMIT:%.*]] = memref.load %limit[]
+// CHECK:         scf.while ([[I:%.*]] = {{%.*}}) : (i64) -> i64 {
+// CHECK-NEXT:      [[ON:%.*]] = memref.load [[GOING]][]
+// CHECK-NEXT:      [[BELOW:%.*]] = arith.cmpi slt, [[I]], [[LIMIT]] : i64
+// CHECK-NEXT:      [[BOTH:%.*]] = arith.andi [[ON]], [[BELOW]] : i1
+// CHECK-NEXT:      scf.condition([[BOTH]]) [[I]] : i64
+// CHECK:           func.call @attempt({{%.*}}, %out, [[GOING]], [[NEXT:%[0-9]+]])
+// CHECK-NEXT:      "memref.copy"([[NEXT]], %out)
