@@ -11,16 +11,19 @@ import numpy as np
 import onnx
 from numpy.typing import DTypeLike
 from xdsl.dialects.builtin import LocationAttr, StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, ShapeAttr
 from byoc_mlir.dialects.relay.base import PyValue, sizes_of
+from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
 from byoc_mlir.dialects.relay.size import CONSTANT_NAME, SizesOp
 from byoc_mlir.dims import Size
+from byoc_mlir.frontend.bodies import Bodies, Body, close_bodies
 from byoc_mlir.frontend.sizes import Content, computed_sizes, size_array, size_content
 from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
@@ -38,10 +41,14 @@ def name_hint(name: str) -> str:
 
 
 class BlockBuilder:
-    """Appends ops to a block, and every constant before the op that first uses it."""
+    """Appends ops to a block, and every constant before the op that first uses it.
+
+    What belongs to another block comes in as an argument: `captured` has those.
+    """
 
     def __init__(self, block: Block):
         self.block = block
+        self.captured: dict[SSAValue, BlockArgument] = {}
         self._constants: dict[Value, SSAValue] = {}
         self._late: set[SSAValue] = set()
 
@@ -68,7 +75,7 @@ class BlockBuilder:
     def operand(self, value: Value) -> SSAValue:
         """The SSA value to use for `value`; a constant's op is made once."""
         if value.ssa is not None:
-            return value.ssa
+            return self.local(value.ssa)
         if value not in self._constants:
             op = self._constant_op(value)
             op.output.name_hint = name_hint(value.name)
@@ -76,6 +83,17 @@ class BlockBuilder:
             self.name_late(op.output, value.name)
             self._constants[value] = op.output
         return self._constants[value]
+
+    def local(self, value: SSAValue) -> SSAValue:
+        """The value that stands in this block for one of this or another block."""
+        owner = value.owner
+        if (owner if isinstance(owner, Block) else owner.parent) is self.block:
+            return value
+        if value not in self.captured:
+            argument = self.block.insert_arg(value.type, len(self.block.args))
+            argument.name_hint = value.name_hint
+            self.captured[value] = argument
+        return self.captured[value]
 
     def _constant_op(self, value: Value) -> ConstantOp | SizesOp:
         if value.computed is not None:
@@ -99,6 +117,10 @@ class NodeContext:
     builder: BlockBuilder
     run_graph: Callable[[onnx.GraphProto, Sequence[Value], str], list[Value]]
     """The outputs of a subgraph for given inputs, its ops located at the name given."""
+    open_body: Callable[[NodeContext, Sequence[Attribute]], NodeContext]
+    """The same node in a new block with arguments of these types. The nodes that its `run_graph`
+    puts there have locations and rows of their own, under the path given."""
+    bodies: Bodies
     declared: Mapping[str, tuple[Size | None, ...]] = field(
         default_factory=dict[str, tuple[int | None, ...]]
     )
@@ -154,6 +176,41 @@ class NodeContext:
             return None
         name, location = values[0].name, node_location(self.name)
         return tuple(Value(name, content, location) for content in results)
+
+    def body(
+        self,
+        label: str,
+        arguments: Sequence[Value],
+        build: Callable[[NodeContext, str, Sequence[Value]], Sequence[Value]],
+    ) -> Body:
+        """A branch or a body, in a block of its own.
+
+        Args:
+            label: the attribute of the node that it is.
+            arguments: what it takes the first time; only the types count.
+            build: makes its results, in a context that adds ops to the block, of the path of its
+                nodes and the values of the arguments.
+        """
+        path = f"{self.name}/{label}"
+        inner = self.open_body(self, [value.type for value in arguments])
+        block = inner.builder.block
+        formals = [
+            Value(value.name, formal, inputs=value.inputs)
+            for value, formal in zip(arguments, block.args, strict=True)
+        ]
+        results = build(inner, path, formals)
+        block.add_op(ReturnOp(*map(inner.builder.operand, results)))
+        return Body(path, block, inner.builder.captured, node_location(self.name))
+
+    def close_bodies(self, bodies: Sequence[Body]) -> tuple[list[SSAValue], list[FuncOp]]:
+        """Makes functions of bodies; returns what they take from outside, as operands, and them."""
+        outside, functions = close_bodies(bodies, self.bodies)
+        return [self.builder.local(value) for value in outside], functions
+
+    def place(self, op: ControlOp) -> list[Value]:
+        """Adds an op that calls functions; its results."""
+        self.builder.append(op, node_location(self.name))
+        return [Value(self.name, result) for result in op.results]
 
     def constant(self, content: Any, dtype: DTypeLike | None = None) -> Value:
         """A constant made for this node."""

@@ -25,7 +25,7 @@ from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.declared import declared_shapes
 from byoc_mlir.frontend.inputs import BoundInput, bind_inputs, size_names, symbolic_inputs
 from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.model import NODE_NOTES, ImportedModel, OnnxNode, TensorInfo
+from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.structures import kind_of
@@ -130,7 +130,7 @@ def _imported(
     ]
     block.add_op(func.ReturnOp(*map(session.builder.operand, outputs)))
     return ImportedModel(
-        _main_module(block, [info.name for info in inputs], outputs),
+        _module(block, [info.name for info in inputs], outputs, session.bodies.functions),
         tuple(info.info for info in inputs),
         tuple(TensorInfo(value.name, value.dtype, size_names(value.sizes)) for value in outputs),
         tuple(graph.nodes),
@@ -150,7 +150,12 @@ def _tensors_of(output: onnx.ValueInfoProto, value: Value) -> Sequence[Value]:
     ]
 
 
-def _main_module(block: Block, inputs: Sequence[str], outputs: Sequence[Value]) -> ModuleOp:
+def _module(
+    block: Block,
+    inputs: Sequence[str],
+    outputs: Sequence[Value],
+    functions: Sequence[func.FuncOp],
+) -> ModuleOp:
     results = [value.type for value in outputs]
     main = func.FuncOp(
         "main",
@@ -159,7 +164,7 @@ def _main_module(block: Block, inputs: Sequence[str], outputs: Sequence[Value]) 
         arg_attrs=_names(inputs),
         res_attrs=_names([value.name for value in outputs]),
     )
-    return ModuleOp([main])
+    return ModuleOp([main, *functions])
 
 
 def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
@@ -205,7 +210,8 @@ class _MainGraph:
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         if self.unknown.isdisjoint(read_names(node)):
             status = self.scope.import_node(node, name)
-            self.nodes.append(OnnxNode(name, node.op_type, status, NODE_NOTES[status]))
+            self.nodes.append(OnnxNode.of(name, node.op_type, status))
+            self.nodes += self.scope.session.bodies.take_rows()
         elif self.scope.knows_op(node):  # what it reads is unknown, so there is no more to say
             self.unknown.update(node.output)
         else:

@@ -35,6 +35,11 @@ class OnnxNode:
     status: NodeStatus
     note: str = ""
 
+    @staticmethod
+    def of(name: str, op_type: str, status: NodeStatus) -> OnnxNode:
+        """A node with the note that its status deserves."""
+        return OnnxNode(name, op_type, status, NODE_NOTES[status])
+
 
 @dataclass(frozen=True)
 class ImportedModel:

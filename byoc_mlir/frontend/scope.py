@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx
 from onnx.defs import OpSchema
+from xdsl.ir import Attribute, Block
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay.shape import asked
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.attributes import node_attributes
+from byoc_mlir.frontend.bodies import Bodies
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
 from byoc_mlir.frontend.declared import Declared
 from byoc_mlir.frontend.external import external_node, invalid_by_onnx
@@ -25,13 +27,12 @@ from byoc_mlir.frontend.functions import (
     standard_function,
 )
 from byoc_mlir.frontend.known_ops import standard_name, unfit_without_schema, unknown_op
-from byoc_mlir.frontend.model import NodeStatus
-from byoc_mlir.frontend.order import ordered_nodes, read_names
+from byoc_mlir.frontend.model import NodeStatus, OnnxNode
+from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, check_types, op_schema
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
-from byoc_mlir.limits import current_limits
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Session:
     reader: TensorReader
     functions: Mapping[tuple[str, str], onnx.FunctionProto]
     declared: Declared
-    body_nodes: int = field(default=0)
+    bodies: Bodies = field(default_factory=Bodies)
 
 
 class Scope:
@@ -118,6 +119,8 @@ class Scope:
             tuple(node.output),
             self.session.builder,
             self._run_graph,
+            self._open_body,
+            self.session.bodies,
             self.session.declared,
         )
         try:
@@ -205,9 +208,7 @@ class Scope:
             NodeRefused: one of them cannot be imported.
             LimitExceededError: with those of other bodies they are too many.
         """
-        self.session.body_nodes += len(nodes)
-        what = "nodes of functions, branches and loops, expanded"
-        current_limits().check("body_nodes", self.session.body_nodes, what)
+        self.session.bodies.count(len(nodes))
         for node in nodes:
             try:
                 self.import_node(node, name)
@@ -219,6 +220,31 @@ class Scope:
 
     def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Value], name: str) -> list[Value]:
         """The outputs of a subgraph for given inputs; it sees the names of this scope."""
+        scope, nodes = self._inner(graph, inputs)
+        scope.import_body(nodes, name)
+        return [scope.values[output.name] for output in graph.output]
+
+    def _run_body(self, graph: onnx.GraphProto, inputs: Sequence[Value], path: str) -> list[Value]:
+        """As `_run_graph`; each node of the subgraph has a location and a row under `path`."""
+        scope, nodes = self._inner(graph, inputs)
+        bodies = self.session.bodies
+        bodies.count(len(nodes))
+        for node, own in zip(nodes, names_of(nodes), strict=True):
+            name, place = f"{path}/{own}", len(bodies.rows)
+            try:
+                status = scope.import_node(node, name)
+            except ValueNeeded as reason:
+                message = f"'{name}' ({node.op_type}): {reason}"
+                raise ValueNeeded(message, reason.inputs) from reason
+            except NodeRefused as reason:
+                raise NodeRefused(f"'{name}' ({node.op_type}): {reason}") from reason
+            bodies.rows.insert(place, OnnxNode.of(name, node.op_type, status))
+        return [scope.values[output.name] for output in graph.output]
+
+    def _inner(
+        self, graph: onnx.GraphProto, inputs: Sequence[Value]
+    ) -> tuple[Scope, Sequence[onnx.NodeProto]]:
+        """The scope of a subgraph, and its nodes in order."""
         values: ChainMap[str, Value] = ChainMap({}, self.values)
         constants = self.session.reader.graph_tensors(graph)
         values.update({key: Value(key, array) for key, array in constants.items()})
@@ -226,8 +252,15 @@ class Scope:
         values.update(zip(names, inputs, strict=True))
         scope = Scope(self.session, self.opsets, values)
         own = values.maps[0].keys()
-        scope.import_body(ordered_nodes(graph.node, own, self.values.keys()), name)
-        return [values[output.name] for output in graph.output]
+        return scope, ordered_nodes(graph.node, own, self.values.keys())
+
+    def _open_body(self, context: NodeContext, types: Sequence[Attribute]) -> NodeContext:
+        """The context of a node in a new block, with arguments of these types."""
+        builder = BlockBuilder(Block(arg_types=types))
+        scope = Scope(replace(self.session, builder=builder), self.opsets, self.values)
+        return replace(
+            context, builder=builder, run_graph=scope._run_body, open_body=scope._open_body
+        )
 
     def _finish(
         self, node: onnx.NodeProto, outputs: Sequence[Value | None], emitted: bool

@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends import Rule, get_backend
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals
 from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import checked_reason
 from byoc_mlir.transforms.annotated_regions import AnnotatedRegion, find_regions, insert_annotations
@@ -95,6 +96,8 @@ def _choose(
         if op.compiler in rules:
             return op.compiler, ()
         return None, [f"composite '{op.composite_name.data}' is for no target asked for"]
+    if isinstance(op, ControlOp):
+        return None, ["the host runs control flow; what is inside has a place of its own"]
     if not can_offload(op):
         return None, [f"{op.name} has side effects or regions"]
     reasons: list[str] = []

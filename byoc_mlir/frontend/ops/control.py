@@ -1,25 +1,38 @@
-"""If, Loop and Scan: branches are chosen or both computed, loops are unrolled."""
+"""If, Loop and Scan: functions that native code calls; what is known at import is written out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import onnx
+from xdsl.dialects.builtin import SymbolRefAttr, TensorType
+from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import logic
+from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay.base import check_tensor_type, normalize_axis
+from byoc_mlir.dialects.relay.control import ForOp, IfOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.dialects.relay.index import TakeOp
 from byoc_mlir.dialects.relay.size import ArangeOp
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.bodies import Body
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.unrolled import Scanned, stacked, unrolled_loop, unrolled_scan
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, SequenceValue, Value, ValueNeeded
+from byoc_mlir.frontend.value import (
+    AbsentValue,
+    NodeRefused,
+    SequenceValue,
+    Value,
+    ValueNeeded,
+)
 from byoc_mlir.limits import check_constant
 
-MAX_GUARDED_ITERATIONS = 64
-"""Iterations of a loop that may end early: all are computed, and dropped after its end."""
+_NO_LIMIT = np.int64(np.iinfo(np.int64).max)
 
 
 @onnx_op("If")
@@ -34,29 +47,83 @@ def if_(
         chosen = then_branch if condition.constant.reshape(-1)[0] else else_branch
         return context.run_graph(chosen, (), context.name)
     try:
-        ones = context.run_graph(then_branch, (), context.name)
-        others = context.run_graph(else_branch, (), context.name)
+        with context.bodies.attempt():
+            return _run_time_if(context, condition, then_branch, else_branch)
     except (NodeRefused, InvalidModelError) as error:
         if not condition.inputs:
             raise
         message = f"a branch does not fit, and which one counts is computed at run time: {error}"
         raise ValueNeeded(message, condition.inputs) from error
-    scalar = arith.reshape(context, condition, ())
-    return [_either(context, scalar, one, other) for one, other in zip(ones, others, strict=True)]
 
 
-def _either(context: NodeContext, condition: Value, one: Value, other: Value) -> Value:
+def _run_time_if(
+    context: NodeContext,
+    condition: Value,
+    then_branch: onnx.GraphProto,
+    else_branch: onnx.GraphProto,
+) -> Sequence[Value]:
+    given: list[Sequence[Value]] = []
+
+    def build(
+        graph: onnx.GraphProto, inner: NodeContext, path: str, _: Sequence[Value]
+    ) -> Sequence[Value]:
+        given.append(inner.run_graph(graph, (), path))
+        return [leaf for value in given[-1] for leaf in _leaves(value)]
+
+    branches = [
+        context.body("then_branch", (), partial(build, then_branch)),
+        context.body("else_branch", (), partial(build, else_branch)),
+    ]
+    for one, other in zip(*given, strict=True):
+        _check_alike(one, other, condition)
+    arguments, (then_function, else_function) = context.close_bodies(branches)
+    chosen = context.place(
+        IfOp(
+            context.builder.operand(arith.reshape(context, condition, ())),
+            arguments,
+            result_types=then_function.function_type.outputs.data,
+            then_branch=SymbolRefAttr(then_function.sym_name),
+            else_branch=SymbolRefAttr(else_function.sym_name),
+        )
+    )
+    leaves = iter(chosen)
+    return [_like(value, leaves) for value in given[0]]
+
+
+def _leaves(value: Value) -> Iterator[Value]:
+    """The tensors of a value."""
+    if not isinstance(value, SequenceValue):
+        yield value
+        return
+    for item in value.items:
+        yield from _leaves(item)
+
+
+def _like(value: Value, leaves: Iterator[Value]) -> Value:
+    """A value with the structure of `value`, its tensors taken from `leaves`."""
+    if isinstance(value, AbsentValue):
+        return value
+    if isinstance(value, SequenceValue):
+        return SequenceValue(value.name, [_like(item, leaves) for item in value.items])
+    return next(leaves)
+
+
+def _check_alike(one: Value, other: Value, condition: Value) -> None:
+    """Checks that the branches give values of one type.
+
+    Raises:
+        ValueNeeded: they do not, so which branch it is has to be known.
+    """
     if isinstance(one, SequenceValue) and isinstance(other, SequenceValue):
         if len(one.items) != len(other.items):
             raise ValueNeeded("the branches give sequences of different lengths", condition.inputs)
-        pairs = zip(one.items, other.items, strict=True)
-        return SequenceValue(one.name, (_either(context, condition, *pair) for pair in pairs))
-    if one.type != other.type:
+        for pair in zip(one.items, other.items, strict=True):
+            _check_alike(*pair, condition)
+    elif one.type != other.type:
         raise ValueNeeded(
             f"the branches give {one.type} and {other.type}, and which one is computed at run time",
             condition.inputs,
         )
-    return arith.where(context, condition, one, other)
 
 
 @onnx_op("Loop")
@@ -67,71 +134,113 @@ def loop(
     *initial: Value,
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    count = _trip_count(context, trip_count)
     active = context.constant(True) if condition is None else condition
-    states, collected = list(initial), [[] for _ in body.output[1 + len(initial) :]]
-    iteration = 0
-    while iteration < count and _may_go_on(active):
-        number = context.constant(np.int64(iteration))
-        results = context.run_graph(body, (number, active, *states), context.name)
-        _refuse_unbounded(active, collected, count, iteration)
-        going_on, news, scans = results[0], results[1 : 1 + len(states)], results[1 + len(states) :]
-        states = [_kept(context, active, new, old) for new, old in zip(news, states, strict=True)]
-        for parts, part in zip(collected, scans, strict=True):
-            parts.append(part)
-        active = _both(context, active, going_on)
-        iteration += 1
-    formals = body.output[1 + len(initial) :]
-    return [
-        *states,
-        *(_stacked(context, part, formal) for part, formal in zip(collected, formals, strict=True)),
+    try:
+        with context.bodies.attempt():
+            return _native_loop(context, trip_count, active, initial, body)
+    except (NodeRefused, InvalidModelError):
+        return unrolled_loop(context, trip_count, active, initial, body)
+
+
+def _native_loop(
+    context: NodeContext,
+    trip_count: Value | None,
+    active: Value,
+    initial: Sequence[Value],
+    body: onnx.GraphProto,
+) -> Sequence[Value]:
+    """The results of a `Loop` whose body is a function.
+
+    Raises:
+        NodeRefused: it cannot be one.
+    """
+    known = trip_count is not None and trip_count.constant is not None
+    count = context.ints(trip_count, "the trip count")[0] if known and trip_count else None
+    if count is not None:
+        _check_repeats(count)
+    is_for = count is not None and active.constant is not None and bool(active.constant.all())
+    goes_on: list[Value] = []
+
+    def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
+        number, *states = formals
+        going_on, *results = inner.run_graph(body, (number, inner.constant(True), *states), path)
+        if is_for and _is_true(going_on):
+            return results
+        goes_on.append(going_on)
+        return [arith.reshape(inner, going_on, ()), *results]
+
+    made = context.body("body", [_number(context), *initial], build)
+    if not goes_on and count is not None:
+        return _for(context, made, initial, count)
+    if len(made.results) != 1 + len(initial):
+        raise NodeRefused("how many rows it collects is computed at run time")
+    _check_carried(made.results[1:], initial)
+    _check_unknown(made, [active, *initial, *([trip_count] if trip_count else [])])
+    limit = context.constant(_NO_LIMIT) if trip_count is None else trip_count
+    outside, (function,) = context.close_bodies([made])
+    operand = context.builder.operand
+    return context.place(
+        WhileOp(
+            operand(arith.reshape(context, limit, ())),
+            operand(arith.reshape(context, active, ())),
+            [*map(operand, initial), *outside],
+            result_types=[value.type for value in initial],
+            body=SymbolRefAttr(function.sym_name),
+            carried=len(initial),
+        )
+    )
+
+
+def _is_true(value: Value) -> bool:
+    return value.constant is not None and bool(value.constant.all())
+
+
+def _number(context: NodeContext) -> Value:
+    """What stands for the number of an iteration."""
+    return Value("iteration", np.array(0, np.int64), node_location(context.name))
+
+
+def _check_repeats(count: int) -> None:
+    """Checks that there is something to repeat."""
+    if count < 2:
+        raise NodeRefused(f"{count} iterations are no loop")
+
+
+def _check_unknown(body: Body, values: Sequence[Value]) -> None:
+    """Checks that a loop cannot be computed at import, from the values that it begins with."""
+    if not body.captured and all(value.constant is not None for value in values):
+        raise NodeRefused("it depends on nothing that is computed at run time")
+
+
+def _check_carried(types: Sequence[Attribute], initial: Sequence[Value]) -> None:
+    """Checks that what is carried keeps its type."""
+    for number, (type_, value) in enumerate(zip(types, initial, strict=True)):
+        if type_ != value.type:
+            raise NodeRefused(f"value {number} is carried in as {value.type} and out as {type_}")
+
+
+def _for(context: NodeContext, body: Body, initial: Sequence[Value], count: int) -> Sequence[Value]:
+    """The results of a loop whose number of iterations is known."""
+    carried, rows = body.results[: len(initial)], body.results[len(initial) :]
+    _check_carried(carried, initial)
+    _check_unknown(body, initial)
+    stacked_types = [
+        TensorType(row.get_element_type(), (count, *row.get_shape()))
+        for row in rows
+        if isinstance(row, TensorType)
     ]
-
-
-def _trip_count(context: NodeContext, trip_count: Value | None) -> int:
-    if trip_count is None:
-        return np.iinfo(np.int64).max
-    return context.ints(trip_count, "the trip count")[0]
-
-
-def _may_go_on(active: Value) -> bool:
-    return active.constant is None or bool(active.constant.reshape(-1)[0])
-
-
-def _refuse_unbounded(
-    active: Value, collected: Sequence[list[Value]], count: int, iteration: int
-) -> None:
-    """A loop whose end is computed at run time must be short, and collect nothing."""
-    if active.constant is not None:
-        return
-    if collected or min(count, iteration) > MAX_GUARDED_ITERATIONS:
-        raise ValueNeeded("the number of iterations is computed at run time", active.inputs)
-
-
-def _kept(context: NodeContext, active: Value, new: Value, old: Value) -> Value:
-    if active.constant is not None:
-        return new
-    return _either(context, arith.reshape(context, active, ()), new, old)
-
-
-def _both(context: NodeContext, active: Value, going_on: Value) -> Value:
-    if active.constant is not None:
-        return going_on
-    if going_on.constant is not None and going_on.constant.all():
-        return active
-    scalars = (arith.reshape(context, value, ()) for value in (active, going_on))
-    return context.emit(logic.LogicalAndOp, *scalars)
-
-
-def _stacked(context: NodeContext, parts: Sequence[Value], formal: onnx.ValueInfoProto) -> Value:
-    if parts:
-        rows = [arith.reshape(context, part, (1, *part.shape)) for part in parts]
-        return arith.concatenate(context, rows, 0)
-    tensor = formal.type.tensor_type
-    if not tensor.HasField("shape") or any(dim.dim_param for dim in tensor.shape.dim):
-        raise NodeRefused(f"no iteration runs, and the shape of '{formal.name}' is not given")
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    return context.constant(np.zeros((0, *(dim.dim_value for dim in tensor.shape.dim)), dtype))
+    for type_ in stacked_types:
+        check_tensor_type(type_, "the rows that a loop collects")
+    outside, (function,) = context.close_bodies([body])
+    return context.place(
+        ForOp(
+            [*map(context.builder.operand, initial), *outside],
+            result_types=[*carried, *stacked_types],
+            body=SymbolRefAttr(function.sym_name),
+            count=count,
+            carried=len(initial),
+        )
+    )
 
 
 @onnx_op("Scan", since=9)
@@ -151,29 +260,58 @@ def scan(
             " its inputs"
         )
     states = list(values[: len(values) - num_scan_inputs])
-    scanned = values[len(values) - num_scan_inputs :]
+    inputs = values[len(values) - num_scan_inputs :]
     input_axes = scan_input_axes or [0] * num_scan_inputs
     directions = scan_input_directions or [0] * num_scan_inputs
-    collected: list[list[Value]] = [[] for _ in body.output[len(states) :]]
-    count = scanned[0].shape[input_axes[0]]
-    for step in range(count):
-        slices = [
-            arith.at(context, value, axis % value.rank, count - 1 - step if backward else step)
-            for value, axis, backward in zip(scanned, input_axes, directions, strict=True)
-        ]
-        results = context.run_graph(body, (*states, *slices), context.name)
-        states = results[: len(states)]
-        for parts, part in zip(collected, results[len(states) :], strict=True):
-            parts.append(part)
+    scanned = [
+        Scanned(value, normalize_axis(axis, value.rank), bool(backward))
+        for value, axis, backward in zip(inputs, input_axes, directions, strict=True)
+    ]
+    results = _scan_results(context, states, scanned, body)
+    collected = results[len(states) :]
     output_axes = scan_output_axes or [0] * len(collected)
     output_directions = scan_output_directions or [0] * len(collected)
     outputs = [
-        _moved(context, _stacked(context, parts[::-1] if backward else parts, formal), axis)
-        for parts, formal, axis, backward in zip(
-            collected, body.output[len(states) :], output_axes, output_directions, strict=True
-        )
+        _moved(context, _backwards(context, rows) if backward else rows, axis)
+        for rows, axis, backward in zip(collected, output_axes, output_directions, strict=True)
     ]
-    return [*states, *outputs]
+    return [*results[: len(states)], *outputs]
+
+
+def _scan_results(
+    context: NodeContext,
+    states: Sequence[Value],
+    scanned: Sequence[Scanned],
+    body: onnx.GraphProto,
+) -> Sequence[Value]:
+    """What a `Scan` carries, then what it collects, in the order of the iterations."""
+    count = scanned[0].steps
+    for other in scanned:
+        if other.steps != count:
+            raise VerifyException(f"its inputs have {count} and {other.steps} steps")
+
+    def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
+        number, *carried = formals
+        slices = [_slice(inner, one, number) for one in scanned]
+        return inner.run_graph(body, (*carried, *slices), path)
+
+    try:
+        with context.bodies.attempt():
+            _check_repeats(count)
+            made = context.body("body", [_number(context), *states], build)
+            return _for(context, made, states, count)
+    except (NodeRefused, InvalidModelError):
+        return unrolled_scan(context, states, scanned, body)
+
+
+def _slice(context: NodeContext, scanned: Scanned, number: Value) -> Value:
+    """What an iteration sees of an input."""
+    place = arith.subtract(context, scanned.steps - 1, number) if scanned.backward else number
+    return context.emit(TakeOp, scanned.value, place, axis=scanned.axis)
+
+
+def _backwards(context: NodeContext, rows: Value) -> Value:
+    return arith.take(context, rows, range(rows.shape[0])[::-1], 0)
 
 
 @onnx_op("Scan", since=8)
@@ -200,7 +338,7 @@ def batched_scan(
     ]
     columns = zip(*examples, strict=True)
     return [
-        _stacked(context, parts, formal) for parts, formal in zip(columns, body.output, strict=True)
+        stacked(context, parts, formal) for parts, formal in zip(columns, body.output, strict=True)
     ]
 
 

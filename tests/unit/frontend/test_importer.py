@@ -27,8 +27,9 @@ LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
 def _main(model: ImportedModel) -> FuncOp:
-    (function,) = (op for op in model.module.walk() if isinstance(op, FuncOp))
-    return function
+    functions = [op for op in model.module.walk() if isinstance(op, FuncOp)]
+    assert functions[0].sym_name.data == "main"
+    return functions[0]
 
 
 def _ops(model: ImportedModel) -> list[str]:

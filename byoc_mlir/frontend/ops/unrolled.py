@@ -1,0 +1,151 @@
+"""Loops written out, one iteration after the other, where they cannot be loops of native code.
+
+So it is for what is known at import, for what changes its shape from one iteration to the next, and
+for sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from byoc_mlir.dialects.relay import logic
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.value import NodeRefused, SequenceValue, Value, ValueNeeded
+
+MAX_GUARDED_ITERATIONS = 64
+"""Iterations of a loop that may end early: all are computed, and dropped after its end."""
+
+
+def unrolled_loop(
+    context: NodeContext,
+    trip_count: Value | None,
+    active: Value,
+    initial: Sequence[Value],
+    body: onnx.GraphProto,
+) -> Sequence[Value]:
+    """The results of a `Loop`: what it carries, then what it collects.
+
+    Raises:
+        ValueNeeded: how often it runs has to be known.
+    """
+    count = _trip_count(context, trip_count)
+    states, collected = list(initial), [[] for _ in body.output[1 + len(initial) :]]
+    iteration = 0
+    while iteration < count and _may_go_on(active):
+        number = context.constant(np.int64(iteration))
+        results = context.run_graph(body, (number, active, *states), context.name)
+        _refuse_unbounded(active, collected, count, iteration)
+        going_on, news, scans = results[0], results[1 : 1 + len(states)], results[1 + len(states) :]
+        states = [_kept(context, active, new, old) for new, old in zip(news, states, strict=True)]
+        for parts, part in zip(collected, scans, strict=True):
+            parts.append(part)
+        active = _both(context, active, going_on)
+        iteration += 1
+    formals = body.output[1 + len(initial) :]
+    return [
+        *states,
+        *(stacked(context, part, formal) for part, formal in zip(collected, formals, strict=True)),
+    ]
+
+
+def _trip_count(context: NodeContext, trip_count: Value | None) -> int:
+    if trip_count is None:
+        return np.iinfo(np.int64).max
+    return context.ints(trip_count, "the trip count")[0]
+
+
+def _may_go_on(active: Value) -> bool:
+    return active.constant is None or bool(active.constant.reshape(-1)[0])
+
+
+def _refuse_unbounded(
+    active: Value, collected: Sequence[list[Value]], count: int, iteration: int
+) -> None:
+    """A loop whose end is computed at run time must be short, and collect nothing."""
+    if active.constant is not None:
+        return
+    if collected or min(count, iteration) > MAX_GUARDED_ITERATIONS:
+        raise ValueNeeded("the number of iterations is computed at run time", active.inputs)
+
+
+def _kept(context: NodeContext, active: Value, new: Value, old: Value) -> Value:
+    if active.constant is not None:
+        return new
+    return _either(context, arith.reshape(context, active, ()), new, old)
+
+
+def _both(context: NodeContext, active: Value, going_on: Value) -> Value:
+    if active.constant is not None:
+        return going_on
+    if going_on.constant is not None and going_on.constant.all():
+        return active
+    scalars = (arith.reshape(context, value, ()) for value in (active, going_on))
+    return context.emit(logic.LogicalAndOp, *scalars)
+
+
+def stacked(context: NodeContext, parts: Sequence[Value], formal: onnx.ValueInfoProto) -> Value:
+    """The parts as rows of one tensor; where there are none, one without rows."""
+    if parts:
+        rows = [arith.reshape(context, part, (1, *part.shape)) for part in parts]
+        return arith.concatenate(context, rows, 0)
+    tensor = formal.type.tensor_type
+    if not tensor.HasField("shape") or any(dim.dim_param for dim in tensor.shape.dim):
+        raise NodeRefused(f"no iteration runs, and the shape of '{formal.name}' is not given")
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    return context.constant(np.zeros((0, *(dim.dim_value for dim in tensor.shape.dim)), dtype))
+
+
+def _either(context: NodeContext, condition: Value, one: Value, other: Value) -> Value:
+    if isinstance(one, SequenceValue) and isinstance(other, SequenceValue):
+        if len(one.items) != len(other.items):
+            raise ValueNeeded("the branches give sequences of different lengths", condition.inputs)
+        pairs = zip(one.items, other.items, strict=True)
+        return SequenceValue(one.name, (_either(context, condition, *pair) for pair in pairs))
+    if one.type != other.type:
+        raise ValueNeeded(
+            f"the branches give {one.type} and {other.type}, and which one is computed at run time",
+            condition.inputs,
+        )
+    return arith.where(context, condition, one, other)
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """An input that a `Scan` walks along."""
+
+    value: Value
+    axis: int
+    backward: bool
+
+    @property
+    def steps(self) -> int:
+        """How many iterations that takes."""
+        return self.value.shape[self.axis]
+
+
+def unrolled_scan(
+    context: NodeContext,
+    states: Sequence[Value],
+    scanned: Sequence[Scanned],
+    body: onnx.GraphProto,
+) -> Sequence[Value]:
+    """What a `Scan` carries, then what it collects, in the order of the iterations."""
+    formals = body.output[len(states) :]
+    collected: list[list[Value]] = [[] for _ in formals]
+    count = scanned[0].steps
+    for step in range(count):
+        slices = [
+            arith.at(context, one.value, one.axis, count - 1 - step if one.backward else step)
+            for one in scanned
+        ]
+        results = context.run_graph(body, (*states, *slices), context.name)
+        states = results[: len(states)]
+        for parts, part in zip(collected, results[len(states) :], strict=True):
+            parts.append(part)
+    rows = [stacked(context, part, formal) for part, formal in zip(collected, formals, strict=True)]
+    return [*states, *rows]
