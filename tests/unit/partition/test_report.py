@@ -87,16 +87,30 @@ def test_forbidden_fallback_lists_every_node():
 
 def test_a_node_that_became_several_ops_gives_the_reasons_of_all():
     branches = (
+        "t = Constant <value = bool {1}> ()\n"
+        "y = If (t) <then_branch = a () => (float[2, 2] p)"
+        " { q = Relu (x) s = Sin (q) p = Cos (s) },"
+        " else_branch = b () => (float[2, 2] r) { r = Cos (x) }>"
+    )
+    with byoc_mlir.compile(onnx_model(branches), targets=("reporting",)) as executable:
+        _, row = executable.report()
+    assert row.placement == "host"
+    assert row.reason == "2 of its 3 ops: reporting: no rule for sin; reporting: no rule for cos"
+
+
+def test_nodes_in_branches_have_rows():
+    branches = (
         "y = If (c) <then_branch = a () => (float[2, 2] p) { q = Relu (x) p = Sin (q) },"
         " else_branch = b () => (float[2, 2] r) { r = Cos (x) }>"
     )
     with byoc_mlir.compile(onnx_model(branches), targets=("reporting",)) as executable:
-        [row] = executable.report()
-    assert row.placement == "host"
-    assert row.reason == (
-        "3 of its 4 ops: reporting: no rule for sin; reporting: no rule for cos;"
-        " reporting: no rule for where"
-    )
+        rows = [(row.node, row.op_type, row.placement, row.reason) for row in executable.report()]
+    assert rows == [
+        ("If_0", "If", "host", "the host runs control flow; what is inside has a place of its own"),
+        ("If_0/then_branch/Relu_0", "Relu", "reporting", ""),
+        ("If_0/then_branch/Sin_1", "Sin", "host", "reporting: no rule for sin"),
+        ("If_0/else_branch/Cos_0", "Cos", "host", "reporting: no rule for cos"),
+    ]
 
 
 def test_ops_without_a_node_have_rows():

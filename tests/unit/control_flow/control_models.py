@@ -1,0 +1,110 @@
+"""Models with control flow, and what ONNX Runtime makes of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper, parser
+
+import byoc_mlir
+from byoc_mlir.backends import Backend, Blob, RegionModule
+from byoc_mlir.backends.region import kind_of, nodes_of
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Feeds: TypeAlias = Mapping[str, Array]
+
+HOST_AND_DNNL = ((), ("dnnl",))
+
+
+def model_of(
+    signature: str, body: str, initializers: Mapping[str, Array] | None = None
+) -> onnx.ModelProto:
+    """A model from ONNX's text: `(float[4] x) => (float[4] y)`, and its nodes."""
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]>\nnet {signature} {{ {body} }}'
+    )
+    for name, array in (initializers or {}).items():
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    return model
+
+
+def f32(*shape: int, seed: int = 0) -> Array:
+    """Seeded numbers."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def expected(model: onnx.ModelProto, feeds: Feeds) -> list[Array]:
+    """What ONNX Runtime gives."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, dict(feeds))
+
+
+def check(
+    model: onnx.ModelProto, feeds: Sequence[Feeds], targets: Sequence[Sequence[str]] = HOST_AND_DNNL
+) -> None:
+    """Compares runs of one compilation with ONNX Runtime; nothing may be interpreted."""
+    for target in targets:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            executable = byoc_mlir.compile(model, targets=tuple(target), prune="off")
+        with executable:
+            for given in feeds:
+                found = executable.run(given)
+                wanted = expected(model, given)
+                for (name, got), want in zip(found.items(), wanted, strict=True):
+                    assert got.shape == want.shape, name
+                    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+CALLS: list[str] = []
+"""The regions that `Counted` ran, in order."""
+
+
+class CountedModule(RegionModule):
+    """Regions of one op, `nn.relu` or `sin`; a negative sine is refused."""
+
+    def __init__(self, kinds: Mapping[str, str]):
+        self._kinds = dict(kinds)
+
+    @classmethod
+    def load(cls, data: bytes) -> CountedModule:
+        return cls(dict(line.split("=") for line in data.decode().split()))
+
+    def save(self) -> bytes:
+        return "\n".join(f"{symbol}={kind}" for symbol, kind in self._kinds.items()).encode()
+
+    def get_function(self, symbol: str) -> Any:
+        kind = self._kinds[symbol]
+
+        def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            CALLS.append(kind)
+            if kind == "nn.relu":
+                np.maximum(inputs[0], 0, out=outputs[0])
+                return
+            np.sin(inputs[0], out=outputs[0])
+            if outputs[0].min() < 0:
+                raise ValueError("a negative sine")
+
+        return run
+
+
+class Counted(Backend):
+    """Notes each call of a region."""
+
+    name = "counted"
+
+    def op_rules(self) -> dict[str, Any]:
+        return {"nn.relu": lambda op: None, "sin": lambda op: None}
+
+    def codegen(self, region: Any, context: Any) -> Blob:
+        (op,) = nodes_of(region)
+        return Blob.of(CountedModule({region.sym_name.data: kind_of(op)}))
