@@ -31,6 +31,7 @@ from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, Sh
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
+from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
@@ -58,6 +59,7 @@ CANONICALISATION: tuple[ModulePass, ...] = (
     FoldBatchNorm(),
     FoldConstants(),
     Simplify(),
+    DropUnusedFunctions(),
 )
 
 

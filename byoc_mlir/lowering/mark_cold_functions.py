@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import RUN
+from byoc_mlir.dialects.symbols import mentioned_symbols
 
 _SAID = frozenset({"always_inline", "inline_hint", "optimize_size", "minsize", "passthrough"})
 """Attributes by which a backend says how a function is optimised."""
@@ -63,11 +63,3 @@ def _reached(module: ModuleOp, functions: Mapping[str, llvm.FuncOp]) -> set[str]
                 found.add(name)
                 waiting.append(functions[name])
     return found
-
-
-def mentioned_symbols(op: Operation) -> Iterator[str]:
-    """The symbols that an op and what is in it refer to, each as often as it does."""
-    for inner in op.walk():
-        for attribute in (*inner.properties.values(), *inner.attributes.values()):
-            if isinstance(attribute, SymbolRefAttr):
-                yield attribute.root_reference.data

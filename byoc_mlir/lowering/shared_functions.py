@@ -8,8 +8,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
+from byoc_mlir.dialects.symbols import mentioned_symbols
 from byoc_mlir.lowering.llvm_ir.translate import top_level_text
-from byoc_mlir.lowering.mark_cold_functions import mentioned_symbols
 from byoc_mlir.lowering.shared_kernels import SeparatedKernels, SharedKernels, reached
 from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 

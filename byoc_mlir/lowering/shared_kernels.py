@@ -19,8 +19,8 @@ from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.abi import KERNEL
+from byoc_mlir.dialects.symbols import mentioned_symbols
 from byoc_mlir.lowering.kernel_structure import kernel_structure
-from byoc_mlir.lowering.mark_cold_functions import mentioned_symbols
 
 MOST_OBJECTS = 16
 """How many object files are kept: those used last."""

@@ -12,6 +12,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
     "transforms": (
         "annotate-target",
         "decompose-qnn",
+        "drop-unused-functions",
         "fake-quantization-to-integer",
         "fold-batch-norm",
         "fold-constants",

@@ -1,0 +1,16 @@
+"""What refers to functions and globals by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Operation
+
+
+def mentioned_symbols(op: Operation) -> Iterator[str]:
+    """The symbols that an op and what is in it refer to, each as often as it does."""
+    for inner in op.walk():
+        for attribute in (*inner.properties.values(), *inner.attributes.values()):
+            if isinstance(attribute, SymbolRefAttr):
+                yield attribute.root_reference.data

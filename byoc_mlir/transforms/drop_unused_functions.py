@@ -1,0 +1,49 @@
+"""The pass `drop-unused-functions`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.byoc import region_compiler
+from byoc_mlir.dialects.symbols import mentioned_symbols
+
+
+@dataclass(frozen=True)
+class DropUnusedFunctions(ModulePass):
+    """Removes private functions of the host that no public function leads to: branches and bodies
+    of control flow whose results nobody needs.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }
+    func.func private @branch(%x: tensor<4xf32>) -> tensor<4xf32> { … }
+    // becomes
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }
+    ```
+    """
+
+    name = "drop-unused-functions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = {
+            function.sym_name.data: function for function in op.ops if isinstance(function, FuncOp)
+        }
+        needed = [function for function in functions.values() if not _is_private(function)]
+        unused = {name: function for name, function in functions.items() if _is_private(function)}
+        while needed:
+            mentioned = set(mentioned_symbols(needed.pop()))
+            needed += [unused.pop(name) for name in mentioned & unused.keys()]
+        for function in unused.values():
+            function.detach()
+            function.erase()
+
+
+def _is_private(function: FuncOp) -> bool:
+    """Whether nobody outside of the module may call a function; a backend's region may be new."""
+    visibility = function.sym_visibility
+    is_private = visibility is not None and visibility.data == "private"
+    return is_private and region_compiler(function) is None

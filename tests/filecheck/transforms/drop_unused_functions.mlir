@@ -1,0 +1,31 @@
+// RUN: byoc-opt %s -p drop-unused-functions | filecheck %s
+
+// What public functions lead to stays, through other functions too.
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.if %c, %x {then_branch = @loop, else_branch = @same} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.for %x {body = @step, count = 3, carried = 1} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @step(%i: tensor<i64>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %x : tensor<4xf32>
+}
+func.func private @same(%x: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %x : tensor<4xf32>
+}
+func.func private @unused(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.for %x {body = @unused_step, count = 3, carried = 1} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @unused_step(%i: tensor<i64>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %x : tensor<4xf32>
+}
+func.func private @npu_main_0(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.compiler = "npu"}
+// CHECK:      func.func @main(
+// CHECK:      func.func private @loop(
+// CHECK:      func.func private @step(
+// CHECK:      func.func private @same(
+// CHECK-NOT:  @unused
+// CHECK:      func.func private @npu_main_0(
