@@ -22,11 +22,11 @@ HOST_AND_DNNL = ((), ("dnnl",))
 
 
 def model_of(
-    signature: str, body: str, initializers: Mapping[str, Array] | None = None
+    signature: str, body: str, initializers: Mapping[str, Array] | None = None, opset: int = 17
 ) -> onnx.ModelProto:
     """A model from ONNX's text: `(float[4] x) => (float[4] y)`, and its nodes."""
     model = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : 17]>\nnet {signature} {{ {body} }}'
+        f'<ir_version: 9, opset_import: ["" : {opset}]>\nnet {signature} {{ {body} }}'
     )
     for name, array in (initializers or {}).items():
         model.graph.initializer.append(numpy_helper.from_array(array, name))
