@@ -48,7 +48,7 @@ def lower_control(
         case IfOp():
             _lower_if(op, operands, results, builder)
         case ForOp():
-            _ForLowering(op, operands, results, allocate, builder).run()
+            _ForLowering(op, operands, results, allocate, builder).run(op.count.value.data)
         case WhileOp():
             _WhileLowering(op, operands, results, allocate, builder).run()
         case _:
@@ -73,8 +73,8 @@ def _lower_if(
 
 
 class _LoopLowering:
-    """What the loops share. A state is in the buffer of the op's result, from the first iteration
-    on; the body writes the next one beside it, from where it is copied.
+    """What the loops share. There are two buffers for each state, that of the op's result and one
+    beside it; the body reads the one and writes the other, and then they change places.
     """
 
     def __init__(
@@ -88,91 +88,83 @@ class _LoopLowering:
         carried = len(op.initial)
         leading = len(operands) - len(op.loop_values)
         self._builder = builder
+        self._allocate = allocate
         self._leading = operands[:leading]
         self._initial = operands[leading:][:carried]
         self._invariant = operands[leading:][carried:]
-        self._states, self._stacked = results[:carried], results[carried:]
+        self._results, self._stacked = results[:carried], results[carried:]
         self._body = op.body
         self._number = allocate(TensorType(i64, []))
-        self._next = [allocate(_tensor(state)) for state in self._states]
+        self._beside = [allocate(_tensor(result)) for result in self._results]
 
-    def _begin(self) -> None:
-        """Puts the initial values where the states are."""
-        for initial, state in zip(self._initial, self._states, strict=True):
-            self._builder.insert(memref.CopyOp(initial, state))
+    def _copy(self, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
+        for source, target in zip(sources, targets, strict=True):
+            self._builder.insert(memref.CopyOp(source, target))
 
-    def _iterate(self, inner: Builder, number: SSAValue, outputs: Sequence[SSAValue]) -> None:
-        """One iteration; `outputs` are what the body writes beside the states."""
+    def _iterate(
+        self,
+        inner: Builder,
+        number: SSAValue,
+        states: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+    ) -> None:
+        """One iteration, from `states` to `outputs`."""
         inner.insert(memref.StoreOp.get(number, self._number, []))
-        arguments = [self._number, *self._states, *self._invariant]
+        arguments = [self._number, *states, *self._invariant]
         inner.insert(func.CallOp(self._body, [*arguments, *outputs], []))
-
-    def _advance(self, inner: Builder) -> None:
-        for state, following in zip(self._states, self._next, strict=True):
-            inner.insert(memref.CopyOp(following, state))
 
 
 class _ForLowering(_LoopLowering):
-    def __init__(
-        self,
-        op: ForOp,
-        operands: Sequence[SSAValue],
-        results: Sequence[SSAValue],
-        allocate: Allocate,
-        builder: Builder,
-    ):
-        super().__init__(op, operands, results, allocate, builder)
-        self._count = op.count.value.data
-        self._rows = [allocate(_row_type(stacked)) for stacked in self._stacked]
-
-    def run(self) -> None:
-        """Writes the loop."""
-        self._begin()
-        begin, end, step = (_constant(self._builder, n, _INDEX) for n in (0, self._count, 1))
-        block = Block(arg_types=[_INDEX])
+    def run(self, count: int) -> None:
+        """Writes the loop; it begins with those buffers with which it ends in the results'."""
+        rows = [self._allocate(_row_type(stacked)) for stacked in self._stacked]
+        first, second = self._results, self._beside
+        if count % 2:
+            first, second = second, first
+        self._copy(self._initial, first)
+        begin, end, step = (_constant(self._builder, n, _INDEX) for n in (0, count, 1))
+        buffers = [*first, *second]
+        block = Block(arg_types=[_INDEX, *(buffer.type for buffer in buffers)])
         inner = Builder(InsertPoint.at_end(block))
-        iteration = block.args[0]
+        iteration, *inside = block.args
+        states, following = inside[: len(first)], inside[len(first) :]
         number = inner.insert(arith.IndexCastOp(iteration, i64)).result
-        self._iterate(inner, number, [*self._next, *self._rows])
-        self._advance(inner)
-        for row, stacked in zip(self._rows, self._stacked, strict=True):
+        self._iterate(inner, number, states, [*following, *rows])
+        for row, stacked in zip(rows, self._stacked, strict=True):
             inner.insert(memref.CopyOp(row, inner.insert(_row(stacked, iteration)).result))
-        inner.insert(scf.YieldOp())
-        self._builder.insert(scf.ForOp(begin, end, step, [], Region(block)))
+        inner.insert(scf.YieldOp(*following, *states))
+        self._builder.insert(scf.ForOp(begin, end, step, buffers, Region(block)))
 
 
 class _WhileLowering(_LoopLowering):
-    def __init__(
-        self,
-        op: WhileOp,
-        operands: Sequence[SSAValue],
-        results: Sequence[SSAValue],
-        allocate: Allocate,
-        builder: Builder,
-    ):
-        super().__init__(op, operands, results, allocate, builder)
-        self._going = allocate(TensorType(i1, []))
-
     def run(self) -> None:
-        """Writes the loop."""
-        self._begin()
+        """Writes the loop; at its end the states may have to be copied to the results."""
+        going = self._allocate(TensorType(i1, []))
         limit, condition = self._leading
-        self._builder.insert(memref.CopyOp(condition, self._going))
+        self._copy([*self._initial, condition], [*self._results, going])
         bound = self._builder.insert(memref.LoadOp.get(limit, [])).res
-        before, after = Block(arg_types=[i64]), Block(arg_types=[i64])
-        self._decide(Builder(InsertPoint.at_end(before)), before.args[0], bound)
-        inner, number = Builder(InsertPoint.at_end(after)), after.args[0]
-        self._iterate(inner, number, [self._going, *self._next])
-        self._advance(inner)
-        following = inner.insert(arith.AddiOp(number, _constant(inner, 1, i64)))
-        inner.insert(scf.YieldOp(following))
-        start = _constant(self._builder, 0, i64)
-        self._builder.insert(scf.WhileOp([start], [i64], Region(before), Region(after)))
+        buffers = [*self._results, *self._beside]
+        types = [i64, *(buffer.type for buffer in buffers)]
+        before, after = Block(arg_types=types), Block(arg_types=types)
+        _decide(before, going, bound)
+        inner = Builder(InsertPoint.at_end(after))
+        number, *inside = after.args
+        states, following = inside[: len(self._results)], inside[len(self._results) :]
+        self._iterate(inner, number, states, [going, *following])
+        next_number = inner.insert(arith.AddiOp(number, _constant(inner, 1, i64))).result
+        inner.insert(scf.YieldOp(next_number, *following, *states))
+        arguments = [_constant(self._builder, 0, i64), *buffers]
+        loop = self._builder.insert(scf.WhileOp(arguments, types, Region(before), Region(after)))
+        self._copy(loop.results[1 : 1 + len(self._results)], self._results)
 
-    def _decide(self, inner: Builder, number: SSAValue, bound: SSAValue) -> None:
-        going = inner.insert(memref.LoadOp.get(self._going, [])).res
-        below = inner.insert(arith.CmpiOp(number, bound, "slt")).result
-        inner.insert(scf.ConditionOp(inner.insert(arith.AndIOp(going, below)).result, number))
+
+def _decide(block: Block, going: SSAValue, bound: SSAValue) -> None:
+    """Whether there is another iteration."""
+    builder = Builder(InsertPoint.at_end(block))
+    goes_on = builder.insert(memref.LoadOp.get(going, [])).res
+    below = builder.insert(arith.CmpiOp(block.args[0], bound, "slt")).result
+    both = builder.insert(arith.AndIOp(goes_on, below)).result
+    builder.insert(scf.ConditionOp(both, *block.args))
 
 
 def _tensor(buffer: SSAValue) -> Tensor:

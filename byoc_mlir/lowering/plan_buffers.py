@@ -198,17 +198,20 @@ def _check_size(total: int, allocs: Sequence[memref.AllocOp]) -> None:
 
 
 def _lifetimes(block: Block, allocs: Sequence[memref.AllocOp]) -> list[Request]:
-    root: dict[SSAValue, memref.AllocOp] = {alloc.memref: alloc for alloc in allocs}
+    """When each buffer is needed. What a loop gives is one of the buffers that it takes."""
+    roots: dict[SSAValue, set[memref.AllocOp]] = {}
     first: dict[Operation, int] = {}
     last: dict[Operation, int] = {}
     for position, op in enumerate(block.ops):
-        if isinstance(op, memref.ReinterpretCastOp) and op.source in root:
-            root[op.result] = root[op.source]
+        taken = set[memref.AllocOp]().union(*(roots.get(value, ()) for value in op.operands))
+        made = {op} if isinstance(op, memref.AllocOp) else taken
+        roots |= {result: made for result in op.results if isinstance(result.type, MemRefType)}
+        if isinstance(op, memref.ReinterpretCastOp):
             continue
         for operand in (operand for inner in op.walk() for operand in inner.operands):
-            if operand in root:
-                first.setdefault(root[operand], position)
-                last[root[operand]] = position
+            for alloc in roots.get(operand, ()):
+                first.setdefault(alloc, position)
+                last[alloc] = position
     return [
         Request(_bytes(alloc.memref.type), first.get(alloc, 0), last.get(alloc, 0))
         for alloc in allocs

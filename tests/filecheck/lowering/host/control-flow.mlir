@@ -1,6 +1,7 @@
 // RUN: byoc-opt %s --split-input-file -p bufferize | filecheck %s
-// RUN: byoc-opt %s --split-input-file -p bufferize,plan-buffers | filecheck %s --check-prefix PLAN
-// RUN: byoc-opt %s --split-input-file -p bufferize,plan-buffers,add-entry-points | filecheck %s --check-prefix ENTRY
+// RUN: byoc-opt %s --split-input-file -p bufferize,plan-buffers --verify-diagnostics | filecheck %s --check-prefix PLAN
+// RUN: byoc-opt %s --split-input-file -p bufferize,plan-buffers,add-entry-points --verify-diagnostics | filecheck %s --check-prefix ENTRY
+// RUN: byoc-opt %s --split-input-file -p bufferize,plan-buffers --verify-diagnostics | filecheck %s --check-prefix REFUSED
 
 // One branch is called; both write where the result is. The memory of a branch is a part of its caller's, the same for both.
 func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
@@ -60,7 +61,7 @@ func.func private @npu_other_1(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.
 
 // -----
 
-// What is carried begins where the result is; the body writes the next one beside it. Rows are copied to their place.
+// Two buffers change places. With an odd number of iterations the first state is not in the result's. Rows are copied to their place.
 func.func @main(%s: tensor<4xf32>, %x: tensor<2xf32>) -> (tensor<4xf32>, tensor<3x2xf32>) {
   %0, %1 = relay.for %s, %x {body = @step, count = 3, carried = 1} : (tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<3x2xf32>)
   func.return %0, %1 : tensor<4xf32>, tensor<3x2xf32>
@@ -72,22 +73,40 @@ func.func private @step(%i: tensor<i64>, %s: tensor<4xf32>, %x: tensor<2xf32>) -
 func.func private @npu_step_0(tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>) attributes {byoc.compiler = "npu"}
 
 // CHECK-LABEL: func.func @main(%s: memref<4xf32>, %x: memref<2xf32>, %out: memref<4xf32>, %out_1: memref<3x2xf32>)
-// CHECK:         [[NUMBER:%.*]] = memref.alloc() {{.*}}: memref<i64>
-// CHECK:         [[NEXT:%.*]] = memref.alloc() {{.*}}: memref<4xf32>
-// CHECK:         [[ROW:%.*]] = memref.alloc() {{.*}}: memref<2xf32>
-// CHECK:         "memref.copy"(%s, %out)
-// CHECK:         scf.for [[I:%.*]] = {{%.*}} to {{%.*}} step {{%.*}} {
-// CHECK-NEXT:      [[I64:%.*]] = arith.index_cast [[I]] : index to i64
+// CHECK:         [[NUMBER:%[0-9]+]] = memref.alloc() {{.*}}: memref<i64>
+// CHECK:         [[BESIDE:%[0-9]+]] = memref.alloc() {{.*}}: memref<4xf32>
+// CHECK:         [[ROW:%[0-9]+]] = memref.alloc() {{.*}}: memref<2xf32>
+// CHECK:         "memref.copy"(%s, [[BESIDE]])
+// CHECK:         scf.for [[I:%[0-9]+]] = {{.*}} iter_args([[ONE:%[0-9]+]] = [[BESIDE]], [[OTHER:%[0-9]+]] = %out)
+// CHECK-NEXT:      [[I64:%[0-9]+]] = arith.index_cast [[I]] : index to i64
 // CHECK-NEXT:      memref.store [[I64]], [[NUMBER]][]
-// CHECK-NEXT:      func.call @step([[NUMBER]], %out, %x, [[NEXT]], [[ROW]])
-// CHECK-NEXT:      "memref.copy"([[NEXT]], %out)
-// CHECK-NEXT:      [[PLACE:%.*]] = memref.subview %out_1[[[I]], 0] [1, 2] [1, 1] : memref<3x2xf32> to memref<2xf32, strided<[1], offset: ?>>
+// CHECK-NEXT:      func.call @step([[NUMBER]], [[ONE]], %x, [[OTHER]], [[ROW]])
+// CHECK-NEXT:      [[PLACE:%[0-9]+]] = memref.subview %out_1[[[I]], 0] [1, 2] [1, 1] : memref<3x2xf32> to memref<2xf32, strided<[1], offset: ?>>
 // CHECK-NEXT:      "memref.copy"([[ROW]], [[PLACE]])
+// CHECK-NEXT:      scf.yield [[OTHER]], [[ONE]]
 // CHECK-NEXT:    }
+// CHECK-NEXT:    func.return
 
 // -----
 
-// The body tells whether there is another iteration.
+// With an even number it is.
+func.func @main(%s: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.for %s {body = @step, count = 2, carried = 1} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @step(%i: tensor<i64>, %s: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = func.call @npu_step_0(%s) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @npu_step_0(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.compiler = "npu"}
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         "memref.copy"(%s, %out)
+// CHECK:         iter_args({{%[0-9]+}} = %out, {{%[0-9]+}} = {{%[0-9]+}})
+
+// -----
+
+// The body tells whether there is another iteration. What the loop gives is in either buffer, so both live until it is copied.
 func.func @main(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) -> tensor<4xf32> {
   %0 = relay.while %limit, %go, %s {body = @attempt, carried = 1} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
   func.return %0 : tensor<4xf32>
@@ -99,14 +118,34 @@ func.func private @attempt(%i: tensor<i64>, %s: tensor<4xf32>) -> (tensor<i1>, t
 func.func private @npu_attempt_0(tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) attributes {byoc.compiler = "npu"}
 
 // CHECK-LABEL: func.func @main(
-// CHECK:         [[GOING:%.*]] = memref.alloc() {{.*}}: memref<i1>
+// CHECK:         [[BESIDE:%[0-9]+]] = memref.alloc() {{.*}}: memref<4xf32>
+// CHECK:         [[GOING:%[0-9]+]] = memref.alloc() {{.*}}: memref<i1>
 // CHECK:         "memref.copy"(%s, %out)
 // CHECK-NEXT:    "memref.copy"(%go, [[GOING]])
-// CHECK-NEXT:    [[LIMIT:%.*]] = memref.load %limit[]
-// CHECK:         scf.while ([[I:%.*]] = {{%.*}}) : (i64) -> i64 {
-// CHECK-NEXT:      [[ON:%.*]] = memref.load [[GOING]][]
-// CHECK-NEXT:      [[BELOW:%.*]] = arith.cmpi slt, [[I]], [[LIMIT]] : i64
-// CHECK-NEXT:      [[BOTH:%.*]] = arith.andi [[ON]], [[BELOW]] : i1
-// CHECK-NEXT:      scf.condition([[BOTH]]) [[I]] : i64
-// CHECK:           func.call @attempt({{%.*}}, %out, [[GOING]], [[NEXT:%[0-9]+]])
-// CHECK-NEXT:      "memref.copy"([[NEXT]], %out)
+// CHECK-NEXT:    [[LIMIT:%[0-9]+]] = memref.load %limit[]
+// CHECK:         {{%[0-9]+}}, [[LAST:%[0-9]+]], {{%[0-9]+}} = scf.while ([[I:%[0-9]+]] = {{%[0-9]+}}, [[ONE:%[0-9]+]] = %out, [[OTHER:%[0-9]+]] = [[BESIDE]])
+// CHECK-NEXT:      [[ON:%[0-9]+]] = memref.load [[GOING]][]
+// CHECK-NEXT:      [[BELOW:%[0-9]+]] = arith.cmpi slt, [[I]], [[LIMIT]] : i64
+// CHECK-NEXT:      [[BOTH:%[0-9]+]] = arith.andi [[ON]], [[BELOW]] : i1
+// CHECK-NEXT:      scf.condition([[BOTH]]) [[I]], [[ONE]], [[OTHER]]
+// CHECK:         ^bb0([[J:%[0-9]+]]: i64, [[STATE:%[0-9]+]]: memref<4xf32>, [[NEXT:%[0-9]+]]: memref<4xf32>):
+// CHECK:           func.call @attempt({{%[0-9]+}}, [[STATE]], [[GOING]], [[NEXT]])
+// CHECK:           scf.yield {{%[0-9]+}}, [[NEXT]], [[STATE]]
+// CHECK:         "memref.copy"([[LAST]], %out)
+
+// -----
+
+// @helper has one place in memory, so that two callers are too many.
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.if %c, %x {then_branch = @helper, else_branch = @helper} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = relay.if %c, %0 {then_branch = @other, else_branch = @other} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+func.func private @helper(%x: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %x : tensor<4xf32>
+}
+func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = func.call @helper(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+// REFUSED: @helper is called by @main, and once more by @other; accepted is one caller, since its memory has one place
