@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -135,11 +135,34 @@ def loop(
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
     active = context.constant(True) if condition is None else condition
+    return _native_or_unrolled(
+        context,
+        lambda: _native_loop(context, trip_count, active, initial, body),
+        lambda: unrolled_loop(context, trip_count, active, initial, body),
+    )
+
+
+def _native_or_unrolled(
+    context: NodeContext,
+    native: Callable[[], Sequence[Value]],
+    unrolled: Callable[[], Sequence[Value]],
+) -> Sequence[Value]:
+    """The results of a loop in the first way that can be.
+
+    Raises:
+        InvalidModelError: the body is not valid; the error names the node in it.
+    """
     try:
         with context.bodies.attempt():
-            return _native_loop(context, trip_count, active, initial, body)
-    except (NodeRefused, InvalidModelError):
-        return unrolled_loop(context, trip_count, active, initial, body)
+            return native()
+    except (NodeRefused, InvalidModelError) as error:
+        refusal = error
+    try:
+        return unrolled()
+    except InvalidModelError as error:
+        if isinstance(refusal, InvalidModelError):
+            raise refusal from error
+        raise
 
 
 def _native_loop(
@@ -295,13 +318,14 @@ def _scan_results(
         slices = [_slice(inner, one, number) for one in scanned]
         return inner.run_graph(body, (*carried, *slices), path)
 
-    try:
-        with context.bodies.attempt():
-            _check_repeats(count)
-            made = context.body("body", [_number(context), *states], build)
-            return _for(context, made, states, count)
-    except (NodeRefused, InvalidModelError):
-        return unrolled_scan(context, states, scanned, body)
+    def native() -> Sequence[Value]:
+        _check_repeats(count)
+        made = context.body("body", [_number(context), *states], build)
+        return _for(context, made, states, count)
+
+    return _native_or_unrolled(
+        context, native, lambda: unrolled_scan(context, states, scanned, body)
+    )
 
 
 def _slice(context: NodeContext, scanned: Scanned, number: Value) -> Value:

@@ -10,7 +10,7 @@ import byoc_mlir
 from byoc_mlir.backends import register_backend
 from byoc_mlir.compiler.pipeline import CANONICALISATION
 from byoc_mlir.dialects import make_context
-from byoc_mlir.errors import ExecutionError, UnsupportedModelError
+from byoc_mlir.errors import ExecutionError, InvalidModelError, UnsupportedModelError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.lowering.host_pipeline import run_passes
 
@@ -251,3 +251,15 @@ def test_what_nobody_needs_is_gone() -> None:
         "func.func",
         "relay.negative",
     ]
+
+
+def test_errors_in_bodies_name_the_node() -> None:
+    model = model_of(
+        "(float[4] x) => (float[4] y)",
+        """y = Loop (n, , x) <body = b (int64 i, bool c, float[4] s)
+             => (bool c2, float[4] s2) {
+           c2 = Identity (c) a = Neg (s) s2 = Add (a, k) }>""",
+        {"n": number(3), "k": f32(3)},
+    )
+    with pytest.raises(InvalidModelError, match=r"node 'Loop_0/body/Add_2' \(Add\)"):
+        import_model(model)
