@@ -27,6 +27,9 @@ from byoc_mlir.transforms.blocks import (
     region_symbols,
 )
 
+CONTROL_FLOW = "the host runs control flow; what is inside has a place of its own"
+"""The reason of ops that no backend can take."""
+
 
 @dataclass(frozen=True)
 class AnnotateTarget(ModulePass):
@@ -97,7 +100,7 @@ def _choose(
             return op.compiler, ()
         return None, [f"composite '{op.composite_name.data}' is for no target asked for"]
     if isinstance(op, ControlOp):
-        return None, ["the host runs control flow; what is inside has a place of its own"]
+        return None, [CONTROL_FLOW]
     if not can_offload(op):
         return None, [f"{op.name} has side effects or regions"]
     reasons: list[str] = []

@@ -17,6 +17,7 @@ from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode
 from byoc_mlir.runtime.report import Report, ReportRow
+from byoc_mlir.transforms.annotate_target import CONTROL_FLOW
 from byoc_mlir.transforms.placement import HOST, Placement, placements
 from byoc_mlir.transforms.prune_regions import DEMOTED
 
@@ -79,12 +80,12 @@ def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:
 
 
 def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -> None:
-    """Warns of, or refuses, what stayed on the host.
+    """Warns of, or refuses, what stayed on the host; control flow belongs there.
 
     Raises:
         FallbackForbiddenError: `fallback` is `"forbid"` and a node is on the host.
     """
-    on_host = report.placed(HOST)
+    on_host = [row for row in report.placed(HOST) if row.reason != CONTROL_FLOW]
     if fallback == "forbid" and on_host:
         raise FallbackForbiddenError(
             f"{len(on_host)} node(s) are not taken by {', '.join(targets) or 'any target'}:\n"

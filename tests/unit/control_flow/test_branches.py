@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from control_models import CALLS, Counted, check, expected, f32, model_of
+from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.backends import register_backend
+from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import ExecutionError, InputValuesNeededError
 from byoc_mlir.frontend import import_model
 
@@ -150,3 +152,20 @@ def test_errors_in_branches_name_the_node() -> None:
     model.graph.node[1].name = "choice"
     with pytest.raises(InputValuesNeededError, match="choice/else_branch/Add_0"):
         import_model(model)
+
+
+def test_forbidden_fallback_allows_control_flow() -> None:
+    with byoc_mlir.compile(
+        COUNTED, targets=("counted",), prune="off", fallback="forbid"
+    ) as executable:
+        assert executable.report().counts() == {"counted": 2, "host": 1}
+
+
+def test_a_module_with_control_flow_is_compiled() -> None:
+    text = str(import_model(COUNTED).module)
+    module = Parser(make_context(), text).parse_module()
+    x = f32(4)
+    with byoc_mlir.compile(module, targets=()) as executable:
+        for condition, want in ((YES, np.maximum(x, 0)), (NO, np.sin(x))):
+            found = executable.run({"x": x, "c": condition})["y"]
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
