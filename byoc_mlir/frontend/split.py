@@ -1,8 +1,8 @@
 """Models in which a shape depends on computed values, cut into stages of static shapes.
 
-A node such as NonMaxSuppression gives as many rows as it finds. Its stage ends with it: the stage
-gives the most rows there may be and their count, and the next stage is compiled for the shape that
-appears.
+A node such as NonMaxSuppression gives as many rows as it finds, and a Loop that ends early collects
+as many as it made. Its stage ends with it: the stage gives the most rows there may be and their
+count, and the next stage is compiled for the shape that appears.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
+from byoc_mlir.frontend.loop_ends import ends_when_it_runs
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.value import Array
 
@@ -24,6 +25,9 @@ _AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
 """Ops whose output's size is found at run time, with the axis; `None`: their attribute `axis`."""
 
 _CONSTANT = -1
+
+MOST_ROWS = 1 << 16
+"""Rows of a loop that ends early for which there is memory."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
 
     Nodes that only constants lead to are in every stage that needs them.
     """
-    if not any(_is_dynamic(node) for node in model.graph.node):
+    if not any(_is_dynamic(node) or _collects(node) for node in model.graph.node):
         return ()
     return _Splitter(model.graph).stages()
 
@@ -90,6 +94,12 @@ def _is_dynamic(node: onnx.NodeProto) -> bool:
     return node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
 
 
+def _collects(node: onnx.NodeProto) -> bool:
+    """Whether the node is a loop whose rows are used."""
+    is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
+    return is_loop and any(node.output[max(len(node.input) - 2, 0) :])
+
+
 class _Splitter:
     """Gives every value the number of the first stage in which it is there."""
 
@@ -117,7 +127,7 @@ class _Splitter:
         placed.name = name
         if level == _CONSTANT:
             self._constant_nodes.update((output, placed) for output in node.output if output)
-        elif _is_dynamic(node) and not self._keeps_its_shape(node):
+        elif self._finds_its_shape(node):
             self._make_bounded(placed)
             self._stages[level].append(placed)
             level += 1
@@ -127,11 +137,36 @@ class _Splitter:
             self._stages.append([])
         self._level.update((output, level) for output in node.output if output)
 
-    def _keeps_its_shape(self, node: onnx.NodeProto) -> bool:
-        """Compress with a condition that is a constant."""
-        return node.op_type == "Compress" and self._level[node.input[1]] == _CONSTANT
+    def _finds_its_shape(self, node: onnx.NodeProto) -> bool:
+        """Whether a size of what the node gives is known when it has run."""
+        if _collects(node):
+            return self._may_end_early(node)
+        keeps_it = node.op_type == "Compress" and self._is_known(node.input[1])
+        return _is_dynamic(node) and not keeps_it
+
+    def _may_end_early(self, loop: onnx.NodeProto) -> bool:
+        """Whether a loop ends when it runs, after a number of iterations that is not too large."""
+        most = self._number(loop.input[0])
+        return most is not None and most <= MOST_ROWS and ends_when_it_runs(loop, self._is_known)
+
+    def _is_known(self, name: str) -> bool:
+        return self._level.get(name) == _CONSTANT
+
+    def _number(self, name: str) -> int | None:
+        """The integer that a constant is; `None` for what has to be computed."""
+        for tensor in self._graph.initializer:
+            if tensor.name == name and tensor.data_location != onnx.TensorProto.EXTERNAL:
+                return int(numpy_helper.to_array(tensor).reshape(-1)[0])
+        node = self._constant_nodes.get(name)
+        if node is None or node.op_type != "Constant":
+            return None
+        values = (attribute.t for attribute in node.attribute if attribute.name == "value")
+        return next((int(numpy_helper.to_array(value).reshape(-1)[0]) for value in values), None)
 
     def _make_bounded(self, node: onnx.NodeProto) -> None:
+        if node.op_type == "Loop":
+            self._make_bounded_loop(node)
+            return
         axis = _AXIS_OF_COUNT[node.op_type]
         if axis is None:
             axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
@@ -139,6 +174,15 @@ class _Splitter:
         node.domain = BOUNDED_DOMAIN
         node.output.append(count)
         self._trims[output] = Trim(count, axis)
+
+    def _make_bounded_loop(self, node: onnx.NodeProto) -> None:
+        (body,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
+        node.output.extend([""] * (len(body.output) - 1 - len(node.output)))
+        rows = [name for name in node.output[len(node.input) - 2 :] if name]
+        count = f"{rows[0]}:count"
+        node.domain = BOUNDED_DOMAIN
+        node.output.append(count)
+        self._trims |= {name: Trim(count, 0) for name in rows}
 
     def stages(self) -> tuple[Stage, ...]:
         """The stages in order; a single one means that no cut is needed."""

@@ -50,7 +50,7 @@ def lower_control(
         case ForOp():
             _ForLowering(op, operands, results, allocate, builder).run(op.count.value.data)
         case WhileOp():
-            _WhileLowering(op, operands, results, allocate, builder).run()
+            _WhileLowering(op, operands, results, allocate, builder).run(op.most)
         case _:
             raise PassFailedException(f"{op.name} at {op.location} cannot be bufferized")
     ops = list(block.ops)
@@ -96,6 +96,7 @@ class _LoopLowering:
         self._body = op.body
         self._number = allocate(TensorType(i64, []))
         self._beside = [allocate(_tensor(result)) for result in self._results]
+        self._rows = [allocate(_row_type(stacked)) for stacked in self._stacked]
 
     def _copy(self, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
         for source, target in zip(sources, targets, strict=True):
@@ -108,16 +109,19 @@ class _LoopLowering:
         states: Sequence[SSAValue],
         outputs: Sequence[SSAValue],
     ) -> None:
-        """One iteration, from `states` to `outputs`."""
+        """One iteration, from `states` to `outputs` and the rows."""
         inner.insert(memref.StoreOp.get(number, self._number, []))
         arguments = [self._number, *states, *self._invariant]
-        inner.insert(func.CallOp(self._body, [*arguments, *outputs], []))
+        inner.insert(func.CallOp(self._body, [*arguments, *outputs, *self._rows], []))
+
+    def _place_rows(self, inner: Builder, iteration: SSAValue) -> None:
+        for row, stacked in zip(self._rows, self._stacked, strict=True):
+            inner.insert(memref.CopyOp(row, inner.insert(_row(stacked, iteration)).result))
 
 
 class _ForLowering(_LoopLowering):
     def run(self, count: int) -> None:
         """Writes the loop; it begins with those buffers with which it ends in the results'."""
-        rows = [self._allocate(_row_type(stacked)) for stacked in self._stacked]
         first, second = self._results, self._beside
         if count % 2:
             first, second = second, first
@@ -129,20 +133,26 @@ class _ForLowering(_LoopLowering):
         iteration, *inside = block.args
         states, following = inside[: len(first)], inside[len(first) :]
         number = inner.insert(arith.IndexCastOp(iteration, i64)).result
-        self._iterate(inner, number, states, [*following, *rows])
-        for row, stacked in zip(rows, self._stacked, strict=True):
-            inner.insert(memref.CopyOp(row, inner.insert(_row(stacked, iteration)).result))
+        self._iterate(inner, number, states, following)
+        self._place_rows(inner, iteration)
         inner.insert(scf.YieldOp(*following, *states))
         self._builder.insert(scf.ForOp(begin, end, step, buffers, Region(block)))
 
 
 class _WhileLowering(_LoopLowering):
-    def run(self) -> None:
-        """Writes the loop; at its end the states may have to be copied to the results."""
+    def run(self, most: int | None) -> None:
+        """Writes the loop; at its end the states may have to be copied to the results.
+
+        Args:
+            most: the number of rows, if there are.
+        """
         going = self._allocate(TensorType(i1, []))
         limit, condition = self._leading
         self._copy([*self._initial, condition], [*self._results, going])
         bound = self._builder.insert(memref.LoadOp.get(limit, [])).res
+        if most is not None:
+            rows = _constant(self._builder, most, i64)
+            bound = self._builder.insert(arith.MinSIOp(bound, rows)).result
         buffers = [*self._results, *self._beside]
         types = [i64, *(buffer.type for buffer in buffers)]
         before, after = Block(arg_types=types), Block(arg_types=types)
@@ -151,6 +161,8 @@ class _WhileLowering(_LoopLowering):
         number, *inside = after.args
         states, following = inside[: len(self._results)], inside[len(self._results) :]
         self._iterate(inner, number, states, [going, *following])
+        if self._rows:
+            self._place_rows(inner, inner.insert(arith.IndexCastOp(number, _INDEX)).result)
         next_number = inner.insert(arith.AddiOp(number, _constant(inner, 1, i64))).result
         inner.insert(scf.YieldOp(next_number, *following, *states))
         arguments = [_constant(self._builder, 0, i64), *buffers]

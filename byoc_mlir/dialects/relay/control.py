@@ -139,8 +139,34 @@ class LoopOp(ControlOp):
         """What is the same for all iterations."""
         return self.loop_values[self.carried.value.data :]
 
+    @property
+    def stacked(self) -> Sequence[SSAValue]:
+        """The results that have a row for each iteration."""
+        return self.results[self.carried.value.data :]
+
+    def results_of_body(self) -> list[Attribute]:
+        """The types of what is carried, and of the rows."""
+        rows = [
+            TensorType(tensor_type(result).element_type, shape_of(result)[1:])
+            for result in self.stacked
+        ]
+        return [*(value.type for value in self.initial), *rows]
+
     def symbols(self) -> tuple[SymbolRefAttr, ...]:
         return (self.body,)
+
+    def check_rows(self, count: int, what: str) -> None:
+        """Checks that there are so many rows.
+
+        Raises:
+            VerifyException: a stacked result has more or less.
+        """
+        for result in self.stacked:
+            if shape_of(result)[:1] != (count,):
+                raise VerifyException(
+                    f"{self.name}: a stacked result has type {result.type}, its first dimension"
+                    f" must be {what}, {count}"
+                )
 
     def check_operands(self) -> None:
         carried, values = self.carried.value.data, len(self.loop_values)
@@ -182,39 +208,25 @@ class ForOp(LoopOp):
     def loop_values(self) -> Sequence[SSAValue]:
         return self.values
 
-    @property
-    def stacked(self) -> Sequence[SSAValue]:
-        """The results that have a row for each iteration."""
-        return self.results[self.carried.value.data :]
-
     def signature(self) -> FunctionType:
-        rows = [
-            TensorType(tensor_type(result).element_type, shape_of(result)[1:])
-            for result in self.stacked
-        ]
-        carried = [value.type for value in self.initial]
-        return FunctionType.from_lists([NUMBER, *self.values.types], [*carried, *rows])
+        return FunctionType.from_lists([NUMBER, *self.values.types], self.results_of_body())
 
     def check_operands(self) -> None:
         super().check_operands()
         count = self.count.value.data
         if count < 0:
             raise VerifyException(f"{self.name}: count is {count}, accepted is 0 and more")
-        for result in self.stacked:
-            if shape_of(result)[:1] != (count,):
-                raise VerifyException(
-                    f"{self.name}: a stacked result has type {result.type}, its first dimension"
-                    f" must be the count, {count}"
-                )
+        self.check_rows(count, "the count")
 
 
 @irdl_op_definition
 class WhileOp(LoopOp):
-    """`limit [], condition [], values… -> carried…`: iterations while the condition holds, at most
-    `limit`.
+    """`limit [], condition [], values… -> carried…, stacked [most, …]…`: iterations while the
+    condition holds, at most `limit`, and no more than there are rows.
 
     The body takes the number of the iteration, what is carried and what is the same for all; it
-    gives the condition of the next iteration, and what is carried on.
+    gives the condition of the next iteration, what is carried on, and the iteration's rows of the
+    stacked results. Rows of iterations that are not made are undefined.
 
     ```mlir
     %0 = relay.while %limit, %go, %s {body = @step, carried = 1}
@@ -235,15 +247,17 @@ class WhileOp(LoopOp):
 
     def signature(self) -> FunctionType:
         return FunctionType.from_lists(
-            [NUMBER, *self.values.types], [CONDITION, *(value.type for value in self.initial)]
+            [NUMBER, *self.values.types], [CONDITION, *self.results_of_body()]
         )
+
+    @property
+    def most(self) -> int | None:
+        """How many rows there are; `None` without stacked results."""
+        return shape_of(self.stacked[0])[0] if self.stacked else None
 
     def check_operands(self) -> None:
         super().check_operands()
         self._check_scalar(self.limit, "the limit", NUMBER)
         self._check_scalar(self.condition, "the condition", CONDITION)
-        if len(self.results) != len(self.initial):
-            raise VerifyException(
-                f"{self.name}: {len(self.results)} results, and {len(self.initial)} values are"
-                " carried"
-            )
+        if self.most is not None:
+            self.check_rows(self.most, "that of the others")

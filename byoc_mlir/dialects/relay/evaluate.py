@@ -16,7 +16,7 @@ from xdsl.traits import SymbolTable
 
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
-from byoc_mlir.dialects.relay.control import ControlOp, ForOp, IfOp, WhileOp
+from byoc_mlir.dialects.relay.control import ControlOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate_bits import BITS
 from byoc_mlir.dialects.relay.evaluate_blockwise import BLOCKWISE
@@ -49,26 +49,39 @@ def _if(op: IfOp, condition: Array, *arguments: Array) -> tuple[Array, ...]:
 def _for(op: ForOp, *values: Array) -> tuple[Array, ...]:
     (body,) = op.functions()
     carried, invariant = values[: len(op.initial)], values[len(op.initial) :]
-    types = [tensor_type(result) for result in op.stacked]
-    stacked = [np.empty(type_.get_shape(), numpy_dtype(type_.element_type)) for type_ in types]
+    stacked = _empty_rows(op)
     for iteration in range(op.count.value.data):
         results = _run_block(body.body.block, (np.array(iteration), *carried, *invariant))
-        carried = results[: len(carried)]
-        for array, row in zip(stacked, results[len(carried) :], strict=True):
-            array[iteration] = row
+        carried = _kept(results, len(carried), stacked, iteration)
     return (*carried, *stacked)
 
 
 def _while(op: WhileOp, limit: Array, condition: Array, *values: Array) -> tuple[Array, ...]:
     (body,) = op.functions()
     carried, invariant = values[: len(op.initial)], values[len(op.initial) :]
+    stacked = _empty_rows(op)
+    most = int(limit) if op.most is None else min(int(limit), op.most)
     iteration = 0
-    while condition and iteration < limit:
+    while condition and iteration < most:
         arguments = (np.array(iteration), *carried, *invariant)
-        condition, *following = _run_block(body.body.block, arguments)
-        carried = tuple(following)
+        condition, *results = _run_block(body.body.block, arguments)
+        carried = _kept(results, len(carried), stacked, iteration)
         iteration += 1
-    return carried
+    return (*carried, *stacked)
+
+
+def _empty_rows(op: LoopOp) -> list[Array]:
+    types = [tensor_type(result) for result in op.stacked]
+    return [np.zeros(type_.get_shape(), numpy_dtype(type_.element_type)) for type_ in types]
+
+
+def _kept(
+    results: Sequence[Array], carried: int, stacked: Sequence[Array], iteration: int
+) -> tuple[Array, ...]:
+    """What is carried on; the rows go to their place."""
+    for array, row in zip(stacked, results[carried:], strict=True):
+        array[iteration] = row
+    return tuple(results[:carried])
 
 
 CONTROL: Mapping[type[RelayOp], Semantics] = {IfOp: _if, ForOp: _for, WhileOp: _while}

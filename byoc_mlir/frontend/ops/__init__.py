@@ -2,6 +2,7 @@
 
 from byoc_mlir.frontend.ops import (
     bounded,
+    branches,
     control,
     depth,
     einsum,
@@ -28,6 +29,7 @@ from byoc_mlir.frontend.ops import (
 
 __all__ = [
     "bounded",
+    "branches",
     "control",
     "depth",
     "einsum",

@@ -1,9 +1,8 @@
-"""If, Loop and Scan: functions that native code calls; what is known at import is written out."""
+"""Loop and Scan: bodies are functions of native code; what is known at import is written out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx
@@ -12,8 +11,8 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
-from byoc_mlir.dialects.relay.base import check_tensor_type, normalize_axis
-from byoc_mlir.dialects.relay.control import ForOp, IfOp, WhileOp
+from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type, normalize_axis
+from byoc_mlir.dialects.relay.control import ForOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.index import TakeOp
 from byoc_mlir.dialects.relay.size import ArangeOp
@@ -22,108 +21,15 @@ from byoc_mlir.frontend.bodies import Body
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.unrolled import Scanned, stacked, unrolled_loop, unrolled_scan
-from byoc_mlir.frontend.registry import onnx_op
+from byoc_mlir.frontend.registry import onnx_op, register_op
+from byoc_mlir.frontend.split import BOUNDED_DOMAIN
 from byoc_mlir.frontend.value import (
-    AbsentValue,
     NodeRefused,
-    SequenceValue,
     Value,
-    ValueNeeded,
 )
 from byoc_mlir.limits import check_constant
 
 _NO_LIMIT = np.int64(np.iinfo(np.int64).max)
-
-
-@onnx_op("If")
-def if_(
-    context: NodeContext,
-    condition: Value,
-    *,
-    then_branch: onnx.GraphProto,
-    else_branch: onnx.GraphProto,
-) -> Sequence[Value]:
-    if condition.constant is not None:
-        chosen = then_branch if condition.constant.reshape(-1)[0] else else_branch
-        return context.run_graph(chosen, (), context.name)
-    try:
-        with context.bodies.attempt():
-            return _run_time_if(context, condition, then_branch, else_branch)
-    except (NodeRefused, InvalidModelError) as error:
-        if not condition.inputs:
-            raise
-        message = f"a branch does not fit, and which one counts is computed at run time: {error}"
-        raise ValueNeeded(message, condition.inputs) from error
-
-
-def _run_time_if(
-    context: NodeContext,
-    condition: Value,
-    then_branch: onnx.GraphProto,
-    else_branch: onnx.GraphProto,
-) -> Sequence[Value]:
-    given: list[Sequence[Value]] = []
-
-    def build(
-        graph: onnx.GraphProto, inner: NodeContext, path: str, _: Sequence[Value]
-    ) -> Sequence[Value]:
-        given.append(inner.run_graph(graph, (), path))
-        return [leaf for value in given[-1] for leaf in _leaves(value)]
-
-    branches = [
-        context.body("then_branch", (), partial(build, then_branch)),
-        context.body("else_branch", (), partial(build, else_branch)),
-    ]
-    for one, other in zip(*given, strict=True):
-        _check_alike(one, other, condition)
-    arguments, (then_function, else_function) = context.close_bodies(branches)
-    chosen = context.place(
-        IfOp(
-            context.builder.operand(arith.reshape(context, condition, ())),
-            arguments,
-            result_types=then_function.function_type.outputs.data,
-            then_branch=SymbolRefAttr(then_function.sym_name),
-            else_branch=SymbolRefAttr(else_function.sym_name),
-        )
-    )
-    leaves = iter(chosen)
-    return [_like(value, leaves) for value in given[0]]
-
-
-def _leaves(value: Value) -> Iterator[Value]:
-    """The tensors of a value."""
-    if not isinstance(value, SequenceValue):
-        yield value
-        return
-    for item in value.items:
-        yield from _leaves(item)
-
-
-def _like(value: Value, leaves: Iterator[Value]) -> Value:
-    """A value with the structure of `value`, its tensors taken from `leaves`."""
-    if isinstance(value, AbsentValue):
-        return value
-    if isinstance(value, SequenceValue):
-        return SequenceValue(value.name, [_like(item, leaves) for item in value.items])
-    return next(leaves)
-
-
-def _check_alike(one: Value, other: Value, condition: Value) -> None:
-    """Checks that the branches give values of one type.
-
-    Raises:
-        ValueNeeded: they do not, so which branch it is has to be known.
-    """
-    if isinstance(one, SequenceValue) and isinstance(other, SequenceValue):
-        if len(one.items) != len(other.items):
-            raise ValueNeeded("the branches give sequences of different lengths", condition.inputs)
-        for pair in zip(one.items, other.items, strict=True):
-            _check_alike(*pair, condition)
-    elif one.type != other.type:
-        raise ValueNeeded(
-            f"the branches give {one.type} and {other.type}, and which one is computed at run time",
-            condition.inputs,
-        )
 
 
 @onnx_op("Loop")
@@ -182,11 +88,15 @@ def _native_loop(
     if count is not None:
         _check_repeats(count)
     is_for = count is not None and active.constant is not None and bool(active.constant.all())
+    outputs = range(len(initial), len(body.output) - 1)
+    collects = any(context.wants(output) for output in outputs)
     goes_on: list[Value] = []
 
     def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
         number, *states = formals
         going_on, *results = inner.run_graph(body, (number, inner.constant(True), *states), path)
+        if not collects:
+            results = results[: len(states)]
         if is_for and _is_true(going_on):
             return results
         goes_on.append(going_on)
@@ -195,23 +105,95 @@ def _native_loop(
     made = context.body("body", [_number(context), *initial], build)
     if not goes_on and count is not None:
         return _for(context, made, initial, count)
-    if len(made.results) != 1 + len(initial):
-        raise NodeRefused("how many rows it collects is computed at run time")
-    _check_carried(made.results[1:], initial)
     _check_unknown(made, [active, *initial, *([trip_count] if trip_count else [])])
     limit = context.constant(_NO_LIMIT) if trip_count is None else trip_count
-    outside, (function,) = context.close_bodies([made])
+    return _while(context, made, limit, active, initial, None)
+
+
+@register_op(BOUNDED_DOMAIN, "Loop")
+def bounded_loop(
+    context: NodeContext,
+    trip_count: Value,
+    condition: Value | None,
+    *initial: Value,
+    body: onnx.GraphProto,
+) -> Sequence[Value]:
+    """As `Loop`, with as many rows as there may be, and the number of those that count."""
+    active = context.constant(True) if condition is None else condition
+
+    def unrolled() -> Sequence[Value]:
+        results = unrolled_loop(context, trip_count, active, initial, body)
+        return [*results, context.constant(np.int64(results[-1].shape[0]))]
+
+    return _native_or_unrolled(
+        context, lambda: _counted_loop(context, trip_count, active, initial, body), unrolled
+    )
+
+
+def _counted_loop(
+    context: NodeContext,
+    trip_count: Value,
+    active: Value,
+    initial: Sequence[Value],
+    body: onnx.GraphProto,
+) -> Sequence[Value]:
+    """A loop that carries the number of its iterations too, which comes last."""
+    (most,) = context.ints(trip_count, "the trip count")
+    carried = [*initial, context.constant(np.int64(0))]
+
+    def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
+        number, *states, count = formals
+        going_on, *results = inner.run_graph(body, (number, inner.constant(True), *states), path)
+        counted = [*results[: len(states)], arith.add(inner, count, 1), *results[len(states) :]]
+        return [arith.reshape(inner, going_on, ()), *counted]
+
+    made = context.body("body", [_number(context), *carried], build)
+    results = _while(context, made, trip_count, active, carried, max(most, 0))
+    return [*results[: len(initial)], *results[len(carried) :], results[len(initial)]]
+
+
+def _while(
+    context: NodeContext,
+    body: Body,
+    limit: Value,
+    active: Value,
+    initial: Sequence[Value],
+    most: int | None,
+) -> Sequence[Value]:
+    """The results of a loop that ends when it runs.
+
+    Args:
+        most: how many rows there may be; `None` where that is not known.
+    """
+    carried, rows = body.results[1 : 1 + len(initial)], body.results[1 + len(initial) :]
+    if rows and most is None:
+        raise NodeRefused("how many rows it collects is computed at run time")
+    _check_carried(carried, initial)
+    stacked_types = _stacked_types(rows, most or 0)
+    outside, (function,) = context.close_bodies([body])
     operand = context.builder.operand
     return context.place(
         WhileOp(
             operand(arith.reshape(context, limit, ())),
             operand(arith.reshape(context, active, ())),
             [*map(operand, initial), *outside],
-            result_types=[value.type for value in initial],
+            result_types=[*carried, *stacked_types],
             body=SymbolRefAttr(function.sym_name),
             carried=len(initial),
         )
     )
+
+
+def _stacked_types(rows: Sequence[Attribute], count: int) -> list[Tensor]:
+    """The types of the rows of all iterations, one behind the other."""
+    types = [
+        TensorType(row.get_element_type(), (count, *row.get_shape()))
+        for row in rows
+        if isinstance(row, TensorType)
+    ]
+    for type_ in types:
+        check_tensor_type(type_, "the rows that a loop collects")
+    return types
 
 
 def _is_true(value: Value) -> bool:
@@ -247,13 +229,7 @@ def _for(context: NodeContext, body: Body, initial: Sequence[Value], count: int)
     carried, rows = body.results[: len(initial)], body.results[len(initial) :]
     _check_carried(carried, initial)
     _check_unknown(body, initial)
-    stacked_types = [
-        TensorType(row.get_element_type(), (count, *row.get_shape()))
-        for row in rows
-        if isinstance(row, TensorType)
-    ]
-    for type_ in stacked_types:
-        check_tensor_type(type_, "the rows that a loop collects")
+    stacked_types = _stacked_types(rows, count)
     outside, (function,) = context.close_bodies([body])
     return context.place(
         ForOp(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from control_models import CALLS, Array, Counted, check, expected, f32, model_of
 
@@ -13,6 +14,7 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import ExecutionError, InvalidModelError, UnsupportedModelError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.lowering.host_pipeline import run_passes
+from byoc_mlir.runtime.compiled import CompiledExecutable
 
 register_backend(Counted)
 
@@ -190,17 +192,53 @@ def test_what_depends_on_nothing_is_folded() -> None:
     assert ops_of(model) == ["relay.constant", "relay.multiply"]
 
 
-def test_rows_of_a_computed_number_are_refused() -> None:
-    model = model_of(
-        "(float[4] x) => (float[r, 4] rows)",
-        """y, rows = Loop (, , x) <body = b (int64 i, bool c, float[4] s)
-             => (bool more, float[4] s2, float[4] row) {
-           s2 = Add (s, s) row = Neg (s) m = ReduceMax <keepdims = 0> (s2)
-           more = Less (m, limit) }>""",
-        {"limit": np.array(100, np.float32)},
+COLLECTING = """y, rows, twice = Loop ({count}, , x) <body = b (int64 i, bool c, float[4] s)
+       => (bool more, float[4] s2, float[4] row, float[2, 4] both) {{
+     s2 = Add (s, s) row = Neg (s) m = ReduceMax <keepdims = 0> (s2)
+     more = Less (m, limit) head = Unsqueeze (s, zero) tail = Unsqueeze (s2, zero)
+     both = Concat <axis = 0> (head, tail) }}>
+   total = ReduceSum <keepdims = 0> (rows)"""
+
+
+def collecting(count: str) -> onnx.ModelProto:
+    return model_of(
+        "(float[4] x) => (float[4] y, float[r, 4] rows, float[r, 2, 4] twice, float total)",
+        COLLECTING.format(count=count),
+        {"limit": np.array(100, np.float32), "most": number(12), "zero": np.array([0])},
     )
+
+
+def test_rows_of_a_loop_that_ends_early() -> None:
+    starts = ([1, 2, 3, 4], [90, 1, 1, 1], [1e-9, 0, 0, 0], [200, 1, 1, 1])
+    check(collecting("most"), [{"x": np.array(x, np.float32)} for x in starts])
+
+
+def test_rows_of_a_loop_without_a_limit_are_refused() -> None:
     with pytest.raises(UnsupportedModelError, match="number of iterations is computed at run time"):
-        import_model(model)
+        import_model(collecting(""))
+
+
+def test_rows_that_nobody_needs() -> None:
+    model = collecting("")
+    del model.graph.node[1], model.graph.output[1:]
+    model.graph.node[0].output[1:] = ["", ""]
+    with byoc_mlir.compile(model, targets=()) as executable:
+        found = executable.run({"x": np.array([1, 2, 3, 4], np.float32)})["y"]
+    np.testing.assert_array_equal(found, [32, 64, 96, 128])
+
+
+def test_a_count_of_one_s_own_is_folded() -> None:
+    model = model_of(
+        "(float[4] x) => (float[4] y, float[r, 4] rows)",
+        """y, k, rows = Loop (most, , x, zero) <body = b (int64 i, bool c, float[4] s, int64 k)
+             => (bool more, float[4] s2, int64 k2, float[4] row) {
+           s2 = Add (s, x) row = Neg (s) k2 = Add (k, one) more = Less (k2, three) }>""",
+        {"most": number(100), "zero": number(0), "one": number(1), "three": number(3)},
+    )
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert executable.run({"x": f32(4)})["rows"].shape == (3, 4)
+        assert isinstance(executable, CompiledExecutable)  # one stage
+    check(model, [{"x": f32(4)}], [()])
 
 
 @pytest.mark.parametrize("threads", [1, 2])

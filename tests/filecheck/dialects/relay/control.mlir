@@ -24,3 +24,10 @@ func.func @until(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) -> ten
 func.func private @attempt(tensor<i64>, tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
 // CHECK-LABEL: func.func @until(
 // CHECK-NEXT:    %0 = relay.while %limit, %go, %s {body = @attempt, carried = 1} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+
+func.func @collected(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) -> tensor<9x4xf32> {
+  %0 = relay.while %limit, %go, %s {body = @attempt, carried = 0} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<9x4xf32>
+  func.return %0 : tensor<9x4xf32>
+}
+// CHECK-LABEL: func.func @collected(
+// CHECK-NEXT:    %0 = relay.while %limit, %go, %s {body = @attempt, carried = 0} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<9x4xf32>

@@ -135,6 +135,30 @@ func.func private @npu_attempt_0(tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) a
 
 // -----
 
+// Rows go to their place; there are no more iterations than rows.
+func.func @main(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) -> tensor<6x4xf32> {
+  %0 = relay.while %limit, %go, %s {body = @attempt, carried = 0} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<6x4xf32>
+  func.return %0 : tensor<6x4xf32>
+}
+func.func private @attempt(%i: tensor<i64>, %s: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) {
+  %0, %1 = func.call @npu_attempt_0(%s) : (tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+  func.return %0, %1 : tensor<i1>, tensor<4xf32>
+}
+func.func private @npu_attempt_0(tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) attributes {byoc.compiler = "npu"}
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         [[ROW:%[0-9]+]] = memref.alloc() {{.*}}: memref<4xf32>
+// CHECK:         [[LIMIT:%[0-9]+]] = memref.load %limit[]
+// CHECK-NEXT:    [[ROWS:%[0-9]+]] = arith.constant 6 : i64
+// CHECK-NEXT:    [[MOST:%[0-9]+]] = arith.minsi [[LIMIT]], [[ROWS]] : i64
+// CHECK:         arith.cmpi slt, {{%[0-9]+}}, [[MOST]] : i64
+// CHECK:           func.call @attempt({{%[0-9]+}}, %s, {{%[0-9]+}}, [[ROW]])
+// CHECK-NEXT:      [[I:%[0-9]+]] = arith.index_cast {{%[0-9]+}} : i64 to index
+// CHECK-NEXT:      [[PLACE:%[0-9]+]] = memref.subview %out[[[I]], 0]
+// CHECK-NEXT:      "memref.copy"([[ROW]], [[PLACE]])
+
+// -----
+
 // @helper has one place in memory, so that two callers are too many.
 func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = relay.if %c, %x {then_branch = @helper, else_branch = @helper} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>

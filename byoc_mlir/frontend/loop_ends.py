@@ -1,0 +1,59 @@
+"""Loops of which it is known before they run how often they do, and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import onnx
+
+from byoc_mlir.frontend.order import read_names
+
+Known = Callable[[str], bool]
+"""Whether a value around a loop is known before the model runs."""
+
+
+def ends_when_it_runs(loop: onnx.NodeProto, known: Known) -> bool:
+    """Whether what a `Loop` computes at run time decides when it ends."""
+    condition = loop.input[1] if len(loop.input) > 1 else ""
+    if condition and not known(condition):
+        return True
+    body = next(attribute.g for attribute in loop.attribute if attribute.name == "body")
+    if len(body.input) != len(loop.input) or len(body.output) < len(loop.input) - 1:
+        return False  # it is not valid, which the importer says
+    own = set(_names(body))
+    states = [formal.name for formal in body.input[2:]]
+    updates = [formal.name for formal in body.output[1 : 1 + len(states)]]
+    computed = {
+        state for state, initial in zip(states, loop.input[2:], strict=True) if not known(initial)
+    }
+    while True:
+        found = _computed(body, own, computed, known)
+        further = {
+            state for state, update in zip(states, updates, strict=True) if update in found
+        } - computed
+        if not further:
+            goes_on = body.output[0].name
+            return goes_on in found or not (goes_on in own or known(goes_on))
+        computed |= further
+
+
+def _names(body: onnx.GraphProto) -> Iterator[str]:
+    """What a body defines."""
+    yield from (formal.name for formal in body.input)
+    yield from (tensor.name for tensor in body.initializer)
+    yield from (name for node in body.node for name in node.output)
+
+
+def _computed(body: onnx.GraphProto, own: set[str], states: set[str], known: Known) -> set[str]:
+    """The values of a body that depend on `states`, or on what is computed around it."""
+    found = set(states)
+    changed = True
+    while changed:  # nodes may stand in any order
+        changed = False
+        for node in body.node:
+            reads = read_names(node)
+            depends = any(name in found or not (name in own or known(name)) for name in reads)
+            if depends and not found.issuperset(node.output):
+                found.update(node.output)
+                changed = True
+    return found
