@@ -39,11 +39,12 @@ class Bodies:
 
     @contextmanager
     def attempt(self) -> Generator[None]:
-        """Forgets the functions made inside when that fails."""
-        functions, rows = len(self.functions), len(self.rows)
+        """Forgets what is made inside when that fails."""
+        nodes, functions, rows = self.nodes, len(self.functions), len(self.rows)
         try:
             yield
         except Exception:
+            self.nodes = nodes
             del self.functions[functions:], self.rows[rows:]
             raise
 
