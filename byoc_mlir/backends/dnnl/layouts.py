@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from string import ascii_lowercase
 
 ANY = "any"
@@ -34,6 +35,7 @@ def blocked_channels(rank: int, block: int) -> str:
     return f"aB{ascii_lowercase[2:rank]}{block}b"
 
 
+@lru_cache
 def blocks(layout: str) -> tuple[tuple[int, int], ...]:
     """The inner blocks as `(dimension, size)`: `((1, 8),)` for `aBcd8b`."""
     match = _SYNTAX.fullmatch(layout)
@@ -45,6 +47,7 @@ def blocks(layout: str) -> tuple[tuple[int, int], ...]:
     )
 
 
+@lru_cache
 def order(layout: str) -> tuple[int, ...]:
     """The dimensions from the outermost to the innermost, blocks aside."""
     match = _SYNTAX.fullmatch(layout)
@@ -63,6 +66,7 @@ def before_permutation(axes: Sequence[int]) -> str:
     return "".join(ascii_lowercase[axis] for axis in axes)
 
 
+@lru_cache
 def is_valid(layout: str, rank: int) -> bool:
     """Whether the string is a layout for tensors of that rank."""
     match = _SYNTAX.fullmatch(layout)

@@ -10,8 +10,10 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf
 from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
+from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.errors import CompilationError
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
@@ -27,9 +29,21 @@ def candidates(op: ConvolutionOp, layout: LayoutOf) -> Iterator[ConvolutionKerne
 
 
 def planned(op: ConvolutionOp, layout: LayoutOf) -> ConvolutionKernel | None:
-    """The kernel that an op names as its algorithm; `None` for one of the library's."""
-    found = candidates(op, layout)
-    return next((one for one in found if one.name == op.algorithm.data), None)
+    """The kernel that an op names as its algorithm; `None` for one of the library's.
+
+    Raises:
+        CompilationError: the kernel is not written for such a convolution.
+    """
+    name = op.algorithm.data
+    if name not in OWN_CONVOLUTIONS:
+        return None
+    found = {one.name: one for one in candidates(op, layout)}
+    if name not in found:
+        raise CompilationError(
+            f"{op.name}: algorithm is '{name}', which is not written for it in these layouts;"
+            f" accepted are {', '.join(('direct', 'winograd', *found))}"
+        )
+    return found[name]
 
 
 def residual_of(op: ConvolutionOp) -> SSAValue | None:

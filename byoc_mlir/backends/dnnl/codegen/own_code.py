@@ -44,7 +44,8 @@ class OwnCode:
     code: Generated
     operands: tuple[Operand, ...]
     scratchpad_bytes: int = 0
-    weights: Weight | None = None
+    packed: Callable[[], Weight] | None = None
+    """Packs the weights, if it has any."""
 
 
 def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
@@ -85,7 +86,7 @@ def _convolution(op: ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> 
         Generated(partial(_add_call, code=code, slots=slots), code.words),
         operands,
         workspace,
-        kernel.packed(weights.weight),
+        partial(kernel.packed, weights.weight),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -11,27 +11,25 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.base import OpDetail
-from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api, openmp_threads
+from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor
 from byoc_mlir.backends.dnnl.calls import (
-    Argument,
     Attributes,
     Binary,
     MemoryDescriptor,
     PrimitiveCall,
 )
-from byoc_mlir.backends.dnnl.codegen.careful import Careful, careful
-from byoc_mlir.backends.dnnl.codegen.own_code import Generated, OwnCode, own_code
+from byoc_mlir.backends.dnnl.codegen.own_code import Generated, OwnCode
 from byoc_mlir.backends.dnnl.codegen.places import (
     Place,
-    Places,
     Stored,
-    assign_places,
+    Workspace,
+    places_of,
+    workspace_bytes,
 )
-from byoc_mlir.backends.dnnl.descriptions import Operand, Primitive, data_type_of
+from byoc_mlir.backends.dnnl.codegen.selection import Found, Instead, select
+from byoc_mlir.backends.dnnl.descriptions import Operand, data_type_of
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
-from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of
@@ -139,35 +137,6 @@ class Program:
     input_elements: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Instead:
-    """What computes an op where there are NaN or infinities."""
-
-    bare: _Found
-    careful: Careful
-
-
-@dataclass(frozen=True)
-class _Found:
-    """An op with its primitive and what oneDNN chose for it."""
-
-    op: ExecutedOp
-    primitive: Primitive
-    descriptor: PrimitiveDescriptor
-    instead: _Instead | None = None
-
-    @property
-    def scratchpad_bytes(self) -> int:
-        """The memory that is needed beside the operands and the result."""
-        careful = 0 if self.instead is None else self.instead.bare.scratchpad_bytes
-        return max(self.descriptor.scratchpad_bytes, careful)
-
-    @property
-    def implementation(self) -> str:
-        """What the report calls it."""
-        return self.descriptor.implementation
-
-
 def make_program(func: FuncOp, threads: int) -> Program:
     """Numbers everything that running a region takes, after all passes.
 
@@ -176,17 +145,13 @@ def make_program(func: FuncOp, threads: int) -> Program:
         threads: the OpenMP threads of a run.
 
     Raises:
-        CompilationError: oneDNN has no implementation for one of the ops.
+        CompilationError: oneDNN has no implementation for one of the ops, or the passes did not
+            run as they do in `pipeline`.
     """
-    found = [
-        _find(op, op.own_threads or threads)
-        for op in func.body.block.ops
-        if isinstance(op, ExecutedOp)
-    ]
-    scratchpads = {one.op: one.scratchpad_bytes for one in found}
-    places = assign_places(func, scratchpads)
+    found = [_selected(op, threads) for op in func.body.block.ops if isinstance(op, ExecutedOp)]
     elements = tuple(_numbers(value) for value in func.body.block.args)
-    maker = _Maker(Program(places.workspace_bytes, input_elements=elements), places)
+    program = Program(workspace_bytes(func), input_elements=elements)
+    maker = _Maker(program, places_of(func))
     for one in found:
         maker.add(one)
     return maker.program
@@ -198,71 +163,25 @@ def _numbers(value: SSAValue) -> int:
     return math.prod(shape_of(value)) if is_float else 0
 
 
-def _find(op: ExecutedOp, threads: int) -> _Found | OwnCode:
-    own = own_code(op, threads)
-    if own is not None:
-        return own
-    described = primitive(op)
-    assert described is not None
-    with openmp_threads(threads):
-        descriptor = api().find(described.call)
-        if descriptor is None:
-            nodes = ", ".join(node_names(op)) or op.name
-            raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
-        primitive_, descriptor = _pinned(described, descriptor)
-    return _Found(op, primitive_, descriptor, _instead(op, threads))
-
-
-def _instead(op: ExecutedOp, threads: int) -> _Instead | None:
-    found = careful(op)
-    if found is None:
-        return None
-    bare = found.bare
-    described = primitive(bare)
-    assert described is not None
-    operands = tuple(
-        replace(one, value=op.results[0]) if one.value is bare.results[0] else one
-        for one in described.operands
-    )
-    bare.erase()
-    described = replace(described, operands=operands)
-    with openmp_threads(threads):
-        descriptor = api().find(described.call)
-        if descriptor is None:
-            return None
-        return _Instead(_Found(op, *_pinned(described, descriptor)), found)
-
-
-def _pinned(
-    described: Primitive, descriptor: PrimitiveDescriptor
-) -> tuple[Primitive, PrimitiveDescriptor]:
-    """With the weights as they are stored, if the library asks for them so and then runs the same
-    code: they need no packing. What it needs otherwise, such as scratchpad, may differ.
-    """
-    packed = [operand for operand in described.operands if operand.packed]
-    if not packed or not all(descriptor.wants(one.argument, one.descriptor) for one in packed):
-        return described, descriptor
-    stored = {operand.descriptor.dims: operand.descriptor for operand in packed}
-    arguments: list[Argument] = [
-        stored[argument.dims]
-        if isinstance(argument, MemoryDescriptor) and argument.layout == layouts.ANY
-        else argument
-        for argument in described.call.arguments
-    ]
-    call = replace(described.call, arguments=tuple(arguments))
-    found = api().find(call)
-    if found is None or found.implementation != descriptor.implementation:
-        return described, descriptor
-    return Primitive(call, tuple(replace(one, packed=False) for one in described.operands)), found
+def _selected(op: ExecutedOp, threads: int) -> Found | OwnCode:
+    """What runs an op, which must be what the passes found."""
+    found = select(op, threads)
+    expected = "nothing" if op.implementation is None else op.implementation.data
+    if expected != found.implementation:
+        raise CompilationError(
+            f"{op.name}: its implementation is {expected}, found {found.implementation}; run the"
+            f" pass select-dnnl-primitives{{threads={threads}}}"
+        )
+    return found
 
 
 class _Maker:
-    def __init__(self, program: Program, places: Places):
+    def __init__(self, program: Program, places: Mapping[SSAValue, Place]):
         self.program = program
         self._places = places
         self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
-    def add(self, found: _Found | OwnCode) -> None:
+    def add(self, found: Found | OwnCode) -> None:
         self.program.details.append(_detail(found))
         if isinstance(found, OwnCode):
             self._add_own(found)
@@ -273,7 +192,7 @@ class _Maker:
             execution = replace(execution, careful=self._careful(found.instead))
         self.program.executions.append(execution)
 
-    def _execution(self, found: _Found) -> Execution:
+    def _execution(self, found: Found) -> Execution:
         call = found.primitive.call
         self._number_arguments(call)
         scratchpad = found.descriptor.scratchpad_bytes
@@ -287,7 +206,7 @@ class _Maker:
             arguments.append((Arg.SCRATCHPAD, self._scratchpad(found.op, scratchpad)))
         return Execution(number, tuple(arguments), found.op.own_threads)
 
-    def _careful(self, instead: _Instead) -> tuple[Execution, ...]:
+    def _careful(self, instead: Instead) -> tuple[Execution, ...]:
         bare, careful_ = self._execution(instead.bare), instead.careful
         arguments = [(one.argument, self._memory(one)) for one in careful_.operands]
         return bare, Execution(careful_.code, tuple(arguments), bare.threads)
@@ -297,16 +216,24 @@ class _Maker:
         if found.scratchpad_bytes:
             scratchpad = self._scratchpad(found.op, found.scratchpad_bytes)
             arguments.append((Arg.SCRATCHPAD, scratchpad))
-        if found.weights is not None:
-            stored = MemoryDescriptor.plain(found.weights.data.shape)
-            arguments.append((Arg.WEIGHTS, self._constant(found.weights, stored)))
+        if found.packed is not None:
+            weights = found.packed()
+            stored = MemoryDescriptor.plain(weights.data.shape)
+            arguments.append((Arg.WEIGHTS, self._constant(weights, stored)))
         arguments += [(one.argument, self._memory(one)) for one in found.operands]
         execution = Execution(found.code, tuple(arguments), found.op.own_threads)
         self.program.executions.append(execution)
 
     def _scratchpad(self, op: ExecutedOp, size: int) -> MemoryRef:
+        planned, offset = op.scratchpad_bytes, op.scratchpad_offset
+        if planned is None or offset is None or size > planned.value.data:
+            raise CompilationError(
+                f"{op.name} needs {size} bytes of scratchpad, planned are"
+                f" {0 if planned is None else planned.value.data}; run the passes"
+                " select-dnnl-primitives and place-dnnl-buffers with the threads of a run"
+            )
         descriptor = MemoryDescriptor.plain((size,), DataType.U8)
-        return self._context_memory(descriptor, self._places.scratchpads[op])
+        return self._context_memory(descriptor, Workspace(offset.value.data))
 
     def _number_arguments(self, call: PrimitiveCall) -> None:
         for argument in call.arguments:
@@ -318,8 +245,8 @@ class _Maker:
                     if isinstance(post_op, Binary):
                         self.program.descriptors.number(post_op.other)
 
-    def _argument(self, operand: Operand, number: int, found: _Found) -> MemoryRef:
-        place = self._places.values[operand.value]
+    def _argument(self, operand: Operand, number: int, found: Found) -> MemoryRef:
+        place = self._places[operand.value]
         if not operand.packed:
             return self._memory(operand)
         assert isinstance(place, Stored)
@@ -331,7 +258,7 @@ class _Maker:
 
     def _memory(self, operand: Operand) -> MemoryRef:
         """A tensor as it is."""
-        place = self._places.values[operand.value]
+        place = self._places[operand.value]
         if isinstance(place, Stored):
             return self._constant(_weight(place.constant), operand.descriptor)
         return self._context_memory(operand.descriptor, place)
@@ -363,7 +290,7 @@ def _weight(op: ConstantOp) -> Weight:
     return op.weight
 
 
-def _detail(found: _Found | OwnCode) -> OpDetail:
+def _detail(found: Found | OwnCode) -> OpDetail:
     implementation, measured = found.implementation, found.op.milliseconds
     milliseconds = None if measured is None else measured.value.data
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from xdsl.dialects.builtin import FloatAttr, StringAttr, f64
 from xdsl.ir import Attribute, ParametrizedAttribute
@@ -12,6 +12,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
+
+BINARY = (*enums.BINARY, "prelu")
+"""The algorithms that combine two elements; the slopes of a prelu are one of them here."""
 
 
 @irdl_attr_definition
@@ -62,7 +65,7 @@ class EltwiseAttr(ParametrizedAttribute):
                 printer.print_string(f", {alpha!r}, {beta!r}")
 
     def verify(self) -> None:
-        _check_name("eltwise algorithm", self.algorithm.data, enums.ELTWISE)
+        check_name("eltwise algorithm", self.algorithm.data, enums.ELTWISE)
 
 
 @irdl_attr_definition
@@ -90,7 +93,7 @@ class BinaryAttr(ParametrizedAttribute):
             printer.print_string(self.algorithm.data)
 
     def verify(self) -> None:
-        _check_name("binary algorithm", self.algorithm.data, {**enums.BINARY, "prelu": 0})
+        check_name("binary algorithm", self.algorithm.data, BINARY)
 
 
 @irdl_attr_definition
@@ -100,7 +103,11 @@ class SumAttr(ParametrizedAttribute):
     name = "dnnl.sum"
 
 
-def _check_name(what: str, name: str, accepted: Mapping[str, int]) -> None:
+def check_name(what: str, name: str, accepted: Collection[str]) -> None:
+    """Refuses a name that is not accepted.
 
+    Raises:
+        VerifyException: it is not; the message says what is.
+    """
     if name not in accepted:
         raise VerifyException(f"{what} is '{name}', accepted are {', '.join(accepted)}")

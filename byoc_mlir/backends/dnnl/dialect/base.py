@@ -9,9 +9,11 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     FloatAttr,
     IntegerAttr,
     NoneAttr,
+    StringAttr,
     TensorType,
     f64,
     i64,
@@ -20,9 +22,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import opt_prop_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
-from byoc_mlir.dialects.relay.base import RelayOp, Tensor, bool_prop, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import RelayOp, Tensor, bool_prop, ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 
 POST_OPS = (BinaryAttr, EltwiseAttr, SumAttr)
@@ -64,11 +67,20 @@ class ExecutedOp(DnnlOp, ABC):
     - `threads`: the OpenMP threads that run it; all that a run has, if it is left out.
     - `concurrent`: it runs at the same time as the op before it, each on one thread.
     - `milliseconds`: what it was measured to take, on one thread.
+    - `implementation`: the library's name for what it runs, or ours.
+    - `scratchpad_bytes`: the memory that it needs beside operands and results.
+    - `offsets`: the bytes of the region's workspace at which its results begin; -1 for those that
+      lie elsewhere, in an output of the region or in the memory of an operand.
+    - `scratchpad_offset`: where in the workspace its scratchpad begins.
     """
 
     threads = opt_prop_def(IntegerAttr.constr(i64))
     concurrent = bool_prop(False)
     milliseconds = opt_prop_def(FloatAttr.constr(f64))
+    implementation = opt_prop_def(StringAttr)
+    scratchpad_bytes = opt_prop_def(IntegerAttr.constr(i64))
+    offsets = opt_prop_def(DenseArrayBase.constr(i64))
+    scratchpad_offset = opt_prop_def(IntegerAttr.constr(i64))
 
     @property
     def own_threads(self) -> int | None:
@@ -89,6 +101,22 @@ class ExecutedOp(DnnlOp, ABC):
             )
         if self.concurrent.value.data:
             self._check_concurrent()
+        self._check_memory()
+
+    def _check_memory(self) -> None:
+        offsets = () if self.offsets is None else ints(self.offsets)
+        if self.offsets is not None and len(offsets) != len(self.results):
+            raise VerifyException(
+                f"{self.name}: {len(offsets)} offsets, expected one for each of"
+                f" {len(self.results)} results"
+            )
+        scratchpad = self.scratchpad_offset
+        starts = (*offsets, 0 if scratchpad is None else scratchpad.value.data)
+        if any(start != -1 and (start < 0 or start % ARENA_ALIGNMENT) for start in starts):
+            raise VerifyException(
+                f"{self.name}: offsets are {list(offsets)} and {starts[-1]}, accepted are multiples"
+                f" of {ARENA_ALIGNMENT}, and -1 for results that lie elsewhere"
+            )
 
     def _check_concurrent(self) -> None:
         group: list[Operation] = [self]

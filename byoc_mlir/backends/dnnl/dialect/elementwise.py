@@ -10,6 +10,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.dialect.attributes import BINARY, check_name
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, PostOpsOp, like
 from byoc_mlir.dialects.relay.base import float_prop, shape_of, str_prop
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
@@ -31,8 +32,7 @@ class EltwiseOp(PostOpsOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
-        if self.algorithm.data not in enums.ELTWISE:
-            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        check_name(f"{self.name}: algorithm", self.algorithm.data, enums.ELTWISE)
         return (like(source, shape_of(source)),)
 
 
@@ -49,11 +49,7 @@ class ActivationOp(ExecutedOp):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        if self.algorithm.data not in FORMULAS:
-            raise VerifyException(
-                f"{self.name}: algorithm is '{self.algorithm.data}', accepted are"
-                f" {', '.join(FORMULAS)}"
-            )
+        check_name(f"{self.name}: algorithm", self.algorithm.data, FORMULAS)
         return (self.source.type,)
 
 
@@ -72,8 +68,7 @@ class BinaryOp(PostOpsOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = self.check_primary(2, 2)
-        if self.algorithm.data not in (*enums.BINARY, "prelu"):
-            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        check_name(f"{self.name}: algorithm", self.algorithm.data, BINARY)
         if len(shape_of(a)) != len(shape_of(b)):
             raise VerifyException(f"{self.name}: ranks of {a.type} and {b.type} differ")
         return (like(a, broadcast_shapes(shape_of(a), shape_of(b))),)

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, result_def
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, like
 from byoc_mlir.dialects.relay.base import bool_prop, shape_of, str_prop
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
@@ -69,6 +70,5 @@ class MatmulOp(PostOpsOp):
             two[-2:] = reversed(two[-2:])
         if len(one) != len(two) or len(one) < 2 or one[-1] != two[-2]:
             raise VerifyException(f"{self.name}: {a.type} and {b.type} do not fit together")
-        if self.packing.data not in ("any", "ba"):
-            raise VerifyException(f"{self.name}: packing is '{self.packing.data}'")
+        check_name(f"{self.name}: packing", self.packing.data, ("any", "ba"))
         return (like(a, [*broadcast_shapes(one[:-2], two[:-2]), one[-2], two[-1]]),)

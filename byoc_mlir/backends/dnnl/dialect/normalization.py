@@ -11,6 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, PostOpsOp, like
 from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
 
@@ -29,8 +30,7 @@ class SoftmaxOp(PostOpsOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
-        if self.algorithm.data not in enums.SOFTMAX:
-            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        check_name(f"{self.name}: algorithm", self.algorithm.data, enums.SOFTMAX)
         return (like(source, shape_of(source)),)
 
 

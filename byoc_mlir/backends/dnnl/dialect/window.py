@@ -11,6 +11,7 @@ from xdsl.irdl import irdl_op_definition, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, like
 from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, str_prop
 
@@ -81,7 +82,7 @@ class WeightedWindowOp(WindowOp, ABC):
 class ConvolutionOp(WeightedWindowOp):
     """`source [N, C, ...], weights [O, C / groups, ...], bias [O] -> [N, O, ...]`.
 
-    `algorithm` is `direct`, `winograd` (oneDNN's) or a name of ours for Winograd's, `f4x3`.
+    `algorithm` is `direct` or `winograd` (oneDNN's), or one of ours: `f4x3`, `implicit_gemm`.
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 
@@ -97,8 +98,7 @@ class ConvolutionOp(WeightedWindowOp):
             raise VerifyException(
                 f"{self.name}: weights {weights.type} do not fit source {source.type}"
             )
-        if self.algorithm.data not in enums.CONVOLUTION:
-            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        check_name(f"{self.name}: algorithm", self.algorithm.data, enums.CONVOLUTION)
         spatial = [
             (size + begin + end - (window - 1) * dilation - 1) // stride + 1
             for size, window, stride, dilation, begin, end in zip(
@@ -164,8 +164,7 @@ class PoolingOp(WindowOp):
         (source,) = self.check_primary(1, 1)
         shape = shape_of(source)
         self.check_window(len(shape) - 2)
-        if self.algorithm.data not in enums.POOLING:
-            raise VerifyException(f"{self.name}: algorithm is '{self.algorithm.data}'")
+        check_name(f"{self.name}: algorithm", self.algorithm.data, enums.POOLING)
         spatial = [
             (size + begin + end - (window - 1) * dilation - 1) // stride + 1
             for size, window, stride, dilation, begin, end in zip(

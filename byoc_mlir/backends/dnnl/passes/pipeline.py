@@ -11,9 +11,11 @@ from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import ChooseDnnlAlgo
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
 from byoc_mlir.backends.dnnl.passes.fuse_dnnl_sums import FuseDnnlSums
+from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
 from byoc_mlir.backends.dnnl.passes.place_dnnl_products import PlaceDnnlProducts
 from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import PlanDnnlLayouts
 from byoc_mlir.backends.dnnl.passes.refuse_dnnl_reference_code import RefuseDnnlReferenceCode
+from byoc_mlir.backends.dnnl.passes.select_dnnl_primitives import SelectDnnlPrimitives
 from byoc_mlir.backends.dnnl.passes.share_dnnl_threads import ShareDnnlThreads
 from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import SplitDnnlActivations
 from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import SplitDnnlPostOps
@@ -38,4 +40,6 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
         SplitDnnlActivations(winograd, convolution, choices.activation),
         RefuseDnnlReferenceCode(),
         ShareDnnlThreads(threads),
+        SelectDnnlPrimitives(threads),
+        PlaceDnnlBuffers(),
     )

@@ -128,3 +128,35 @@ func.func @element(%x: tensor<1x8x4x4xui8>, %s: tensor<1xf32>) {
   %0 = dnnl.quantized_add %x, %x, %s, %s {element = f32} : (tensor<1x8x4x4xui8>, tensor<1x8x4x4xui8>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x8x4x4xf32>
   func.return
 }
+
+// -----
+
+// CHECK: dnnl.eltwise: 2 offsets, expected one for each of 1 results
+func.func @offsets(%x: tensor<4xf32>) {
+  %0 = dnnl.eltwise %x {algorithm = "relu", offsets = [0, 64]} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: dnnl.eltwise: offsets are [4] and 0, accepted are multiples of 64, and -1 for results that lie elsewhere
+func.func @alignment(%x: tensor<4xf32>) {
+  %0 = dnnl.eltwise %x {algorithm = "relu", offsets = [4]} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: dnnl.convolution: algorithm is 'f9x3', accepted are direct, winograd, f2x3
+func.func @convolution(%x: tensor<1x8x4x4xf32>, %w: tensor<8x8x1x1xf32>) {
+  %0 = dnnl.convolution %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], algorithm = "f9x3"} : (tensor<1x8x4x4xf32>, tensor<8x8x1x1xf32>) -> tensor<1x8x4x4xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: dnnl.matmul: packing is 'abc', accepted are any, ba
+func.func @packing(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) {
+  %0 = dnnl.matmul %x, %w {packing = "abc"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  func.return
+}

@@ -15,6 +15,8 @@ from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import api, openmp_threads
 from byoc_mlir.backends.dnnl.codegen.program import Program, make_program
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, EltwiseAttr, with_layout
+from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
+from byoc_mlir.backends.dnnl.passes.select_dnnl_primitives import SelectDnnlPrimitives
 from byoc_mlir.dialects import relay
 
 
@@ -37,6 +39,8 @@ def _program(shape: Sequence[int], source: str, result: str) -> Program:
         )
         ReturnOp(convolution.output)
     func = FuncOp("r", (types[:1], types[1:]), Region(block))
+    SelectDnnlPrimitives().change(func)
+    PlaceDnnlBuffers().change(func)
     with openmp_threads(1):
         return make_program(func, 1)
 

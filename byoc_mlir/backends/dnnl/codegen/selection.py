@@ -1,0 +1,112 @@
+"""What runs each op: the implementation that the library chooses, or code of our own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api, openmp_threads
+from byoc_mlir.backends.dnnl.calls import Argument, MemoryDescriptor
+from byoc_mlir.backends.dnnl.codegen.careful import Careful, careful
+from byoc_mlir.backends.dnnl.codegen.own_code import OwnCode, own_code
+from byoc_mlir.backends.dnnl.descriptions import Primitive
+from byoc_mlir.backends.dnnl.dialect import ExecutedOp
+from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.errors import CompilationError
+
+
+@dataclass(frozen=True)
+class Instead:
+    """What computes an op where there are NaN or infinities."""
+
+    bare: Found
+    careful: Careful
+
+
+@dataclass(frozen=True)
+class Found:
+    """An op with its primitive and what oneDNN chooses for it."""
+
+    op: ExecutedOp
+    primitive: Primitive
+    descriptor: PrimitiveDescriptor
+    instead: Instead | None = None
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """The memory that is needed beside the operands and the result."""
+        careful = 0 if self.instead is None else self.instead.bare.scratchpad_bytes
+        return max(self.descriptor.scratchpad_bytes, careful)
+
+    @property
+    def implementation(self) -> str:
+        """What the report calls it."""
+        return self.descriptor.implementation
+
+
+def select(op: ExecutedOp, threads: int) -> Found | OwnCode:
+    """What runs an op in the layouts of its types, by its algorithm.
+
+    Args:
+        threads: the OpenMP threads of what runs on all.
+
+    Raises:
+        CompilationError: there is nothing.
+    """
+    threads = op.own_threads or threads
+    own = own_code(op, threads)
+    if own is not None:
+        return own
+    described = primitive(op)
+    assert described is not None
+    with openmp_threads(threads):
+        descriptor = api().find(described.call)
+        if descriptor is None:
+            nodes = ", ".join(node_names(op)) or op.name
+            raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
+        primitive_, descriptor = _pinned(described, descriptor)
+    return Found(op, primitive_, descriptor, _instead(op, threads))
+
+
+def _instead(op: ExecutedOp, threads: int) -> Instead | None:
+    found = careful(op)
+    if found is None:
+        return None
+    bare = found.bare
+    described = primitive(bare)
+    assert described is not None
+    operands = tuple(
+        replace(one, value=op.results[0]) if one.value is bare.results[0] else one
+        for one in described.operands
+    )
+    bare.erase()
+    described = replace(described, operands=operands)
+    with openmp_threads(threads):
+        descriptor = api().find(described.call)
+        if descriptor is None:
+            return None
+        return Instead(Found(op, *_pinned(described, descriptor)), found)
+
+
+def _pinned(
+    described: Primitive, descriptor: PrimitiveDescriptor
+) -> tuple[Primitive, PrimitiveDescriptor]:
+    """With the weights as they are stored, if the library asks for them so and then runs the same
+    code: they need no packing. What it needs otherwise, such as scratchpad, may differ.
+    """
+    packed = [operand for operand in described.operands if operand.packed]
+    if not packed or not all(descriptor.wants(one.argument, one.descriptor) for one in packed):
+        return described, descriptor
+    stored = {operand.descriptor.dims: operand.descriptor for operand in packed}
+    arguments: list[Argument] = [
+        stored[argument.dims]
+        if isinstance(argument, MemoryDescriptor) and argument.layout == layouts.ANY
+        else argument
+        for argument in described.call.arguments
+    ]
+    call = replace(described.call, arguments=tuple(arguments))
+    found = api().find(call)
+    if found is None or found.implementation != descriptor.implementation:
+        return described, descriptor
+    return Primitive(call, tuple(replace(one, packed=False) for one in described.operands)), found

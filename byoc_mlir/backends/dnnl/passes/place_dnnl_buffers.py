@@ -1,0 +1,89 @@
+"""The pass `place-dnnl-buffers`: where results and scratchpads begin in a region's workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.abi import WORKSPACE
+from byoc_mlir.backends.dnnl.descriptions import Types
+from byoc_mlir.backends.dnnl.dialect import ExecutedOp, layout_of
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.shared_memory import root
+from byoc_mlir.kernels.arena import Request, plan_offsets
+
+_ELSEWHERE = -1
+
+
+@dataclass(frozen=True)
+class PlaceDnnlBuffers(RegionPass):
+    """Plans the workspace: results and scratchpads that are never needed at once share memory. What
+    is returned is written to the region's output, and needs none.
+
+    ```mlir
+    func.func private @r(%x: tensor<1x64x8x8xf32>) … attributes {byoc.compiler = "dnnl"} {
+      %0 = dnnl.eltwise %x {algorithm = "relu"} : …
+    ```
+    becomes
+    ```mlir
+    func.func private @r(…) … attributes {byoc.compiler = "dnnl", byoc.workspace = 16384 : i64} {
+      %0 = dnnl.eltwise %x {algorithm = "relu", offsets = [0]} : …
+    ```
+    """
+
+    name = "place-dnnl-buffers"
+
+    def change(self, region: FuncOp) -> None:
+        requests = _requests(region)
+        planned, total = plan_offsets(list(requests.values()))
+        offsets = dict(zip(requests, planned, strict=True))
+        for op in region.body.block.ops:
+            if isinstance(op, ExecutedOp):
+                _write(op, offsets)
+        region.attributes[WORKSPACE] = IntegerAttr(total, i64)
+
+
+def _write(op: ExecutedOp, offsets: dict[SSAValue | Operation, int]) -> None:
+    starts = [offsets.get(result, _ELSEWHERE) for result in op.results]
+    is_anywhere = any(start != _ELSEWHERE for start in starts)
+    op.offsets = DenseArrayBase.from_list(i64, starts) if is_anywhere else None
+    op.scratchpad_offset = IntegerAttr(offsets[op], i64) if op in offsets else None
+
+
+def _requests(region: FuncOp) -> dict[SSAValue | Operation, Request]:
+    """What the workspace must hold: results by themselves, scratchpads by their ops."""
+    block = region.body.block
+    last = block.last_op
+    assert isinstance(last, ReturnOp)
+    elsewhere = {*block.args, *map(root, last.operands)}
+    requests: dict[SSAValue | Operation, Request] = {}
+    for op, (first, last) in _times(block.ops):
+        for operand in op.operands:
+            base = root(operand)
+            if base in requests:
+                requests[base] = replace(requests[base], last=last)
+        for result in op.results:
+            if root(result) is result and result not in elsewhere and isinstance(op, ExecutedOp):
+                requests[result] = Request(_size_of(result), first, last)
+        if isinstance(op, ExecutedOp) and op.scratchpad_bytes is not None:
+            requests[op] = Request(op.scratchpad_bytes.value.data, first, last)
+    return requests
+
+
+def _times(ops: Iterable[Operation]) -> list[tuple[Operation, tuple[int, int]]]:
+    """Every op with the first and the last position at which it may run."""
+    listed = list(ops)
+    spans = [[position, position] for position in range(len(listed))]
+    for position, op in enumerate(listed):
+        if isinstance(op, ExecutedOp) and op.concurrent.value.data:
+            spans[position] = spans[position - 1]
+            spans[position][1] = position
+    return [(op, (first, last)) for op, (first, last) in zip(listed, spans, strict=True)]
+
+
+def _size_of(value: SSAValue) -> int:
+    return Types(layout_of).of(value).byte_size

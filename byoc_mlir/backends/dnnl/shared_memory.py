@@ -1,0 +1,51 @@
+"""Which values of a region share memory."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.calls import element_bytes
+from byoc_mlir.backends.dnnl.descriptions import data_type_of
+from byoc_mlir.backends.dnnl.dialect import (
+    ActivationOp,
+    EltwiseAttr,
+    PermuteOp,
+    SliceOp,
+    SumAttr,
+    ViewOp,
+)
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+
+
+def root(value: SSAValue) -> SSAValue:
+    """The value whose memory this one shares: through views, and what is done in place."""
+    while isinstance(value.owner, Operation):
+        source = _shared_operand(value.owner)
+        if source is None:
+            break
+        value = source
+    return value
+
+
+def _shared_operand(op: Operation) -> SSAValue | None:
+    if isinstance(op, ActivationOp | ViewOp | PermuteOp | SliceOp):
+        return op.source
+    if isinstance(op, PostOpsOp):
+        readers = (one for one in op.post_ops if not isinstance(one, EltwiseAttr))
+        for attribute, operand in zip(readers, op.post_op_operands, strict=True):
+            if isinstance(attribute, SumAttr):
+                return operand
+    return None
+
+
+def offset_in_root(value: SSAValue) -> int:
+    """The bytes by which a value begins after the one whose memory it shares."""
+    total = 0
+    while isinstance(value.owner, Operation):
+        source = _shared_operand(value.owner)
+        if source is None:
+            break
+        if isinstance(value.owner, SliceOp):
+            total += value.owner.offset * element_bytes(data_type_of(value))
+        value = source
+    return total
