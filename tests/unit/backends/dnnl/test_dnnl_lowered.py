@@ -73,3 +73,9 @@ def test_byoc_opt_prints_what_is_compiled(
     assert printed.count('byoc.compiler = "dnnl"') == len(regions) > 0
     for region in regions:
         assert textwrap.indent(str(region), "  ") in printed
+
+
+def test_the_documentation_has_each_pass() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "dnnl.md").read_text()
+    for name in DnnlBackend().passes():
+        assert f"`{name}" in text

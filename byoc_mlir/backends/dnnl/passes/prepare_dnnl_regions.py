@@ -1,0 +1,43 @@
+"""The pass `prepare-dnnl-regions`: all of oneDNN's passes, as a compilation runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends.dnnl.choices import (
+    MEASURED,
+    Activation,
+    Choices,
+    Convolution,
+    Layout,
+    Winograd,
+)
+from byoc_mlir.backends.dnnl.measurements import current_measuring, measuring
+from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
+
+
+@dataclass(frozen=True)
+class PrepareDnnlRegions(ModulePass):
+    """Runs the passes of `pipeline` in their order, with one budget for what they measure.
+
+    Options:
+        threads: the OpenMP threads that will run the regions.
+        winograd, convolution, layout, activation: as the backend's options of these names.
+    """
+
+    name = "prepare-dnnl-regions"
+    threads: int = 1
+    winograd: Winograd = MEASURED
+    convolution: Convolution = MEASURED
+    layout: Layout = MEASURED
+    activation: Activation = MEASURED
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        choices = Choices(self.winograd, self.convolution, self.layout, self.activation)
+        with measuring(current_measuring()):
+            for pass_ in pipeline(self.threads, choices):
+                pass_.apply(ctx, op)
