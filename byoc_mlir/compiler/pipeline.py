@@ -30,6 +30,7 @@ from byoc_mlir.lowering.shared_functions import separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Program
+from byoc_mlir.transforms.convolutions_to_float import ConvolutionsToFloat
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
@@ -38,8 +39,11 @@ from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
 
+_INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
+"""Products that are faster in integers; the others run in `f32` where a model leaves the choice."""
+
 _INTEGER_OPS = (
-    *("relay.qnn.dense", "relay.qnn.matmul", "relay.qnn.conv1d", "relay.qnn.conv2d"),
+    *(*_INTEGER_PRODUCTS, "relay.qnn.matmul", "relay.qnn.conv3d"),
     *("relay.qnn.requantize", "relay.qnn.add"),
 )
 """Ops on quantised tensors that backends and integer kernels compute."""
@@ -52,7 +56,8 @@ _HOST_INTEGERS: tuple[ModulePass, ...] = (
 )
 
 CANONICALISATION: tuple[ModulePass, ...] = (
-    FakeQuantizationToInteger(),
+    FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
+    ConvolutionsToFloat(),
     DecomposeQnn(kept=_INTEGER_OPS),
     FoldConstants(),
     Simplify(),

@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 _FOLDERS: Mapping[str, Sequence[str]] = {
     "transforms": (
         "annotate-target",
+        "convolutions-to-float",
         "decompose-qnn",
         "drop-unused-functions",
         "fake-quantization-to-integer",

@@ -1,0 +1,110 @@
+"""The pass `convolutions-to-float`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.relay import RelayOp, elementwise, qnn_window, window
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import ui8
+from byoc_mlir.dialects.relay.nn import BiasAddOp
+from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.transforms.op_sequence import OpSequence
+from byoc_mlir.transforms.rewriting import Array, constant_array, host_blocks, replace_op
+
+_HARMLESS = 64
+"""Two products of a byte and a weight up to here fit 16 bits, so that old processors are fast."""
+
+_OF_FLOATS: Mapping[type[RelayOp], type[RelayOp]] = {
+    qnn_window.Conv1DOp: window.Conv1DOp,
+    qnn_window.Conv2DOp: window.Conv2DOp,
+    qnn_window.Conv3DOp: window.Conv3DOp,
+}
+
+_ROUNDING = (DequantizeOp, RequantizeOp)
+
+
+@dataclass(frozen=True)
+class ConvolutionsToFloat(ModulePass):
+    """Convolutions of bytes become convolutions of `f32` where those are faster.
+
+    That is on processors without VNNI: their sums of pairs of `i16` take as long as those of `f32`,
+    for which there are algorithms with fewer products. Weights up to 64 with data of `ui8` stay.
+    The sums may be off by a few units then, so that only those are computed this way which are
+    scaled and rounded afterwards.
+
+    Options:
+        vnni: whether the processor has VNNI; left out, as this one.
+
+    ```mlir
+    %0 = relay.qnn.conv2d %x, %w, %x_zero, %w_zero {…} : … -> tensor<1x8x4x4xi32>
+    // becomes
+    %1 = relay.cast %x {dtype = f32} : …
+    %2 = relay.subtract %1, %zero : …
+    %3 = relay.nn.conv2d %2, %weights {…} : … -> tensor<1x8x4x4xf32>
+    %4 = relay.round %3 : …
+    %0 = relay.cast %4 {dtype = i32} : …
+    ```
+    """
+
+    name = "convolutions-to-float"
+
+    vnni: bool | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if _has_vnni() if self.vnni is None else self.vnni:
+            return
+        for block in host_blocks(op):
+            for candidate in list(block.ops):
+                if isinstance(candidate, qnn_window.QuantizedConvOp):
+                    _convert(candidate)
+
+
+def _has_vnni() -> bool:
+    return not {"avx512_vnni", "avx_vnni"}.isdisjoint(Cpu.host().features)
+
+
+def _convert(op: qnn_window.QuantizedConvOp) -> None:
+    weights = _weights(op)
+    if weights is None or _is_harmless(op, weights) or not _is_rounded(op.output):
+        return
+    new = OpSequence(op.location)
+    data = new.cast(op.data, np.float32)
+    centred = new.shifted(elementwise.SubtractOp, data, op.data_zero_point)
+    kernel = new.constant("weights", weights.astype(np.float32))
+    sums = new.add(_OF_FLOATS[type(op)], centred, kernel, **cast(Any, op.properties))
+    replace_op(op, new.ops, [new.cast(new.add(elementwise.RoundOp, sums), np.int32)])
+
+
+def _weights(op: qnn_window.QuantizedConvOp) -> Array | None:
+    """The weights with their zero points taken off; `None` where they are not known."""
+    weights, zeros = constant_array(op.weight), constant_array(op.weight_zero_point)
+    if weights is None or zeros is None:
+        return None
+    along = (-1, *(1,) * (len(shape_of(op.weight)) - 1))
+    return weights.astype(np.int32) - zeros.astype(np.int32).reshape(along if zeros.ndim else ())
+
+
+def _is_harmless(op: qnn_window.QuantizedConvOp, weights: Array) -> bool:
+    is_unsigned = tensor_type(op.data).element_type == ui8
+    return is_unsigned and bool(np.abs(weights).max(initial=0) <= _HARMLESS)
+
+
+def _is_rounded(sums: SSAValue) -> bool:
+    """Whether all that is seen of some sums is rounded, or a number of `f32`."""
+    return all(_rounds(cast(RelayOp, use.operation)) for use in sums.uses)
+
+
+def _rounds(op: RelayOp) -> bool:
+    if isinstance(op, BiasAddOp):
+        return _is_rounded(op.output)
+    return isinstance(op, _ROUNDING) or (isinstance(op, elementwise.CastOp) and op.dtype == f32)
