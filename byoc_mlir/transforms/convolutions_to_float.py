@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -38,7 +39,8 @@ class ConvolutionsToFloat(ModulePass):
     """Convolutions of bytes become convolutions of `f32` where those are faster.
 
     That is on processors without VNNI: their sums of pairs of `i16` take as long as those of `f32`,
-    for which there are algorithms with fewer products. Weights up to 64 with data of `ui8` stay.
+    for which there are algorithms with fewer products. Windows of one pixel stay, convolutions in
+    groups, and weights up to 64 with data of `ui8`.
     The sums may be off by a few units then, so that only those are computed this way which are
     scaled and rounded afterwards.
 
@@ -75,7 +77,9 @@ def _has_vnni() -> bool:
 
 def _convert(op: qnn_window.QuantizedConvOp) -> None:
     weights = _weights(op)
-    if weights is None or _is_harmless(op, weights) or not _is_rounded(op.output):
+    if weights is None or not _has_faster_algorithm(op) or _is_harmless(op, weights):
+        return
+    if not _is_rounded(op.output):
         return
     new = OpSequence(op.location)
     data = new.cast(op.data, np.float32)
@@ -92,6 +96,11 @@ def _weights(op: qnn_window.QuantizedConvOp) -> Array | None:
         return None
     along = (-1, *(1,) * (len(shape_of(op.weight)) - 1))
     return weights.astype(np.int32) - zeros.astype(np.int32).reshape(along if zeros.ndim else ())
+
+
+def _has_faster_algorithm(op: qnn_window.QuantizedConvOp) -> bool:
+    """Whether `f32` may need fewer products: not for single pixels, nor for channels apart."""
+    return op.groups.value.data == 1 and math.prod(shape_of(op.weight)[2:]) > 1
 
 
 def _is_harmless(op: qnn_window.QuantizedConvOp, weights: Array) -> bool:

@@ -63,7 +63,7 @@ def _check(match: Match) -> str | None:
 
 def _saturates(found: QuantizedConvolution) -> str | None:
     """Why the library's sums might be wrong on this machine."""
-    if unavailable_reason() is not None or api().has_vnni:
+    if unavailable_reason() is not None or api().has_vnni or _is_depthwise(found):
         return None
     if tensor_type(found.data).element_type == i8:
         return "a source of i8 (without VNNI oneDNN halves the weights)"
@@ -73,6 +73,11 @@ def _saturates(found: QuantizedConvolution) -> str | None:
             " bits)"
         )
     return None
+
+
+def _is_depthwise(found: QuantizedConvolution) -> bool:
+    """Whether each channel is on its own: the library multiplies those in 32 bits."""
+    return found.op.groups.value.data == shape_of(found.data)[1] == len(found.weights)
 
 
 def _broadcasts(lhs: SSAValue, rhs: SSAValue) -> str | None:

@@ -148,12 +148,18 @@ def check_at_level() -> None:
     """Largest data and weights, which saturate 16 bits; then weights that never do."""
     data = np.full((1, 16, 6, 6), 255, np.uint8)
     data[..., ::2] = draw(np.uint8, 1, 16, 6, 3)
+    depthwise = np.full((16, 1, 3, 3), 127, np.int8)
+    for source in (data, data.view(np.int8)):
+        _check(Convolution(source, depthwise, data_zero_point=0, groups=16), is_offloaded=True)
     for largest in (127, 64):
         weights = np.full((16, 16, 3, 3), largest, np.int8)
         weights[8:] = draw(np.int8, 8, 16, 3, 3).clip(-largest, largest)
         it = Convolution(data, weights, data_zero_point=0)
-        model = model_of([it.node("x", "y")], {"x": data}, it.constants(), ("y", np.uint8))
-        found, report = run(model, {"x": data})
-        assert_within_a_step(found, it.expected())
-        is_offloaded = any(name.startswith("dnnl.qnn") for name in report.composites)
-        assert is_offloaded == (largest == 64 or api().has_vnni), report
+        _check(it, is_offloaded=largest == 64 or api().has_vnni)
+
+
+def _check(it: Convolution, *, is_offloaded: bool) -> None:
+    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", np.uint8))
+    found, report = run(model, {"x": it.data})
+    assert_within_a_step(found, it.expected())
+    assert any(name.startswith("dnnl.qnn") for name in report.composites) == is_offloaded, report
