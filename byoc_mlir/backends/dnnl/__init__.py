@@ -72,7 +72,7 @@ class DnnlBackend(Backend):
     def patterns(self) -> Sequence[CompositePattern]:
         from byoc_mlir.backends.dnnl.patterns import patterns
 
-        return patterns()
+        return patterns(has_all_products=self.settings["quantized_products"] == "all")
 
     def faster_on_host(self, region: FuncOp) -> str | None:
         from byoc_mlir.backends.dnnl.host_regions import faster_on_host

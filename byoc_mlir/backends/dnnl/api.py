@@ -101,6 +101,8 @@ class PrimitiveDescriptor:
 _VNNI_BITS = 0x48
 """In `dnnl_cpu_isa_t`: one is set in `avx2_vnni` (0x0f), the other in `avx512_core_vnni` (0x67)."""
 
+_AMX_INT8_BIT = 0x200
+
 _AVX512_BIT = 0x20
 """In `dnnl_cpu_isa_t`: set in `avx512_core` (0x27) and all that contain it."""
 
@@ -138,6 +140,11 @@ class Api:
     def has_avx512(self) -> bool:
         """Whether the library generates AVX-512 code here, a cap on its instructions included."""
         return bool(self.library.dnnl_get_effective_cpu_isa() & _AVX512_BIT)
+
+    @property
+    def has_amx_int8(self) -> bool:
+        """Whether the library multiplies tiles of bytes."""
+        return bool(self.library.dnnl_get_effective_cpu_isa() & _AMX_INT8_BIT)
 
     @property
     def has_vnni(self) -> bool:

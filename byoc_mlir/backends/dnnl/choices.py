@@ -16,6 +16,8 @@ Convolution: TypeAlias = Literal["measured", "direct", "f2x3", "f4x3", "f6x3", "
 Layout: TypeAlias = Literal["measured", "plain", "channels_last", "blocked_8", "blocked_16"]
 Activation: TypeAlias = Literal["measured", "loop", "post_op"]
 
+QuantizedProducts: TypeAlias = Literal["amx", "all"]
+
 LAYOUTS = get_args(Layout)[1:]
 """The families of layouts; blocks of 16 are for AVX-512."""
 
@@ -56,6 +58,12 @@ OPTIONS: Mapping[str, Option] = {
         get_args(Convolution),
     ),
     "layout": Option(MEASURED, "the one layout of a region's values", get_args(Layout)),
+    "quantized_products": Option(
+        "amx",
+        "products of bytes with constant weights: where the processor has AMX, or all; the host's"
+        " kernels are as fast elsewhere",
+        get_args(QuantizedProducts),
+    ),
     "activation": Option(
         MEASURED,
         "swish and gelu behind convolutions and products: by a loop of their own, or by oneDNN",

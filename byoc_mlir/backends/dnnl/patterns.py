@@ -144,14 +144,18 @@ _GATES = ("gelu_erf", "gelu_tanh", "swish", "sigmoid", "tanh")
 _AFTER_SUM = ("hardswish", "swish", "elu", "clip", "relu", "leaky_relu", "sigmoid", "tanh")
 
 
-def patterns() -> Sequence[CompositePattern]:
-    """The pattern table."""
+def patterns(*, has_all_products: bool = False) -> Sequence[CompositePattern]:
+    """The pattern table.
+
+    Args:
+        has_all_products: whether products of bytes are taken on all processors.
+    """
     rows = [row for variant in _variants() for row in variant.rows()]
     return [
         CompositePattern("dnnl.lstm", lstm_pattern(), _check_layer),
         CompositePattern("dnnl.gru", gru_pattern(), _check_layer),
         *rows,
-        *quantized_patterns(),
+        *quantized_patterns(has_all_products=has_all_products),
         CompositePattern("dnnl.batch_norm_relu", _batch_norm_relu(), _check_batch_norm),
         CompositePattern("dnnl.layer_norm", layer_norm_pattern(), _check_layer_norm),
         CompositePattern("dnnl.channel_shuffle", channel_shuffle_pattern(), _check_shuffle),

@@ -31,6 +31,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     BinaryOp,
     ConcatOp,
+    ConvertOp,
     ConvolutionOp,
     DeconvolutionOp,
     EltwiseOp,
@@ -43,6 +44,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     PoolingOp,
     QuantizedAddOp,
     QuantizedConvolutionOp,
+    QuantizedMatmulOp,
     ReorderOp,
     ResamplingOp,
     ShuffleOp,
@@ -58,6 +60,7 @@ from byoc_mlir.backends.dnnl.weighted import (
     inner_product,
     matmul,
     quantized_convolution,
+    quantized_matmul,
 )
 from byoc_mlir.dialects.relay.base import ints
 
@@ -327,7 +330,7 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> Primitive:
     return Primitive(call, operands)
 
 
-def _reorder(op: ReorderOp, types: Types) -> Primitive:
+def _reorder(op: ReorderOp | ConvertOp, types: Types) -> Primitive:
     described = reorder(types.of(op.source), types.of(op.output), op.source)
     return unary(described.call, types, op.source, op.output)
 
@@ -336,6 +339,7 @@ _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], Primitive]] = {
     BatchNormalizationOp: _batch_normalization,
     BinaryOp: _binary,
     ConcatOp: _concat,
+    ConvertOp: _reorder,
     ConvolutionOp: convolution,
     DeconvolutionOp: deconvolution,
     EltwiseOp: _eltwise,
@@ -348,6 +352,7 @@ _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], Primitive]] = {
     PoolingOp: _pooling,
     QuantizedAddOp: _quantized_add,
     QuantizedConvolutionOp: quantized_convolution,
+    QuantizedMatmulOp: quantized_matmul,
     ReorderOp: _reorder,
     ResamplingOp: _resampling,
     ShuffleOp: _shuffle,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import i8
@@ -10,7 +10,11 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.api import api
-from byoc_mlir.backends.dnnl.conversion.quantized import QuantizedConvolution, read_quantized
+from byoc_mlir.backends.dnnl.conversion.quantized import (
+    QuantizedConvolution,
+    QuantizedProduct,
+    read_quantized,
+)
 from byoc_mlir.backends.dnnl.rules import unsupported_shape
 from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
@@ -22,8 +26,12 @@ _HARMLESS = 64
 """Weights up to here: two products with a byte, 2 * 64 * 255, fit 16 bits."""
 
 
-def quantized_patterns() -> Sequence[CompositePattern]:
-    """The pattern table, longer ones first."""
+def quantized_patterns(*, has_all_products: bool) -> Sequence[CompositePattern]:
+    """The pattern table, longer ones first.
+
+    Args:
+        has_all_products: whether products are taken on all processors.
+    """
     rows: list[CompositePattern] = []
     for limits in ("_clip", ""):
         for name in _CONVOLUTIONS:
@@ -31,7 +39,27 @@ def quantized_patterns() -> Sequence[CompositePattern]:
                 pattern = _convolution(name, has_bias=bool(bias))
                 rows.append(_row(f"dnnl.qnn_{name}{bias}", pattern, limits))
         rows.append(_row("dnnl.qnn_add", _sum(), limits))
-    return rows
+    return [*rows, *_products(has_all_products)]
+
+
+def _products(has_all: bool) -> Iterator[CompositePattern]:
+    """Products of bytes, whose results are bytes or numbers."""
+
+    def check(match: Match) -> str | None:
+        if not has_all and unavailable_reason() is None and not api().has_amx_int8:
+            return "a product of bytes without AMX (the host's kernels are as fast)"
+        return _check(match)
+
+    for bias in ("_bias", ""):
+        sums: Pattern = is_op("qnn.dense")(*[wildcard(), is_constant(), wildcard(), is_constant()])
+        if bias:
+            sums = is_op("nn.bias_add")(sums, is_constant())
+        whole = is_op("qnn.requantize")(sums, *[is_constant() for _ in range(4)])
+        yield CompositePattern(f"dnnl.qnn_dense{bias}_clip", is_op("clip")(whole), check)
+        yield CompositePattern(f"dnnl.qnn_dense{bias}", whole, check)
+        scaled = is_op("cast")(sums) * wildcard()
+        yield CompositePattern(f"dnnl.qnn_dense{bias}_scale_add", scaled + is_constant(), check)
+        yield CompositePattern(f"dnnl.qnn_dense{bias}_scale", scaled, check)
 
 
 def _row(name: str, pattern: Pattern, limits: str) -> CompositePattern:
@@ -58,12 +86,16 @@ def _check(match: Match) -> str | None:
         return "weights that are not i8 with zero points of 0, or a parameter that is not known"
     if isinstance(found, QuantizedConvolution):
         return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
+    if isinstance(found, QuantizedProduct):
+        return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
     return unsupported_shape(result) or _broadcasts(found.op.lhs, found.op.rhs)
 
 
-def _saturates(found: QuantizedConvolution) -> str | None:
+def _saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
     """Why the library's sums might be wrong on this machine."""
-    if unavailable_reason() is not None or api().has_vnni or _is_depthwise(found):
+    if unavailable_reason() is not None or api().has_vnni:
+        return None
+    if isinstance(found, QuantizedConvolution) and _is_depthwise(found):
         return None
     if tensor_type(found.data).element_type == i8:
         return "a source of i8 (without VNNI oneDNN halves the weights)"

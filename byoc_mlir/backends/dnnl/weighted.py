@@ -28,6 +28,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     InnerProductOp,
     MatmulOp,
     QuantizedConvolutionOp,
+    QuantizedMatmulOp,
     ViewOp,
 )
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
@@ -128,6 +129,37 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive
     return Primitive(call, (*operands, *parameters, result))
 
 
+def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
+    """A product of bytes, with the parameters of source, weights and result."""
+    attributes, post_operands = types.post_ops(op)
+    a, b, bias, scales, *zero_points = op.primary
+    stored = transposed(types.of(b))
+    wanted, weights = _weights(b, stored)
+    arguments = (Arg.SRC, Arg.DST)[: len(zero_points)]
+    attributes = replace(
+        attributes,
+        scales=((Arg.WEIGHTS, 0 if shape_of(scales) == (1,) else 2),),
+        zero_points=tuple((argument, 0) for argument in arguments),
+    )
+    call = PrimitiveCall(
+        "dnnl_matmul_primitive_desc_create",
+        (ENGINE, types.of(a), wanted, types.of(bias), types.of(op.output), attributes),
+    )
+    operands = (
+        types.operand(Arg.SRC, a),
+        weights,
+        types.operand(Arg.BIAS, bias),
+        types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, scales),
+        *(
+            types.operand(enums.ATTR_ZERO_POINTS | argument, one)
+            for argument, one in zip(arguments, zero_points, strict=True)
+        ),
+        *post_operands,
+        types.operand(Arg.DST, op.output),
+    )
+    return Primitive(call, operands)
+
+
 def by_algorithm(described: Primitive, algorithm: str) -> Primitive:
     """A convolution by another of the library's algorithms, which it may not have."""
     (engine, kind, _), rest = described.call.arguments[:3], described.call.arguments[3:]
@@ -183,6 +215,7 @@ def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
         (*dims[:-2], dims[-1], dims[-2]),
         descriptor.layout,
         (*strides[:-2], strides[-1], strides[-2]),
+        descriptor.data_type,
     )
 
 

@@ -105,8 +105,10 @@ def _other(
     other = op.lhs if op.rhs is chain.result else op.rhs
     if shape_of(op.output) != shape_of(chain.result) or other is chain.result:
         return None
-    is_vector = shape_of(other) == (product.outputs,) and product.channel_axis == -1
-    return other if is_vector or math.prod(shape_of(other)) == 1 else None
+    shape, count = shape_of(other), math.prod(shape_of(other))
+    axis = product.channel_axis % len(shape_of(op.output)) - len(shape_of(op.output))
+    is_along = count == product.outputs and len(shape) >= -axis and shape[axis] == count
+    return other if is_along or count == 1 else None
 
 
 def _along(op: RelayOp, axis: int, product: Product) -> bool:

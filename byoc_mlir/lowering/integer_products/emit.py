@@ -237,7 +237,7 @@ def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
     if numbers.size == 1:
         return np.full(columns, numbers.reshape(()), dtype)
     filled = np.zeros(columns, dtype)
-    filled[: numbers.size] = numbers
+    filled[: numbers.size] = numbers.reshape(-1)
     return filled
 
 
@@ -246,4 +246,5 @@ def _filled_later(b: LinalgBuilder, numbers: SSAValue, columns: int) -> SSAValue
     type_ = TensorType(tensor_type(numbers).element_type, [columns])
     if math.prod(shape_of(numbers)) == 1:
         return b.elementwise([b.reshape(numbers, ())], type_, lambda s, x: x)
-    return b.insert(numbers, b.filled(0, type_), [0])
+    vector = b.reshape(numbers, (math.prod(shape_of(numbers)),))
+    return b.insert(vector, b.filled(0, type_), [0])

@@ -10,7 +10,7 @@ import pytest
 from host_runner import Array, Network, run_on_host
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import host
@@ -122,7 +122,7 @@ def test_convolution_of_lines(lowering: LowerIntegerProducts) -> None:
 
 
 @PASSES
-@pytest.mark.parametrize("shape", [(), (20,)], ids=["one scale", "scales"])
+@pytest.mark.parametrize("shape", [(), (20,), (1, 1, 20)], ids=str)
 def test_product_to_numbers(lowering: LowerIntegerProducts, shape: tuple[int, ...]) -> None:
     """As of a dynamic quantisation: scale and zero point are there when the model runs."""
     data, weight = _bytes(np.uint8, 3, 4, 16), _bytes(np.int8, 16, 20)
@@ -132,7 +132,11 @@ def test_product_to_numbers(lowering: LowerIntegerProducts, shape: tuple[int, ..
     x, factor, shift = network.args
     zeros = [network.constant(np.zeros((), dtype)) for dtype in (np.int8, np.int32)]
     sums = network.add(qnn.MatmulOp(x, network.constant(weight), shift, zeros[0]))
-    numbers = network.add(qnn.DequantizeOp(sums, factor, zeros[1], axis=-1))
+    if len(shape) < 2:
+        numbers = network.add(qnn.DequantizeOp(sums, factor, zeros[1], axis=-1))
+    else:
+        cast = network.add(elementwise.CastOp(sums, dtype=f32))
+        numbers = network.add(elementwise.MultiplyOp(factor, cast))
     module = network.returning(network.add(elementwise.AddOp(numbers, network.constant(bias))))
     _check(module, [data, scale, zero], lowering)
 

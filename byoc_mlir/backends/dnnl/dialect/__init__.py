@@ -23,6 +23,7 @@ from byoc_mlir.backends.dnnl.dialect.elementwise import ActivationOp, BinaryOp, 
 from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
 from byoc_mlir.backends.dnnl.dialect.memory import (
     ConcatOp,
+    ConvertOp,
     PermuteOp,
     ReorderOp,
     ShuffleOp,
@@ -35,7 +36,11 @@ from byoc_mlir.backends.dnnl.dialect.normalization import (
     LrnOp,
     SoftmaxOp,
 )
-from byoc_mlir.backends.dnnl.dialect.quantized import QuantizedAddOp, QuantizedConvolutionOp
+from byoc_mlir.backends.dnnl.dialect.quantized import (
+    QuantizedAddOp,
+    QuantizedConvolutionOp,
+    QuantizedMatmulOp,
+)
 from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp
 from byoc_mlir.backends.dnnl.dialect.window import (
     ConvolutionOp,
@@ -51,6 +56,7 @@ __all__ = [
     "BinaryAttr",
     "BinaryOp",
     "ConcatOp",
+    "ConvertOp",
     "ConvolutionOp",
     "DeconvolutionOp",
     "DnnlOp",
@@ -68,6 +74,7 @@ __all__ = [
     "PoolingOp",
     "QuantizedAddOp",
     "QuantizedConvolutionOp",
+    "QuantizedMatmulOp",
     "ReorderOp",
     "ResamplingOp",
     "ShuffleOp",
@@ -86,6 +93,7 @@ DNNL = Dialect(
         BatchNormalizationOp,
         BinaryOp,
         ConcatOp,
+        ConvertOp,
         ConvolutionOp,
         DeconvolutionOp,
         EltwiseOp,
@@ -99,6 +107,7 @@ DNNL = Dialect(
         PoolingOp,
         QuantizedAddOp,
         QuantizedConvolutionOp,
+        QuantizedMatmulOp,
         ReorderOp,
         ResamplingOp,
         ShuffleOp,

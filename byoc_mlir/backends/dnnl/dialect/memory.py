@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, var_operand_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import layouts
@@ -69,6 +69,22 @@ class ReorderOp(ExecutedOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         return (like(self.source, shape_of(self.source)),)
+
+
+@irdl_op_definition
+class ConvertOp(ExecutedOp):
+    """A copy of `source` whose elements are of another type; integers become wider ones.
+
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_reorder.html
+    """
+
+    name = "dnnl.convert"
+    source = operand_def(TensorType)
+    element = prop_def(Attribute)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (TensorType(self.element, shape_of(self.source)),)
 
 
 @irdl_op_definition

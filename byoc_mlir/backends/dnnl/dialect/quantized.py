@@ -87,6 +87,43 @@ class QuantizedConvolutionOp(WeightedWindowOp):
 
 
 @irdl_op_definition
+class QuantizedMatmulOp(PostOpsOp):
+    """`source [M, K], weights [N, K] -> [M, N]` of `element`: bytes, or `f32`.
+
+    `sum((source - source_zero_point) * weights) * scales + bias`, then post-ops; bytes are that
+    plus `zero_point`, rounded and cut to their range. Operands are the source, the weights (`i8`),
+    the bias `[1, N]`, the scales `[N]` or `[1]`, and two zero points `[1]`, of which a result of
+    `f32` has the first only.
+    https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_matmul.html
+    """
+
+    name = "dnnl.quantized_matmul"
+    element = prop_def(Attribute)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        count = 5 if self.element == f32 else 6
+        source, weights, bias, scales, *zero_points = self.check_primary(count, count)
+        shape, kernel = shape_of(source), shape_of(weights)
+        if len(shape) != 2 or len(kernel) != 2 or shape[1] != kernel[1]:
+            raise VerifyException(
+                f"{self.name}: weights {weights.type} do not fit source {source.type}"
+            )
+        _check_bytes(self, tensor_type(source).element_type)
+        if self.element != f32:
+            _check_bytes(self, self.element)
+        _check_element(self, "weights", weights, i8)
+        if bias.type != TensorType(f32, [1, kernel[0]]):
+            raise VerifyException(
+                f"{self.name}: bias must be tensor<1x{kernel[0]}xf32>, found {bias.type}"
+            )
+        _check_vector(self, "scales", scales, f32, 1 if shape_of(scales) == (1,) else kernel[0])
+        for zero_point in zero_points:
+            _check_vector(self, "a zero point", zero_point, i32, 1)
+        return (TensorType(self.element, [shape[0], kernel[0]]),)
+
+
+@irdl_op_definition
 class QuantizedAddOp(PostOpsOp):
     """`round(post_ops(a * a_scale + b * b_scale))`, cut to the range of `element` bytes.
 

@@ -160,3 +160,11 @@ func.func @packing(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) {
   %0 = dnnl.matmul %x, %w {packing = "abc"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   func.return
 }
+
+// -----
+
+// CHECK: bias must be tensor<1x5xf32>, found tensor<5xf32>
+func.func @product(%x: tensor<3x8xui8>, %w: tensor<5x8xi8>, %b: tensor<5xf32>, %s: tensor<1xf32>, %z: tensor<1xi32>) {
+  %0 = dnnl.quantized_matmul %x, %w, %b, %s, %z {element = f32} : (tensor<3x8xui8>, tensor<5x8xi8>, tensor<5xf32>, tensor<1xf32>, tensor<1xi32>) -> tensor<3x5xf32>
+  func.return
+}

@@ -54,3 +54,12 @@ func.func @quantized(%x: tensor<1x8x4x4xui8>, %w: tensor<8x8x1x1xi8>, %c: tensor
   %1 = dnnl.quantized_add %x, %0, %s, %s {element = ui8, post_ops = [#dnnl.eltwise<linear, 1.0, 3.5>]} : (tensor<1x8x4x4xui8>, tensor<1x8x4x4xi8>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x8x4x4xui8>
   func.return
 }
+
+// CHECK-LABEL: func.func @quantized_matmul
+func.func @quantized_matmul(%x: tensor<3x8xui8>, %w: tensor<5x8xi8>, %b: tensor<1x5xf32>, %s: tensor<1xf32>, %z: tensor<1xui8>) {
+  // CHECK-NEXT: %[[Z:.*]] = dnnl.convert %z {element = i32} : (tensor<1xui8>) -> tensor<1xi32>
+  %0 = dnnl.convert %z {element = i32} : (tensor<1xui8>) -> tensor<1xi32>
+  // CHECK-NEXT: dnnl.quantized_matmul %x, %w, %b, %s, %[[Z]] {element = f32}
+  %1 = dnnl.quantized_matmul %x, %w, %b, %s, %0 {element = f32} : (tensor<3x8xui8>, tensor<5x8xi8>, tensor<1x5xf32>, tensor<1xf32>, tensor<1xi32>) -> tensor<3x5xf32>
+  func.return
+}

@@ -129,9 +129,11 @@ def model_of(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
 
 
-def run(model: ModelProto, inputs: Mapping[str, Array]) -> tuple[Array, Report]:
+def run(
+    model: ModelProto, inputs: Mapping[str, Array], target: str = "dnnl"
+) -> tuple[Array, Report]:
     """The one result by oneDNN, and the report."""
-    compiled = byoc_mlir.compile(model, targets=("dnnl",), prune="off", threads=1)
+    compiled = byoc_mlir.compile(model, targets=(target,), prune="off", threads=1)
     (found,) = compiled.run(dict(inputs)).values()
     return found, compiled.report()
 

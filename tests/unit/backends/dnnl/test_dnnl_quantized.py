@@ -90,6 +90,67 @@ def test_sum_with_relu() -> None:
     assert report.composites == {"dnnl.qnn_add_clip": 1}
 
 
+_ALL_PRODUCTS = "dnnl{quantized_products=all}"
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_product_to_bytes(has_bias: bool) -> None:
+    data, weights = draw(np.uint8, 9, 33), draw(np.int8, 33, 20) // 2
+    bias = np.arange(-10, 10, dtype=np.int32) * 700
+    constants = {
+        "sx": np.array(0.5, np.float32),
+        "zx": np.array(17, np.uint8),
+        "w": weights,
+        "sw": np.random.default_rng(1).uniform(0.01, 0.02, 20).astype(np.float32),
+        "zw": np.zeros(20, np.int8),
+        "sb": np.array(0.5, np.float32),
+        "sy": np.array(30, np.float32),
+        "zy": np.array(-5, np.int8),
+        "b": bias,
+    }
+    constants["sb"] = constants["sx"] * constants["sw"]
+    nodes = [
+        _affine("DequantizeLinear", "x", "dx", "sx", "zx"),
+        helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["dw"], axis=1),
+        helper.make_node("DequantizeLinear", ["b", "sb"], ["db"], axis=0),
+        helper.make_node("Gemm", ["dx", "dw", *(["db"] if has_bias else [])], ["p"], name="p"),
+        _affine("QuantizeLinear", "p", "y", "sy", "zy"),
+    ]
+    model = model_of(nodes, {"x": data}, constants, ("y", np.int8))
+    found, report = run(model, {"x": data}, _ALL_PRODUCTS)
+    sums = (data.astype(np.int64) - 17) @ weights.astype(np.int64) + has_bias * bias
+    wanted = np.rint(sums * (0.5 * constants["sw"].astype(np.float64)) / 30) - 5
+    assert_within_a_step(found, wanted.clip(-128, 127).astype(np.int8))
+    if api().has_vnni:
+        assert list(report.composites) == ["dnnl.qnn_dense" + "_bias" * has_bias]
+
+
+@pytest.mark.parametrize("shape", [(), (20,)], ids=["one scale", "scales"])
+def test_product_of_a_dynamic_quantization(shape: tuple[int, ...]) -> None:
+    """Scale and zero point of the data are known when the region runs."""
+    data = np.random.default_rng(0).uniform(-1, 2, (2, 5, 33)).astype(np.float32)
+    weights, bias = draw(np.int8, 33, 20) // 2, np.linspace(-3, 3, 20, dtype=np.float32)
+    scales = np.random.default_rng(1).uniform(0.01, 0.02, shape).astype(np.float32)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "sx", "zx"]),
+        helper.make_node("MatMulInteger", ["q", "w", "zx"], ["i"], name="i"),
+        helper.make_node("Cast", ["i"], ["c"], to=1),
+        helper.make_node("Mul", ["sx", "sw"], ["s"]),
+        helper.make_node("Mul", ["c", "s"], ["m"], name="m"),
+        helper.make_node("Add", ["m", "b"], ["y"], name="y"),
+    ]
+    constants = {"w": weights, "sw": scales, "b": bias}
+    model = model_of(nodes, {"x": data}, constants, ("y", np.float32))
+    found, report = run(model, {"x": data}, _ALL_PRODUCTS)
+    scale = (data.max() - data.min()) / np.float32(255)
+    zero = np.rint(-data.min() / scale)
+    quantised = (np.rint(data / scale) + zero).clip(0, 255)
+    wanted = (quantised - zero).astype(np.float64) @ weights * (scale * scales) + bias
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
+    if api().has_vnni:
+        assert report.composites == {"dnnl.qnn_dense_scale_add": 1}
+
+
 def _network() -> tuple[Any, dict[str, Any], Any]:
     """Two convolutions and a pool."""
     first = Convolution(
