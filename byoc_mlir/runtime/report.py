@@ -20,6 +20,8 @@ class ReportRow:
     composite: str = ""
     reason: str = ""
     """For the host: why no backend took it; for `folded` and `removed`: what became of it."""
+    precision: str = ""
+    """What it computes with; where that is `f32` though its operands are quantised, also why."""
     implementation: str = ""
     milliseconds: float | None = None
 
@@ -35,6 +37,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     composites: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many composites of each name there are."""
+    multiplications: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many products of convolutions and matrices are computed in each precision."""
     compile_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     """How long each stage of the compilation took."""
     pass_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
@@ -43,13 +47,15 @@ class Report:
     @staticmethod
     def joined(reports: Sequence[Report]) -> Report:
         """The report of a model whose parts have these; times are those of the first."""
-        composites = Counter[str]()
+        composites, multiplications = Counter[str](), Counter[str]()
         for report in reports:
             composites.update(report.composites)
+            multiplications.update(report.multiplications)
         return Report(
             tuple(row for report in reports for row in report.rows),
             tuple(warning for report in reports for warning in report.warnings),
             composites,
+            multiplications,
             reports[0].compile_seconds,
             reports[0].pass_seconds,
         )
@@ -73,12 +79,13 @@ class Report:
         document = {
             "nodes": [asdict(row) for row in self.rows],
             "composites": dict(self.composites),
+            "multiplications": dict(self.multiplications),
             "warnings": list(self.warnings),
         }
         return json.dumps(document, indent=2)
 
     def __str__(self) -> str:
-        columns = [column for column in map(self._column, _COLUMNS) if any(column[1:])]
+        columns = [column for name, column in self._columns() if set(column[1:]) - _TACIT[name]]
         widths = [max(map(len, column)) for column in columns]
         columns = [
             [column[0], "-" * width, *column[1:]]
@@ -90,11 +97,22 @@ class Report:
         ]
         summary = ", ".join(f"{count} {name}" for name, count in self.counts().items())
         lines.append(f"{len(self)} node{'' if len(self) == 1 else 's'}: {summary}")
+        if set(self.multiplications) - _TACIT["precision"]:
+            lines.append(f"multiplications: {self._shares()}")
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
-    def _column(self, name: str) -> list[str]:
-        """The column's head and its cells."""
-        return [_COLUMNS[name], *(str(getattr(row, name)) for row in self.rows)]
+    def _columns(self) -> Iterator[tuple[str, list[str]]]:
+        """Each column's name, and its head and cells."""
+        for name, head in _COLUMNS.items():
+            yield name, [head, *(str(getattr(row, name)) for row in self.rows)]
+
+    def _shares(self) -> str:
+        """How many multiplications run in which precision, most first."""
+        total = sum(self.multiplications.values())
+        return ", ".join(
+            f"{count / total:.1%} {name}"
+            for name, count in Counter(self.multiplications).most_common()
+        )
 
 
 _COLUMNS = {
@@ -103,6 +121,9 @@ _COLUMNS = {
     "placement": "placement",
     "region": "region",
     "composite": "composite",
+    "precision": "precision",
     "implementation": "implementation",
     "reason": "reason",
 }
+_TACIT = {name: {"", "f32"} if name == "precision" else {""} for name in _COLUMNS}
+"""A column that holds nothing but these is left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
@@ -13,6 +13,7 @@ from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals, region_compil
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.transforms.blocks import is_annotation, is_constant, is_terminator
+from byoc_mlir.transforms.work import multiplications, precision
 
 HOST = "host"
 
@@ -33,6 +34,10 @@ class Placement:
     """The name of its composite."""
     reason: str = ""
     """On the host: why. In a region: the composites that refused it."""
+    precision: str = field(default="", compare=False)
+    """What it computes with."""
+    multiplications: int = field(default=0, compare=False)
+    """How many products it has, for convolutions and matrix products."""
 
 
 def placements(module: ModuleOp) -> list[Placement]:
@@ -80,10 +85,11 @@ def _row(
     op: Operation, compiler: str | None, symbol: str, composite: str, reasoned: Operation
 ) -> Placement:
     nodes, name = node_names(op), relay_name(op)
+    cost = precision(op), multiplications(op)
     reasons = refusals(reasoned)
     if compiler is not None:
-        return Placement(nodes, name, compiler, symbol, composite, "; ".join(reasons))
+        return Placement(nodes, name, compiler, symbol, composite, "; ".join(reasons), *cost)
     reason = reasoned.attributes.get(REASON)
     said = reason.data if isinstance(reason, StringAttr) else ""
     reasons = [said] + [other for other in reasons if other not in said]
-    return Placement(nodes, name, HOST, "", "", "; ".join(filter(None, reasons)))
+    return Placement(nodes, name, HOST, "", "", "; ".join(filter(None, reasons)), *cost)

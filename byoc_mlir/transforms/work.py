@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.dialects.relay.base import Tensor, relay_name
 from byoc_mlir.transforms.blocks import is_constant
 
 _WEIGHTED = ("conv", "dense", "lstm", "gru", "rnn")
@@ -24,15 +25,28 @@ def estimated_work(op: Operation) -> int:
         return sum(estimated_work(inner) for inner in op.ops())
     if is_constant(op):
         return 0
-    written = sum(_elements(result) for result in op.results)
+    return 2 * multiplications(op) or sum(_elements(result) for result in op.results)
+
+
+def multiplications(op: Operation) -> int:
+    """The products of one convolution or matrix product; 0 for other ops."""
     name = relay_name(op).rpartition(".")[2]
     if len(op.operands) > 1 and name.endswith("_transpose") and "conv" in name:
-        return 2 * _elements(op.operands[0]) * _per_channel(op.operands[1])
+        return _elements(op.operands[0]) * _per_channel(op.operands[1])
+    written = sum(_elements(result) for result in op.results)
     if len(op.operands) > 1 and name.startswith(_WEIGHTED):
-        return 2 * written * _per_channel(op.operands[1])
+        return written * _per_channel(op.operands[1])
     if name.endswith("matmul"):
-        return 2 * written * _inner(op)
-    return written
+        return written * _inner(op)
+    return 0
+
+
+def precision(op: Operation) -> str:
+    """What an op computes with: the type of its first operand, `int8` for bytes of either sign."""
+    if not op.operands or not isinstance(op.operands[0].type, TensorType):
+        return ""
+    element = str(cast(Tensor, op.operands[0].type).element_type)
+    return "int8" if element in ("i8", "ui8") else element
 
 
 def _per_channel(weight: SSAValue) -> int:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 
 from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.generate import RegionCode
@@ -18,6 +18,7 @@ from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode
 from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.transforms.annotate_target import CONTROL_FLOW
+from byoc_mlir.transforms.fake_quantization_to_integer import KEPT_FLOAT
 from byoc_mlir.transforms.placement import HOST, Placement, placements
 from byoc_mlir.transforms.prune_regions import DEMOTED
 
@@ -25,9 +26,11 @@ HEAVY_OPS = frozenset(
     {
         *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv"),
         *("MatMul", "MatMulInteger", "QLinearMatMul", "Gemm", "Einsum", "Attention"),
-        *("LSTM", "GRU", "RNN"),
+        *("QGemm", "QAttention", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"),
+        *("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"),
         *(f"nn.conv{rank}d{kind}" for rank in (1, 2, 3) for kind in ("", "_transpose")),
-        *("nn.dense", "nn.matmul", "nn.lstm", "nn.gru"),
+        *(f"qnn.conv{rank}d{kind}" for rank in (1, 2, 3) for kind in ("", "_transpose")),
+        *("nn.dense", "nn.matmul", "nn.lstm", "nn.gru", "qnn.dense", "qnn.matmul"),
     }
 )
 """What costs so much that a user wants to know when no backend took it: ONNX's name for it, and
@@ -64,7 +67,24 @@ def build_report(
     composites = Counter(
         op.composite_name.data for op in imported.module.walk() if isinstance(op, CompositeOp)
     )
-    return Report(tuple(rows), (*problems, *notes), dict(sorted(composites.items())))
+    products = Counter[str]()
+    for placement in placements(imported.module):
+        products[placement.precision] += placement.multiplications
+    return Report(
+        tuple(_with_precision(row, imported.module) for row in rows),
+        (*problems, *notes),
+        dict(sorted(composites.items())),
+        {name: count for name, count in products.items() if count},
+    )
+
+
+def _with_precision(row: ReportRow, module: ModuleOp) -> ReportRow:
+    """The row with why its node is computed in floats, though its operands are quantised."""
+    kept = module.attributes.get(KEPT_FLOAT)
+    reason = kept.data.get(row.node) if isinstance(kept, DictionaryAttr) else None
+    if not isinstance(reason, StringAttr):
+        return row
+    return replace(row, precision=f"{row.precision or 'f32'}: {reason.data}")
 
 
 def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:
@@ -145,13 +165,15 @@ def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
         note = "nothing is left of it after folding"
         return ReportRow(name, op_type, "removed", reason=note)
     on_host = [one for one in ops if one.backend == HOST]
+    most = max(ops, key=lambda one: one.multiplications).precision
     if not on_host:
         one = ops[0]
-        return ReportRow(name, op_type, one.backend, one.region, one.composite, one.reason)
+        where = (one.backend, one.region, one.composite, one.reason)
+        return ReportRow(name, op_type, *where, precision=most)
     reason = "; ".join(dict.fromkeys(one.reason or "no backend was asked" for one in on_host))
     if len(on_host) < len(ops):
         reason = f"{len(on_host)} of its {len(ops)} ops: {reason}"
-    return ReportRow(name, op_type, HOST, reason=reason)
+    return ReportRow(name, op_type, HOST, reason=reason, precision=most)
 
 
 def _listed(rows: Iterable[ReportRow]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import pytest
@@ -11,8 +12,11 @@ from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CSource, register_backend
+from byoc_mlir.compiler.partition.report import build_report
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import FallbackForbiddenError
+from byoc_mlir.frontend import import_model
+from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
 
 
 @register_backend
@@ -127,3 +131,35 @@ def test_nobody_was_asked():
     with byoc_mlir.compile(onnx_model("y = Sin (x)"), targets=()) as executable:
         [row] = executable.report()
     assert (row.placement, row.reason) == ("host", "no backend was asked")
+
+
+def test_precisions() -> None:
+    """What is computed with integers, what in floats though its operands are quantised, and why."""
+    model = parser.parse_model(
+        """
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (uint8[2,3] x, int16[2,3] z) => (float[2,4] y, float[2,4] u)
+        <float s = {0.5}, int8[3,4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>
+        {
+            a = DequantizeLinear (x, s)
+            b = DequantizeLinear (w, s)
+            [integers] y = MatMul (a, b)
+            c = DequantizeLinear (z, s)
+            [floats] u = MatMul (c, b)
+        }
+        """
+    )
+    imported = import_model(model)
+    FakeQuantizationToInteger().apply(make_context(), imported.module)
+    report = build_report(imported, (), ())
+    found = {row.node: row.precision for row in report if row.op_type == "MatMul"}
+    reason = "its data is of int16, integer units take int8 and uint8"
+    assert found == {"integers": "int8", "floats": f"f32: {reason}"}
+    assert report.multiplications == {"int8": 24, "f32": 24}
+    assert str(report).splitlines()[-1] == "multiplications: 50.0% int8, 50.0% f32"
+    assert json.loads(report.to_json())["multiplications"] == {"int8": 24, "f32": 24}
+
+
+def test_floats_alone_are_not_mentioned() -> None:
+    with byoc_mlir.compile(onnx_model("y = Sin (x)"), targets=()) as executable:
+        assert "precision" not in str(executable.report())
