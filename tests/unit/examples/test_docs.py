@@ -1,4 +1,4 @@
-"""The code in the documentation of backends runs, block after block, as it stands there."""
+"""The code in the documentation runs, block after block, as it stands there."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ PAGES = (
     "codegen-c.md",
     "codegen-blob.md",
     "custom-ops.md",
+    "precision.md",
 )
 
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
