@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -132,3 +133,35 @@ def biased(context: NodeContext, total: Value, bias: Value | None, axis: int) ->
     if bias is None:
         return total
     return context.emit(nn.BiasAddOp, total, bias, axis=axis)
+
+
+@dataclass(frozen=True)
+class IntegerWeight:
+    """Matrices `[units, in]` of integers, for data that is quantised when it is known.
+
+    Scale and zero point are one number for each matrix of a stack, or one for each unit.
+    """
+
+    data: Value
+    scale: Value
+    zero_point: Value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the matrix or the stack of matrices."""
+        return self.data.shape
+
+    def at(self, context: NodeContext, index: int) -> IntegerWeight:
+        """One matrix of a stack."""
+        return IntegerWeight(
+            arith.at(context, self.data, 0, index),
+            _single(context, arith.at(context, self.scale, 0, index)),
+            _single(context, arith.at(context, self.zero_point, 0, index)),
+        )
+
+    def product(self, context: NodeContext, data: Value) -> Value:
+        """`data · weightᵀ` of numbers, `data [..., in]` quantised by its range."""
+        own = dynamic_parameters(context, data)
+        bytes_ = quantized(context, data, *own)
+        total = context.emit(qnn.DenseOp, bytes_, self.data, own[1], self.zero_point)
+        return dequantized(context, total, arith.multiply(context, own[0], self.scale), -1)

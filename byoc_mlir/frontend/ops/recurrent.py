@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN. The usual LSTM and GRU are one op; the others are unrolled over the time.
+"""GRU and RNN. The usual GRU is one op; the others are unrolled over the time, as some LSTMs.
 
 The products with the inputs are one matrix product for all steps; a step has the product with the
 state and the gates.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
@@ -17,9 +18,12 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import Activation, activations_of, clipped
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.recurrent_layer import Layer, gru_layer, lstm_layer
+from byoc_mlir.frontend.ops.qnn import IntegerWeight
+from byoc_mlir.frontend.ops.recurrent_layer import Layer, gru_layer
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
+
+Weight: TypeAlias = Value | IntegerWeight
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,8 @@ class Direction:
     """One direction's operands: `x [T, B, I], w [G*H, I], r [G*H, H], b [G*H]` twice."""
 
     x: Value
-    w: Value
-    r: Value
+    w: Weight
+    r: Weight
     input_bias: Value | None
     state_bias: Value | None
     hidden: int
@@ -46,18 +50,23 @@ class Direction:
         return self.x.shape[1]
 
 
-def _dense(context: NodeContext, data: Value, weight: Value, bias: Value | None) -> Value:
-    product = context.emit(nn.DenseOp, data, weight)
+def dense(context: NodeContext, data: Value, weight: Weight, bias: Value | None) -> Value:
+    """`data · weightᵀ + bias`."""
+    if isinstance(weight, IntegerWeight):
+        product = weight.product(context, data)
+    else:
+        product = context.emit(nn.DenseOp, data, weight)
     return product if bias is None else context.emit(nn.BiasAddOp, product, bias, axis=-1)
 
 
 def _projected(context: NodeContext, of: Direction) -> list[Value]:
     """`x · wᵀ + b` for every step."""
-    projected = _dense(context, of.x, of.w, of.input_bias)
+    projected = dense(context, of.x, of.w, of.input_bias)
     return [arith.at(context, projected, 0, step) for step in range(of.steps)]
 
 
-def _gates(context: NodeContext, value: Value, count: int) -> tuple[Value, ...]:
+def gates_of(context: NodeContext, value: Value, count: int) -> tuple[Value, ...]:
+    """The gates, side by side along the last axis."""
     sections = [value.shape[-1] // count] * count
     return context.emit_all(transform.SplitOp, value, sections=sections, axis=-1)
 
@@ -87,9 +96,9 @@ def _run(
     return arith.concatenate(context, outputs, 0), states
 
 
-def _recurrent(
+def run_directions(
     context: NodeContext,
-    operands: tuple[Value, Value, Value],
+    operands: tuple[Value, Weight, Weight],
     options: tuple[Value | None, Value | None],
     gates: int,
     hidden_size: int | None,
@@ -128,8 +137,8 @@ def _recurrent(
             biases = (first, arith.section(context, row, 0, size, 2 * size))
         of = Direction(
             x,
-            arith.at(context, w, 0, index),
-            arith.at(context, r, 0, index),
+            _of_direction(context, w, index),
+            _of_direction(context, r, index),
             *biases,
             hidden,
             lengths,
@@ -159,28 +168,44 @@ def _recurrent(
     ]
 
 
-def _directions(direction: str) -> int:
+def _of_direction(context: NodeContext, weights: Weight, index: int) -> Weight:
+    if isinstance(weights, IntegerWeight):
+        return weights.at(context, index)
+    return arith.at(context, weights, 0, index)
+
+
+def directions_of(direction: str) -> int:
+    """1 or 2.
+
+    Raises:
+        NodeRefused: there is no such direction.
+    """
     if direction not in ("forward", "reverse", "bidirectional"):
         raise NodeRefused(f"direction '{direction}' is not supported")
     return 2 if direction == "bidirectional" else 1
 
 
-def _are(names: Sequence[str] | None, defaults: Sequence[str], directions: int) -> bool:
+def are_usual(names: Sequence[str] | None, defaults: Sequence[str], directions: int) -> bool:
     """Whether the activations are the usual ones."""
     expected = [name.lower() for name in defaults] * directions
     return names is None or [name.lower() for name in names] == expected
 
 
-def _has_one_length(x: Value, lengths: Value | None) -> bool:
+def has_one_length(x: Value, lengths: Value | None) -> bool:
     """Whether all sequences of the batch have the full length, of a type to compute with."""
     known = None if lengths is None else lengths.constant
     is_full = lengths is None or (known is not None and bool((known == x.shape[0]).all()))
     return is_full and x.dtype.kind == "f" and x.dtype.itemsize >= 4
 
 
-def _check_ranks(x: Value, w: Value, r: Value) -> None:
+def check_ranks(x: Value, w: Weight, r: Weight) -> None:
+    """Refuses operands of other ranks than 3.
+
+    Raises:
+        VerifyException: one has another rank.
+    """
     for name, value in (("X", x), ("W", w), ("R", r)):
-        if value.rank != 3:
+        if len(value.shape) != 3:
             raise VerifyException(f"{name} must have rank 3, found shape {list(value.shape)}")
 
 
@@ -203,21 +228,21 @@ def rnn(
     layout: int = 0,
     output_sequence: int = 0,
 ) -> Sequence[Value]:
-    _check_ranks(x, w, r)
-    count = _directions(direction)
+    check_ranks(x, w, r)
+    count = directions_of(direction)
     functions = activations_of(activations, ("Tanh",), activation_alpha, activation_beta, count)
 
     def make(f: Activation) -> Step:
         def step(
             context: NodeContext, of: Direction, projected: Value, states: tuple[Value, ...]
         ) -> tuple[Value, ...]:
-            recurrent = _dense(context, states[0], of.r, of.state_bias)
+            recurrent = dense(context, states[0], of.r, of.state_bias)
             return (f(context, arith.add(context, projected, recurrent)),)
 
         return step
 
     steps = [make(clipped(clip, f)) for (f,) in functions]
-    return _recurrent(
+    return run_directions(
         context,
         (x, w, r),
         (b, sequence_lens),
@@ -250,11 +275,11 @@ def gru(
     linear_before_reset: int = 0,
     output_sequence: int = 0,
 ) -> Sequence[Value]:
-    _check_ranks(x, w, r)
-    count = _directions(direction)
+    check_ranks(x, w, r)
+    count = directions_of(direction)
     defaults = ("Sigmoid", "Tanh")
-    is_usual = clip is None and _are(activations, defaults, count) and not layout
-    if is_usual and _has_one_length(x, sequence_lens):
+    is_usual = clip is None and are_usual(activations, defaults, count) and not layout
+    if is_usual and has_one_length(x, sequence_lens):
         layer = Layer(x, w, r, b, direction)
         return gru_layer(context, layer, initial_h, linear_before_reset=bool(linear_before_reset))
     functions = activations_of(activations, defaults, activation_alpha, activation_beta, count)
@@ -264,15 +289,16 @@ def gru(
             context: NodeContext, of: Direction, projected: Value, states: tuple[Value, ...]
         ) -> tuple[Value, ...]:
             (h,) = states
-            zx, rx, hx = _gates(context, projected, 3)
+            zx, rx, hx = gates_of(context, projected, 3)
             size = of.hidden
             if linear_before_reset:
-                zh, rh, hh = _gates(context, _dense(context, h, of.r, of.state_bias), 3)
+                zh, rh, hh = gates_of(context, dense(context, h, of.r, of.state_bias), 3)
                 update, reset = (
                     f(context, arith.add(context, a, c)) for a, c in ((zx, zh), (rx, rh))
                 )
                 candidate = arith.multiply(context, reset, hh)
             else:
+                assert isinstance(of.r, Value)  # no op has a GRU with weights of integers
                 both, last = (
                     arith.section(context, of.r, 0, begin, end)
                     for begin, end in ((0, 2 * size), (2 * size, 3 * size))
@@ -283,12 +309,12 @@ def gru(
                         arith.section(context, of.state_bias, 0, 0, 2 * size),
                         arith.section(context, of.state_bias, 0, 2 * size, 3 * size),
                     )
-                zh, rh = _gates(context, _dense(context, h, both, biases[0]), 2)
+                zh, rh = gates_of(context, dense(context, h, both, biases[0]), 2)
                 update, reset = (
                     f(context, arith.add(context, a, c)) for a, c in ((zx, zh), (rx, rh))
                 )
                 gated = arith.multiply(context, reset, h)
-                candidate = _dense(context, gated, last, biases[1])
+                candidate = dense(context, gated, last, biases[1])
             new = g(context, arith.add(context, hx, candidate))
             kept = arith.multiply(context, update, h)
             fresh = arith.multiply(context, arith.subtract(context, 1.0, update), new)
@@ -297,7 +323,7 @@ def gru(
         return step
 
     steps = [make(clipped(clip, f), clipped(clip, g)) for f, g in functions]
-    return _recurrent(
+    return run_directions(
         context,
         (x, w, r),
         (b, sequence_lens),
@@ -307,74 +333,4 @@ def gru(
         layout,
         steps,
         [initial_h],
-    )
-
-
-@onnx_op("LSTM")
-def lstm(
-    context: NodeContext,
-    x: Value,
-    w: Value,
-    r: Value,
-    b: Value | None = None,
-    sequence_lens: Value | None = None,
-    initial_h: Value | None = None,
-    initial_c: Value | None = None,
-    p: Value | None = None,
-    *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    input_forget: int = 0,
-    layout: int = 0,
-    output_sequence: int = 0,
-) -> Sequence[Value]:
-    _check_ranks(x, w, r)
-    count = _directions(direction)
-    defaults = ("Sigmoid", "Tanh", "Tanh")
-    is_usual = clip is None and _are(activations, defaults, count) and not layout
-    if is_usual and _has_one_length(x, sequence_lens) and p is None and not input_forget:
-        return lstm_layer(context, Layer(x, w, r, b, direction), initial_h, initial_c)
-    functions = activations_of(activations, defaults, activation_alpha, activation_beta, count)
-
-    def make(index: int, f: Activation, g: Activation, h: Activation) -> Step:
-        peepholes: tuple[Value, ...] = ()
-        if p is not None:
-            peepholes = _gates(context, arith.at(context, p, 0, index), 3)
-
-        def peek(gate: Value, cell: Value, which: int) -> Value:
-            if not peepholes:
-                return gate
-            return arith.add(context, gate, arith.multiply(context, peepholes[which], cell))
-
-        def step(
-            context: NodeContext, of: Direction, projected: Value, states: tuple[Value, ...]
-        ) -> tuple[Value, ...]:
-            hidden, cell = states
-            recurrent = _dense(context, hidden, of.r, of.state_bias)
-            gates = arith.add(context, projected, recurrent)
-            i, o, forget, c = _gates(context, gates, 4)
-            i = f(context, peek(i, cell, 0))
-            keep = (
-                arith.subtract(context, 1.0, i)
-                if input_forget
-                else f(context, peek(forget, cell, 2))
-            )
-            kept = arith.multiply(context, keep, cell)
-            cell = arith.add(context, kept, arith.multiply(context, i, g(context, c)))
-            o = f(context, peek(o, cell, 1))
-            return arith.multiply(context, o, h(context, cell)), cell
-
-        return step
-
-    steps = [
-        make(index, clipped(clip, f), clipped(clip, g), h)
-        for index, (f, g, h) in enumerate(functions)
-    ]
-    initial = [initial_h, initial_c]
-    return _recurrent(
-        context, (x, w, r), (b, sequence_lens), 4, hidden_size, direction, layout, steps, initial
     )

@@ -358,3 +358,35 @@ def test_compiled_as_evaluated() -> None:
     (evaluated,) = run_passes(model, inputs, integers=False)
     np.testing.assert_array_equal(found, evaluated)
     np.testing.assert_array_equal(found, run_onnxruntime(model, {"x": inputs["x"]})["y"])
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("per_unit", [False, True])
+def test_dynamic_quantize_lstm(direction: str, per_unit: bool) -> None:
+    rng = np.random.default_rng(16)
+    count, hidden, width, steps, batch = 1 + (direction == "bidirectional"), 6, 5, 4, 2
+    shape = (count, 4 * hidden) if per_unit else (count,)
+    inputs = {
+        "x": rng.standard_normal((steps, batch, width)).astype(np.float32),
+        "w": bytes_of(rng, I8, count, width, 4 * hidden),
+        "r": bytes_of(rng, I8, count, hidden, 4 * hidden),
+        "b": (rng.standard_normal((count, 8 * hidden)) * 0.1).astype(np.float32),
+        "lens": None,
+        "h": (rng.standard_normal((count, batch, hidden)) * 0.5).astype(np.float32),
+        "c": (rng.standard_normal((count, batch, hidden)) * 0.5).astype(np.float32),
+        "p": None,
+        "ws": np.full(shape, 0.004, F32),
+        "wz": np.zeros(shape, I8),
+        "rs": np.full(shape, 0.006, F32),
+        "rz": np.zeros(shape, I8),
+    }
+    known = [name for name in inputs if name not in ("x", "h", "c") and inputs[name] is not None]
+    check_quantised(
+        "DynamicQuantizeLSTM",
+        inputs,
+        ("y", "yh", "yc"),
+        constants=known,
+        step=1e-4,
+        direction=direction,
+        hidden_size=hidden,
+    )

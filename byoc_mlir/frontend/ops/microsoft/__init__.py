@@ -10,6 +10,7 @@ from byoc_mlir.frontend.ops.microsoft import (
     products,
     quantized,
     quantized_products,
+    quantized_recurrent,
     rotary,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "products",
     "quantized",
     "quantized_products",
+    "quantized_recurrent",
     "rotary",
 ]
