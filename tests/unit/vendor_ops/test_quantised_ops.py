@@ -302,7 +302,7 @@ def test_qattention(of_weight: Any, causal: int) -> None:
 
 @pytest.mark.parametrize(
     ("of_scale", "of_zero", "shape"),
-    itertools.product([F32], [U8, I8, np.uint16, np.int16], [(), (6,)]),
+    list(itertools.product([F32], [U8, I8, np.uint16, np.int16], [(), (6,)])),
 )
 def test_quantize_and_dequantize(of_scale: Any, of_zero: Any, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(14)
