@@ -80,7 +80,7 @@ class FakeQuantizationToInteger(ModulePass):
             return None
         new.discard()
         if unknown:
-            return f"{', '.join(unknown)} is not to be made"
+            return f"{', '.join(unknown)} is not among the products that are to be made"
         return found if isinstance(found, str) else None
 
 

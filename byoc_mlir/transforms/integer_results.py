@@ -69,9 +69,19 @@ def integers_of(op: qnn.QuantizeOp, new: OpSequence) -> Integers:
     if isinstance(found, SSAValue):
         return _clipped(found, bounds, target, new)
     found = found or _table(op.data, target, new)
-    if found is None and any(quantised(value) for value in before.operands):
+    if found is None and _is_of_integers(before):
         return f"{relay_name(before)} of these operands has no integer form"
     return found
+
+
+def _is_of_integers(op: RelayOp) -> bool:
+    """Whether all operands are quantised, or known."""
+    found = [quantised(value) for value in op.operands]
+    known = [constant_array(value) for value in op.operands]
+    return any(found) and all(
+        integers is not None or array is not None
+        for integers, array in zip(found, known, strict=True)
+    )
 
 
 def _without_clips(value: SSAValue) -> tuple[tuple[float, float], SSAValue]:
