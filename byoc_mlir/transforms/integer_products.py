@@ -35,6 +35,10 @@ Rule: TypeAlias = Callable[[Any, OpSequence], Answer]
 _UP_TO_BYTES = tuple(numpy_dtype(each) for each in NARROW_INTEGERS if each.width.data <= 8)
 _SAME_SCALE = 1e-4
 """How far a bias's scale may be from the product of the operands' scales."""
+_UNITS_IN_A_STEP = 32
+"""A bias of floats is rounded to units of accumulators where a step has so many of them."""
+_LARGEST_BIAS = 2.0**30
+"""In units of accumulators; sums stay in the range of `i32`."""
 
 
 def _unfit(data: Quantised, weight: Quantised, axis: int) -> str | None:
@@ -125,21 +129,26 @@ def _matmul(op: nn.MatmulOp, new: OpSequence) -> Answer:
 
 
 def _bias(op: nn.BiasAddOp, new: OpSequence) -> Answer:
-    return _with_bias(op.data, op.bias, op.positive_axis, new)
+    return _with_bias(op.data, op.bias, op.positive_axis, op.output, new)
 
 
 def _sum(op: elementwise.AddOp, new: OpSequence) -> Answer:
     """A bias along the last axis, if one side is accumulators and the other a vector."""
     for data, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         if len(shape_of(bias)) == 1 and len(shape_of(data)) > 1:
-            return _with_bias(data, bias, len(shape_of(data)) - 1, new)
+            return _with_bias(data, bias, len(shape_of(data)) - 1, op.output, new)
     return None
 
 
-def _with_bias(data: SSAValue, vector: SSAValue, axis: int, new: OpSequence) -> Answer:
-    """Accumulators plus a bias that is quantised as they are."""
-    total, bias = quantised(data), quantised(vector)
-    if total is None or bias is None or total.dtype != np.int32 or bias.dtype != np.int32:
+def _with_bias(
+    data: SSAValue, vector: SSAValue, axis: int, result: SSAValue, new: OpSequence
+) -> Answer:
+    """Accumulators plus a bias that is quantised as they are, or can be: then it is `result`."""
+    total = quantised(data)
+    if total is None or total.dtype != np.int32 or not is_zero(total.zero_point):
+        return None
+    bias = quantised(vector) or _fine_bias(total, vector, axis, result, new)
+    if bias is None or bias.dtype != np.int32:
         return None
     scales = constant_array(total.scale), constant_array(bias.scale)
     if not same_value(total.scale, bias.scale) and (
@@ -152,6 +161,37 @@ def _with_bias(data: SSAValue, vector: SSAValue, axis: int, new: OpSequence) -> 
         return "its bias is not one number for each channel, with zero point 0"
     biased = new.add(nn.BiasAddOp, total.data, bias.data, axis=axis)
     return Quantised(biased, total.scale, total.zero_point, total.axis)
+
+
+def _fine_bias(
+    total: Quantised, vector: SSAValue, axis: int, result: SSAValue, new: OpSequence
+) -> Quantised | None:
+    """A constant bias of floats in units of the accumulators.
+
+    Only where `result` is quantised in steps so large that this rounding is lost in theirs.
+    """
+    scale, numbers, step = constant_array(total.scale), constant_array(vector), _step(result)
+    channels = (shape_of(total.data)[axis],)
+    if scale is None or numbers is None or step is None or numbers.shape != channels:
+        return None
+    units = numbers.astype(np.float64) / scale
+    if scale.max() * _UNITS_IN_A_STEP > step or not (np.abs(units) < _LARGEST_BIAS).all():
+        return None
+    integers = new.constant("bias", np.rint(units).astype(np.int32))
+    return Quantised(integers, total.scale, total.zero_point, 0)
+
+
+def _step(value: SSAValue) -> float | None:
+    """The step in which a value is quantised, if nothing else becomes of it but relus and clips."""
+    while value.has_one_use():
+        use = next(iter(value.uses)).operation
+        if isinstance(use, qnn.QuantizeOp):
+            scale = constant_array(use.scale)
+            return float(scale) if scale is not None and scale.ndim == 0 else None
+        if not isinstance(use, elementwise.ClipOp | nn.ReluOp):
+            return None
+        value = use.output
+    return None
 
 
 def _scaled_accumulators(op: elementwise.MultiplyOp, new: OpSequence) -> Answer:

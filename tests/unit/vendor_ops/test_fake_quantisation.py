@@ -123,6 +123,27 @@ def test_convolutions(of_data: Any, of_weight: Any, axis: int | None) -> None:
     check(model, inputs, "qnn.conv2d", "nn.bias_add", "qnn.requantize", "clip")
 
 
+def biased_by_floats(step: float) -> tuple[ModelProto, dict[str, NDArray[Any]]]:
+    numbers = np.random.default_rng(4).standard_normal(6).astype(np.float32)
+    operands = [data(U8, *IMAGE), weight(I8, 6, 4, 3, 3, axis=0)]
+    return qdq_model("Conv", operands, (step, U8(40)), numbers, relu=True)
+
+
+def test_a_bias_of_floats_is_rounded_where_steps_are_large() -> None:
+    model, inputs = biased_by_floats(0.3)
+    check(model, inputs, "qnn.conv2d", "nn.bias_add", "qnn.requantize", "clip")
+
+
+def test_a_bias_of_floats_stays_where_steps_are_small() -> None:
+    model, inputs = biased_by_floats(0.001)
+    module = import_model(model).module
+    FakeQuantizationToInteger().apply(make_context(), module)
+    reason = "nn.bias_add of these operands has no integer form"
+    assert reason in str(module.attributes[KEPT_FLOAT])
+    expected = run_onnxruntime(model, inputs)["y"]
+    assert_within_steps(run_passes(model, inputs, integers=True)[0], expected)
+
+
 @pytest.mark.parametrize("rank", [1, 3])
 def test_convolutions_of_other_ranks(rank: int) -> None:
     sizes = (5, 4, 3)[:rank]
