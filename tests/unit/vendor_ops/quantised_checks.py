@@ -21,6 +21,16 @@ from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationTo
 Array = NDArray[Any]
 
 
+def f32(number: float) -> np.float32:
+    """A scale."""
+    return np.float32(number)
+
+
+def scales(rng: np.random.Generator, count: int) -> Array:
+    """Random scales."""
+    return (rng.random(count) * 0.05 + 0.001).astype(np.float32)
+
+
 def bytes_of(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
     """Random integers of 8 bits; both ends of the range are among them."""
     info = np.iinfo(dtype)

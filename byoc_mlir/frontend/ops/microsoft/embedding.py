@@ -13,6 +13,7 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.microsoft.heads import expect_rank, expect_shape
 from byoc_mlir.frontend.ops.norm import layer_normalization
+from byoc_mlir.frontend.ops.quantize import dequantize_linear
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -67,3 +68,47 @@ def _count(context: NodeContext, mask: Value | None, batch: int) -> Value:
         return context.constant(np.zeros(batch, kind))
     kept = cast(context, context.emit(logic.EqualOp, mask, mask.dtype.type(1)), kind)
     return arith.reduced(context, reduce.SumOp, kept, [1], keepdims=False)
+
+
+@register_op(DOMAIN, "QEmbedLayerNormalization")
+def quantized_embed_layer_normalization(
+    context: NodeContext,
+    input_ids: Value,
+    segment_ids: Value | None,
+    word_embedding: Value,
+    position_embedding: Value,
+    segment_embedding: Value | None,
+    gamma: Value,
+    beta: Value,
+    mask: Value | None,
+    word_scale: Value,
+    position_scale: Value,
+    segment_scale: Value | None,
+    gamma_scale: Value,
+    beta_scale: Value,
+    word_zero_point: Value,
+    position_zero_point: Value,
+    segment_zero_point: Value | None,
+    gamma_zero_point: Value,
+    beta_zero_point: Value,
+    *,
+    epsilon: float = 1e-12,
+) -> Sequence[Value | None]:
+    segments = None
+    if segment_embedding is not None:
+        if segment_scale is None or segment_zero_point is None:
+            raise NodeRefused("segment_embedding is given without its scale and zero point")
+        segments = dequantize_linear(context, segment_embedding, segment_scale, segment_zero_point)
+    output, count, _ = embed_layer_normalization(
+        context,
+        input_ids,
+        segment_ids,
+        dequantize_linear(context, word_embedding, word_scale, word_zero_point),
+        dequantize_linear(context, position_embedding, position_scale, position_zero_point),
+        segments,
+        dequantize_linear(context, gamma, gamma_scale, gamma_zero_point),
+        dequantize_linear(context, beta, beta_scale, beta_zero_point),
+        mask,
+        epsilon=epsilon,
+    )
+    return output, count

@@ -221,3 +221,27 @@ def qlinear_softmax(
     numbers = context.emit(qnn.DequantizeOp, x, *before)
     function = softmax if opset >= 13 else softmax_of_rows
     return quantized(context, function(context, numbers, axis=axis), *after)
+
+
+@register_op(DOMAIN, "QLinearWhere")
+def qlinear_where(
+    context: NodeContext,
+    condition: Value,
+    x: Value,
+    x_scale: Value,
+    x_zero_point: Value,
+    y: Value,
+    y_scale: Value,
+    y_zero_point: Value,
+    z_scale: Value,
+    z_zero_point: Value,
+) -> Value:
+    result = parameters(context, x, z_scale, z_zero_point, "z")
+    first = parameters(context, x, x_scale, x_zero_point, "x")
+    second = parameters(context, y, y_scale, y_zero_point, "y")
+    return context.emit(
+        elementwise.WhereOp,
+        condition,
+        context.emit(qnn.RequantizeOp, x, *first, *result),
+        context.emit(qnn.RequantizeOp, y, *second, *result),
+    )

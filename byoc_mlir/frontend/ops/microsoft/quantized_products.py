@@ -20,6 +20,7 @@ from byoc_mlir.frontend.ops.qnn import (
     scale_of,
     zero_point_of,
 )
+from byoc_mlir.frontend.ops.quantize import qlinear_conv
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -163,3 +164,48 @@ def qattention(
         scale=scale,
         causal=bool(unidirectional),
     )
+
+
+@register_op(DOMAIN, "QLinearConv")
+def qlinear_conv_of_layouts(
+    context: NodeContext,
+    x: Value,
+    x_scale: Value,
+    x_zero_point: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero_point: Value,
+    y_scale: Value,
+    y_zero_point: Value,
+    bias: Value | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    channels_last: int = 0,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """ONNX's `QLinearConv`; with `channels_last` of data and a result whose channels are last."""
+    inner = range(1, x.rank - 1)
+    result = qlinear_conv(
+        context,
+        arith.transpose(context, x, [0, x.rank - 1, *inner]) if channels_last else x,
+        x_scale,
+        x_zero_point,
+        w,
+        w_scale,
+        w_zero_point,
+        y_scale,
+        y_zero_point,
+        bias,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    last = [0, *range(2, x.rank), 1]
+    return arith.transpose(context, result, last) if channels_last else result
