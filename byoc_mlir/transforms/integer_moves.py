@@ -33,6 +33,16 @@ def _move(op: RelayOp, new: OpSequence) -> Answer:
     return None if integers is None else _moved(op, integers, new)
 
 
+def _transpose(op: transform.TransposeOp, new: OpSequence) -> Answer:
+    """Parameters along an axis go with it, as those of weights do."""
+    integers = quantised(op.data)
+    if integers is None or integers.is_whole:
+        return _move(op, new)
+    value = new.add(transform.TransposeOp, integers.data, axes=op.axes)
+    axis = ints(op.axes).index(integers.axis)
+    return Quantised(value, integers.scale, integers.zero_point, axis)
+
+
 def _pad(op: transform.PadOp, new: OpSequence) -> Answer:
     """Zeros become the zero point."""
     integers = quantised(op.data)
@@ -103,7 +113,6 @@ RULES: dict[type[RelayOp], Rule] = {
             transform.ReshapeOp,
             transform.SqueezeOp,
             transform.StridedSliceOp,
-            transform.TransposeOp,
             window.GlobalMaxPool1DOp,
             window.GlobalMaxPool2DOp,
             window.GlobalMaxPool3DOp,
@@ -117,4 +126,5 @@ RULES: dict[type[RelayOp], Rule] = {
     transform.ConcatenateOp: _concatenate,
     transform.PadOp: _pad,
     transform.SplitOp: _split,
+    transform.TransposeOp: _transpose,
 }

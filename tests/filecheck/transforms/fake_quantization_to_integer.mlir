@@ -47,6 +47,20 @@ func.func @product(%x: tensor<2x3xui8>, %sx: tensor<f32>, %zx: tensor<ui8>) -> t
 
 // -----
 
+// scales along an axis go with it: a weight that is turned before it is multiplied
+func.func @turned_weight(%x: tensor<2x3xui8>, %w: tensor<4x3xi8>, %s: tensor<f32>, %zx: tensor<ui8>, %sw: tensor<4xf32>, %zw: tensor<i8>) -> tensor<2x4xf32> {
+  %0 = relay.qnn.dequantize %x, %s, %zx : (tensor<2x3xui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3xf32>
+  %1 = relay.qnn.dequantize %w, %sw, %zw {axis = 0} : (tensor<4x3xi8>, tensor<4xf32>, tensor<i8>) -> tensor<4x3xf32>
+  %2 = relay.transpose %1 {axes = [1, 0]} : (tensor<4x3xf32>) -> tensor<3x4xf32>
+  %3 = relay.nn.matmul %0, %2 : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  func.return %3 : tensor<2x4xf32>
+}
+// CHECK-LABEL: func.func @turned_weight
+// CHECK-NEXT:    %[[W:.*]] = relay.transpose %w {axes = [1, 0]}
+// CHECK-NEXT:    relay.qnn.matmul %x, %[[W]], %zx, %zw
+
+// -----
+
 // weights of 4 bits become bytes
 func.func @small_weight(%x: tensor<1x3xi8>, %s: tensor<f32>, %z: tensor<i8>) -> tensor<1x1xf32> {
   %w = relay.constant dense<[[-8, 7, 1]]> : tensor<1x3xi4>
