@@ -58,10 +58,11 @@ def _check_versions(model: onnx.ModelProto) -> None:
             f"the model has IR version {model.ir_version}, the newest supported is"
             f" {onnx.IR_VERSION}; export it with an older one, or update the package onnx"
         )
-    domains = Counter(entry.domain for entry in model.opset_import)
+    imported = {(entry.domain, entry.version) for entry in model.opset_import}  # also said twice
+    domains = Counter(domain for domain, _ in imported)
     repeated = [domain for domain, count in domains.items() if count > 1]
     if repeated:
-        raise InvalidModelError(f"opset domain '{repeated[0]}' is imported more than once")
+        raise InvalidModelError(f"opset domain '{repeated[0]}' is imported in several versions")
     version = opset_versions(model).get("")
     if version is not None and not 1 <= version <= MAX_OPSET:
         raise InvalidModelError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IndexType, MemRefType, i1, i64
+from xdsl.dialects.builtin import IndexType, MemRefType, f32, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, floor_remainder
@@ -100,6 +100,15 @@ class Num:
 
     def __invert__(self) -> Num:
         return self._bits(arith.XOrIOp, -1 if self.type != i1 else 1)
+
+    def shifted_right(self, count: int) -> Num:
+        """An integer without its low bits; zeros come in."""
+        return self._bits(arith.ShRUIOp, count) if count else self
+
+    def bits_as(self, type_: Attribute) -> Num:
+        """The low bits of an integer as a float of that many bits."""
+        bits = self.to(i32 if type_ == f32 else i64)
+        return Num(self._kernel, self._kernel.emit(arith.BitcastOp(bits.value, type_)), type_)
 
     def __neg__(self) -> Num:
         return 0 - self
