@@ -69,6 +69,15 @@ def test_newer_opset() -> None:
         load_model(model_of([node("Relu", "x", "y")], opset=newest + 1))
 
 
+def test_an_opset_imported_twice() -> None:
+    model = model_of([node("Relu", "x", "y")])
+    model.opset_import.append(model.opset_import[0])
+    load_model(model)
+    model.opset_import[-1].version -= 1
+    with pytest.raises(InvalidModelError, match="domain '' is imported in several versions"):
+        load_model(model)
+
+
 def test_opset_of_a_domain_missing() -> None:
     model = model_of([helper.make_node("Foo", ["x"], ["y"], "n", domain="com.vendor")])
     with pytest.raises(InvalidModelError, match=r"'n' .*which opset of the domain 'com.vendor'"):

@@ -120,6 +120,20 @@ def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:
         assert_agrees(executable.run(data), run_onnxruntime(model, data), 2e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("targets", [(0,), (0, 1)])
+def test_deep_trees_and_many_rows(targets: tuple[int, ...], dtype: type[np.generic]) -> None:
+    """Rows come to leaves after steps of very different number; more rows than go together."""
+    trees = RandomTrees(9, count=5, depth=15, targets=targets)
+    data = {"x": rows(8, 300).astype(dtype)}
+    attributes = trees.attributes("target")
+    model = node_model(
+        "TreeEnsembleRegressor", data, domain=ML, n_targets=len(targets), **attributes
+    )
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert_agrees(executable.run(data), run_onnxruntime(model, data), 2e-6)
+
+
 def test_a_tree_that_leads_back_is_invalid() -> None:
     nodes = {0: Node("LEQ", 0, 0.0, 1, "leaf"), 1: Node("LEQ", 0, 0.0, "leaf", 0)}
     forest = Forest(nodes, {"leaf": 0}, 1, np.dtype(np.float32))
