@@ -22,7 +22,7 @@ class Part:
 
 def string_parts(model: onnx.ModelProto) -> tuple[Part, ...]:
     """The parts of a checked model in order, none when it has no strings."""
-    strings = set(_string_names(model)) if _mentions_strings(model) else set[str]()
+    strings = set(string_names(model)) if _mentions_strings(model) else set[str]()
     if not strings:
         return ()
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -95,7 +95,8 @@ def _makes_strings(node: onnx.NodeProto) -> bool:
     return False
 
 
-def _string_names(model: onnx.ModelProto) -> Iterator[str]:
+def string_names(model: onnx.ModelProto) -> Iterator[str]:
+    """The names of tensors of strings, as far as they are declared or inferred."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     for value in (*graph.input, *graph.value_info, *graph.output):
         if value.type.tensor_type.elem_type == TensorProto.STRING:

@@ -38,8 +38,11 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
         def compile_part(source: Source) -> Executable:
             return compile_in_stages(source, compile_whole) or compile_whole(source)
 
+        def compile_tensors(source: Source) -> Executable:
+            return compile_around_strings(source, options, compile_part) or compile_part(source)
+
         special = (
-            compile_structured(source, compile_part)
+            compile_structured(source, compile_tensors)
             or compile_around_strings(source, options, compile_part)
             or compile_in_stages(source, compile_whole)
         )

@@ -14,6 +14,7 @@ from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.split import Stage, stage_model
+from byoc_mlir.frontend.string_labels import with_looked_up_strings
 from byoc_mlir.frontend.strings import Part, string_parts
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
@@ -33,9 +34,11 @@ def compile_around_strings(
     Raises:
         FallbackForbiddenError: `fallback` is `"forbid"`, and some nodes work on strings.
     """
-    model = source.model
-    parts = string_parts(model) if isinstance(model, ModelProto) else ()
-    if not parts or not isinstance(model, ModelProto):
+    if not isinstance(source.model, ModelProto):
+        return None
+    model = with_looked_up_strings(source.model)
+    parts = string_parts(model)
+    if not parts:
         return None
     check_nodes(model)
     nodes = [node for part in parts if part.has_strings for node in part.stage.nodes]

@@ -1,0 +1,112 @@
+"""Ops whose attributes hold strings, written with ops that have numbers and look strings up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+
+from byoc_mlir.frontend.strings import string_names
+
+_ML = "ai.onnx.ml"
+_CLASSIFIERS = {
+    "LinearClassifier": "classlabels_ints",
+    "SVMClassifier": "classlabels_ints",
+    "TreeEnsembleClassifier": "classlabels_int64s",
+}
+"""By op, the attribute with labels that are integers."""
+
+_LABELS = "classlabels_strings"
+_OPSET = 13
+"""For a model that has ops of `ai.onnx.ml` only."""
+
+
+def with_looked_up_strings(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with numbers for labels of classifiers that are strings, and a look-up behind each;
+    CategoryMapper and the first version of LabelEncoder as the second version.
+
+    A model without such nodes is given back, others stay as they are.
+    """
+    opsets = {entry.domain: entry.version for entry in model.opset_import}
+    if not any(_concerns(node, opsets.get(_ML, 0)) for node in model.graph.node):
+        return model
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    strings = set(string_names(model))
+    nodes = list(result.graph.node)
+    del result.graph.node[:]
+    for number, node in enumerate(nodes):
+        if not _concerns(node, opsets.get(_ML, 0)):
+            result.graph.node.append(node)
+        elif node.op_type in _CLASSIFIERS:
+            result.graph.node.extend(_numbered(node, result.graph, number))
+        else:
+            result.graph.node.append(_encoder(node, is_text=node.input[0] in strings))
+            result.graph.value_info.append(_info(node, is_text=node.input[0] in strings))
+    _import_at_least(result, "", _OPSET if "" not in opsets else 1)
+    _import_at_least(result, _ML, 2)
+    return result
+
+
+def _concerns(node: NodeProto, opset: int) -> bool:
+    if node.domain != _ML:
+        return False
+    if node.op_type in _CLASSIFIERS:
+        return bool(_attribute(node, _LABELS, ()))
+    return node.op_type == "CategoryMapper" or (node.op_type == "LabelEncoder" and opset == 1)
+
+
+def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[NodeProto]:
+    """The classifier with numbers, and the look-up of its labels."""
+    labels: Sequence[bytes] = _attribute(node, _LABELS, ())
+    kept = [each for each in node.attribute if each.name not in (_LABELS, *_CLASSIFIERS.values())]
+    del node.attribute[:]
+    numbers = helper.make_attribute(_CLASSIFIERS[node.op_type], list(range(len(labels))))
+    node.attribute.extend([*kept, numbers])
+    table, place, label = f".labels.{number}", f".label.{number}", node.output[0]
+    texts = np.array([label.decode() for label in labels], object)
+    graph.initializer.append(numpy_helper.from_array(texts, table))
+    node.output[0] = place
+    yield node
+    yield helper.make_node("Gather", [table, place], [label], f"{node.name}.label", axis=0)
+
+
+def _encoder(node: NodeProto, *, is_text: bool) -> NodeProto:
+    """A LabelEncoder of the second version."""
+    if node.op_type == "CategoryMapper":
+        texts, numbers = _attribute(node, "cats_strings", ()), _attribute(node, "cats_int64s", ())
+    else:
+        texts = _attribute(node, "classes_strings", ())
+        numbers = range(len(texts))
+    attributes: dict[str, Any] = {"keys_int64s": list(numbers), "values_strings": list(texts)}
+    if is_text:
+        attributes = {"keys_strings": list(texts), "values_int64s": list(numbers)}
+    for name in ("default_int64", "default_string"):
+        default = _attribute(node, name, None)
+        if default is not None:
+            attributes[name] = default
+    return helper.make_node(
+        "LabelEncoder", list(node.input), list(node.output), node.name, domain=_ML, **attributes
+    )
+
+
+def _info(node: NodeProto, *, is_text: bool) -> onnx.ValueInfoProto:
+    """The type of an encoder's output, which inference does not tell for every version."""
+    kind = TensorProto.INT64 if is_text else TensorProto.STRING
+    return helper.make_tensor_value_info(node.output[0], kind, None)
+
+
+def _attribute(node: NodeProto, name: str, default: Any) -> Any:
+    found: AttributeProto | None = next((a for a in node.attribute if a.name == name), None)
+    return default if found is None else helper.get_attribute_value(found)
+
+
+def _import_at_least(model: onnx.ModelProto, domain: str, version: int) -> None:
+    for entry in model.opset_import:
+        if entry.domain == domain:
+            entry.version = max(entry.version, version)
+            return
+    model.opset_import.append(helper.make_opsetid(domain, version))

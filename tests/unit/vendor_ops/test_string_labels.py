@@ -1,0 +1,70 @@
+"""Labels and categories that are strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from nodes import node_model
+from random_trees import RandomTrees, rows
+
+import byoc_mlir
+from byoc_mlir.testing.reference import run_onnxruntime
+
+ML = "ai.onnx.ml"
+WORDS = np.array(["b", "x", "a", "b"], object)
+NUMBERS = np.array([20, 7, 10, 20])
+
+
+@pytest.mark.parametrize("texts", [["no", "yes", "über"], ["no", "yes"]])
+def test_classifier(texts: list[str]) -> None:
+    targets = tuple(range(len(texts))) if len(texts) > 2 else (1,)
+    trees = RandomTrees(5, targets=targets, dense=True)
+    data = {"x": rows(6, 40)}
+    model = node_model(
+        "TreeEnsembleClassifier",
+        data,
+        {"label": np.object_, "scores": np.float32},
+        domain=ML,
+        classlabels_strings=texts,
+        **trees.attributes("class"),
+    )
+    del model.opset_import[0]  # a model of one op of that domain need not have another
+    want = run_onnxruntime(model, data)
+    with byoc_mlir.compile(model, targets=(), fallback="allow") as executable:
+        got = executable.run(data)
+    assert set(want["label"]) == set(texts)
+    assert got["label"].tolist() == want["label"].tolist()
+    np.testing.assert_allclose(got["scores"], want["scores"], rtol=1e-5, atol=1e-6)
+
+
+CATEGORIES = {"cats_int64s": [10, 20, 30], "cats_strings": ["a", "b", "c"]}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "data", "attributes", "want"),
+    [
+        ("CategoryMapper", WORDS, CATEGORIES, [20, -1, 10, 20]),
+        ("CategoryMapper", WORDS, {**CATEGORIES, "default_int64": 5}, [20, 5, 10, 20]),
+        ("CategoryMapper", NUMBERS, CATEGORIES, ["b", "_Unused", "a", "b"]),
+        ("CategoryMapper", NUMBERS, {**CATEGORIES, "default_string": "?"}, ["b", "?", "a", "b"]),
+        ("LabelEncoder", WORDS, {"classes_strings": ["a", "b"]}, [1, -1, 0, 1]),
+        (
+            "LabelEncoder",
+            NUMBERS // 10 - 1,
+            {"classes_strings": ["a", "b"]},
+            ["b", "_Unused", "a", "b"],
+        ),
+    ],
+)
+def test_categories(
+    op_type: str, data: np.ndarray[Any, Any], attributes: dict[str, Any], want: list[Any]
+) -> None:
+    kind = np.object_ if isinstance(want[0], str) else np.int64
+    model = node_model(op_type, {"x": data}, {"y": kind}, domain=ML, **attributes)
+    model.opset_import[-1].version = 1
+    if op_type == "CategoryMapper":
+        assert run_onnxruntime(model, {"x": data})["y"].tolist() == want
+    with byoc_mlir.compile(model, targets=(), fallback="allow") as executable:
+        assert executable.run({"x": data})["y"].tolist() == want
