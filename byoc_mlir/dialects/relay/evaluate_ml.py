@@ -36,6 +36,37 @@ def _tree_ensemble(op: relay.TreeEnsembleOp, data: Array, *tables: Array) -> Arr
     return output
 
 
+def _pairwise_coupling(op: relay.PairwiseCouplingOp, data: Array) -> Array:
+    count = op.classes.value.data
+    rounds, bound = max(100, count), 0.005 / count
+    return np.array([_coupled(row, count, rounds, bound) for row in data], data.dtype).reshape(
+        len(data), count
+    )
+
+
+def _coupled(pairs: Array, count: int, rounds: int, bound: float) -> Array:
+    against = np.zeros((count, count), pairs.dtype)
+    against[np.triu_indices(count, 1)] = pairs
+    against = against + np.tril(1 - against.T, -1)
+    matrix = -against.T * against
+    np.fill_diagonal(matrix, (against**2).sum(0))
+    shares = np.full(count, 1 / count, pairs.dtype)
+    for _ in range(rounds):
+        slopes = matrix @ shares
+        mean = shares @ slopes
+        if np.abs(slopes - mean).max() < bound:
+            break
+        for place in range(count):
+            own = matrix[place, place]
+            step = (mean - slopes[place]) / own
+            shares[place] += step
+            mean = (mean + step * (step * own + 2 * slopes[place])) / (1 + step) ** 2
+            slopes = (slopes + step * matrix[place]) / (1 + step)
+            shares /= 1 + step
+    return shares
+
+
 ML: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
-    relay.TreeEnsembleOp: _tree_ensemble
+    relay.TreeEnsembleOp: _tree_ensemble,
+    relay.PairwiseCouplingOp: _pairwise_coupling,
 }

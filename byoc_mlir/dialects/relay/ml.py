@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
+from byoc_mlir.dialects.relay.shape import agree
 
 AGGREGATES = ("sum", "min", "max")
 
@@ -76,3 +77,29 @@ class TreeEnsembleOp(RelayOp):
                 f" {', '.join(AGGREGATES)}"
             )
         return (tensor_of(data.element_type, [type_sizes(data)[0], self.targets.value.data]),)
+
+
+@irdl_op_definition
+class PairwiseCouplingOp(RelayOp):
+    """Probabilities of classes from those between two: `data [N, pairs] -> output [N, classes]`.
+
+    `data` has for each pair of classes, those of the first class first, the probability of the
+    first one. The result is the nearest consistent set, by the second method of Wu, Lin and Weng
+    (2004): from equal shares on, at most `max(100, classes)` rounds, up to an error of
+    `0.005 / classes`.
+    """
+
+    name = "relay.ml.pairwise_coupling"
+    data = operand_def(TensorType)
+    classes = int_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, count = tensor_type(self.data), self.classes.value.data
+        shape = type_sizes(data)
+        if len(shape) != 2 or count < 2 or not agree(shape[1], count * (count - 1) // 2):
+            raise VerifyException(
+                f"{self.name}: {count} classes have {max(0, count * (count - 1) // 2)} pairs,"
+                f" found {data}"
+            )
+        return (tensor_of(data.element_type, [shape[0], count]),)

@@ -16,6 +16,7 @@ from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.lowering.relay_to_linalg import (
     bits,
     blockwise,
+    coupling,
     elementwise,
     image,
     index,
@@ -40,6 +41,7 @@ _LOWERINGS: Lowerings = {
     **image.FUNCTIONS,
     **bits.FUNCTIONS,
     **blockwise.FUNCTIONS,
+    **coupling.FUNCTIONS,
     **vision.FUNCTIONS,
     **sampling.FUNCTIONS,
     **pool.FUNCTIONS,
