@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from nodes import Arrays, node_model, run_imported
@@ -154,3 +155,48 @@ def test_refusals(more: Arrays, attributes: dict[str, int], reason: str) -> None
     )
     with pytest.raises(ByocError, match=reason):
         byoc_mlir.compile(model, targets=())
+
+
+KINDS = {
+    "bytes": np.dtype(np.uint8),
+    "i4": np.dtype(ml_dtypes.int4),
+    "u4": np.dtype(ml_dtypes.uint4),
+}
+
+
+def stored(codes: np.ndarray[Any, Any], kind: str, bits: int) -> np.ndarray[Any, Any]:
+    """Codes from 0 on as a table has them: in bytes, or as numbers of four bits."""
+    if kind != "bytes":
+        return (codes - (8 if kind == "i4" else 0)).astype(KINDS[kind])
+    if bits == 8:
+        return codes.astype(np.uint8)
+    return (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "bits", "width"), [("bytes", 4, 64), ("bytes", 8, 64), ("i4", 4, 64), ("u4", 4, 64)]
+)
+def test_rows_of_a_table(kind: str, bits: int, width: int, zeros: bool) -> None:
+    rows, block = 7, 32
+    scales = RNG.uniform(0.1, 1, (rows, width // block)).astype(np.float32)
+    inputs: dict[str, Any] = {
+        "d": stored(RNG.integers(0, 2**bits, (rows, width)), kind, bits),
+        "i": np.array([[4, -1], [0, 2]]),
+        "s": scales,
+    }
+    if zeros:
+        inputs["z"] = stored(RNG.integers(0, 2**bits, scales.shape), kind, bits)
+    model = node_model(
+        "GatherBlockQuantized",
+        inputs,
+        constants=[name for name in inputs if name != "i"],
+        bits=bits,
+        block_size=block,
+    )
+    model.ir_version, model.opset_import[0].version = 10, 21
+    fed = {"i": inputs["i"]}
+    want = run_onnxruntime(model, fed)
+    assert_agrees(run_imported(model, inputs), want, TOLERANCE)
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert_agrees(executable.run(fed), want, TOLERANCE)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import blockwise, nn
+from byoc_mlir.dialects.relay import blockwise, index, logic, nn
 from byoc_mlir.dialects.relay.evaluate_blockwise import unpacked
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.registry import register_op
@@ -59,6 +61,83 @@ def matmul_nbits(
     if bias is not None:
         product = context.emit(nn.BiasAddOp, product, cast(context, bias, _F32), axis=-1)
     return cast(context, product, data.dtype)
+
+
+@register_op(DOMAIN, "GatherBlockQuantized")
+def gather_block_quantized(
+    context: NodeContext,
+    data: Value,
+    indices: Value,
+    scales: Value,
+    zero_points: Value | None = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Value:
+    """Rows of a matrix whose rows are in blocks: the rows of codes are taken, then made numbers."""
+    is_bytes = data.dtype == np.uint8
+    if data.rank != 2 or gather_axis not in (0, -2) or quantize_axis not in (1, -1):
+        raise NodeRefused(
+            f"data has shape {list(data.shape)}, gather_axis is {gather_axis} and quantize_axis"
+            f" {quantize_axis}; accepted are two dimensions, 0 and 1"
+        )
+    if bits not in ((4, 8) if is_bytes else (4,)):
+        raise NodeRefused(f"bits is {bits} of codes {data.dtype}, accepted is 4, or 8 in bytes")
+    lowest = int(ml_dtypes.iinfo(data.dtype).min)
+    rows, width = data.shape[0], data.shape[1] * (8 // bits if is_bytes else 1)
+    blocks = -(-width // block_size)
+    if width % block_size and blocks > 1:
+        raise NodeRefused(f"{width} columns are no blocks of {block_size}; accepted are whole ones")
+    codes = context.known(data, "data")
+    points = np.full((1, 1), 2 ** (bits - 1) if is_bytes else -lowest, _F32)
+    if zero_points is not None:
+        given = context.known(zero_points, "zero_points")
+        points = (unpacked(given, bits) if is_bytes else given).astype(_F32)[:, :blocks] - lowest
+    if not is_bytes:
+        codes = _packed((codes.astype(np.int8) - lowest).astype(np.uint8), bits)
+    factors = _shaped(context, scales, "scales", (rows, blocks)).astype(_F32)
+
+    def taken(table: Value) -> Value:
+        return context.emit(index.TakeOp, table, indices, axis=0)
+
+    numbers = _unpacked(context, taken(context.derived(data, codes)), bits)
+    shape = [*indices.shape, blocks, width // blocks]
+    numbers = arith.reshape(context, arith.section(context, numbers, -1, 0, width), shape)
+    shift = context.derived(zero_points or data, points)
+    shift = shift if points.size == 1 else taken(shift)
+    columns = [
+        arith.reshape(context, each, [*each.shape, 1])
+        for each in (shift, taken(context.derived(scales, factors)))
+    ]
+    weights = arith.multiply(context, arith.subtract(context, numbers, columns[0]), columns[1])
+    whole = arith.reshape(context, weights, [*indices.shape, width])
+    return cast(context, whole, scales.dtype)
+
+
+def _packed(codes: Array, bits: int) -> Array:
+    """Codes of one byte each put together in bytes, the low bits first; see `unpacked`."""
+    count = 8 // bits
+    padded = np.pad(codes, ((0, 0), (0, -codes.shape[1] % count)))
+    parts = padded.reshape(len(codes), -1, count) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(parts, -1)
+
+
+def _unpacked(context: NodeContext, packed: Value, bits: int) -> Value:
+    """The codes in the bytes of the last dimension, as numbers; the low bits first."""
+    parts = [
+        context.emit(
+            logic.BitwiseAndOp,
+            context.emit(logic.RightShiftOp, packed, np.uint8(offset)),
+            np.uint8(2**bits - 1),
+        )
+        for offset in range(0, 8, bits)
+    ]
+    columns = [arith.reshape(context, part, [*part.shape, 1]) for part in parts]
+    joined = arith.concatenate(context, columns, -1)
+    codes = arith.reshape(context, joined, [*packed.shape[:-1], packed.shape[-1] * len(parts)])
+    return cast(context, codes, _F32)
 
 
 def _shaped(context: NodeContext, value: Value, what: str, shape: tuple[int, ...]) -> Array:
