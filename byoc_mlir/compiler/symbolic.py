@@ -27,6 +27,9 @@ Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 _MOST_VARIANTS = 8
 """Imports of one model. One that needs more decides so much by its sizes that nothing is shared."""
 
+_MOST_FAILURES = 2
+"""Imports for sizes of 0 and 1, which are no hints, before the model is taken to need numbers."""
+
 
 class SymbolicModel:
     """Imports of a model, each right for the sizes that fulfil its guards."""
@@ -35,6 +38,7 @@ class SymbolicModel:
         self._model = model
         self._tensors = tensors
         self._variants: list[ImportedModel] = []
+        self._failures = 0
         self._lock = Lock()
         self.reason: str | None = None
         """Why the model needs numbers to be imported, once that is known."""
@@ -68,7 +72,9 @@ class SymbolicModel:
         except (LimitExceededError, OutOfMemoryError):
             raise
         except ByocError as error:
-            if min(sizes.values(), default=LEAST_HINT) >= LEAST_HINT:
+            self._failures += 1
+            are_hints = min(sizes.values(), default=LEAST_HINT) >= LEAST_HINT
+            if are_hints or self._failures == _MOST_FAILURES:
                 self.reason = str(error)
             return None
         self._variants.append(variant)

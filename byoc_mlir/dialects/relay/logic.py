@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import Commutative
 
-from byoc_mlir.dialects.relay.base import RelayOp, sizes_of, tensor_of
+from byoc_mlir.dialects.relay.base import RelayOp, sizes_of, tensor_of, type_sizes
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
 
 
@@ -18,7 +18,7 @@ class CompareOp(BroadcastOp, ABC):
     """`lhs [...], rhs [...] -> output [...]` of `i1`, with numpy broadcasting."""
 
     def infer_types(self) -> Sequence[Attribute]:
-        return (tensor_of(i1, self.broadcast_type().get_shape()),)
+        return (tensor_of(i1, type_sizes(self.broadcast_type())),)
 
 
 @irdl_op_definition

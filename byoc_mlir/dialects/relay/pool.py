@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, result_def
 
-from byoc_mlir.dialects.relay.base import Tensor, bool_prop, tensor_of
+from byoc_mlir.dialects.relay.base import Tensor, bool_prop, tensor_of, type_sizes
 from byoc_mlir.dialects.relay.window import PoolOp
 
 
@@ -27,7 +27,7 @@ class MaxPoolWithArgmaxOp(PoolOp, ABC):
 
     def infer_types(self) -> Sequence[Attribute]:
         (output,) = super().infer_types()
-        shape = cast("Tensor", output).get_shape()
+        shape = type_sizes(cast("Tensor", output))
         return (output, tensor_of(i64, shape))
 
 
