@@ -18,6 +18,7 @@ from byoc_mlir.boundary import check_argument
 from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.inputs import model_inputs
@@ -137,4 +138,4 @@ def _tensor_info(name: str, type_: Attribute) -> TensorInfo:
         raise InvalidModelError(
             f"@main: '{name}' has type {type_}; inputs and outputs must be tensors of static shape"
         )
-    return TensorInfo(name, numpy_dtype(type_.element_type), type_.get_shape())
+    return TensorInfo(name, numpy_dtype(type_.element_type), known_shape(type_))

@@ -24,7 +24,7 @@ from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
-from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type
+from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type, shape_of
 from byoc_mlir.dialects.relay.constant import Array, content_digest
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import ByocError, InvalidModelError, LimitExceededError, MissingWeightsError
@@ -192,7 +192,7 @@ def attach_weights(module: ModuleOp, store: str | Path) -> None:
 
 
 def _checked(stored: Array, op: ConstantOp, weight: Weight, store: str | Path) -> Array:
-    dtype, shape = numpy_dtype(op.type.element_type), op.type.get_shape()
+    dtype, shape = numpy_dtype(op.type.element_type), shape_of(op.output)
     if stored.nbytes == dtype.itemsize * int(np.prod(shape)):
         array = cast(Array, stored.reshape(-1).view(dtype).reshape(shape))
         if content_digest(array) == weight.digest:

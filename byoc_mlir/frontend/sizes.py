@@ -11,7 +11,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import SEMANTICS
-from byoc_mlir.dialects.relay.shape import at_most, same
+from byoc_mlir.dialects.relay.shape import at_most, same, shape_of
 from byoc_mlir.dims import Dim, Size, floordiv, largest, smallest
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -84,7 +84,7 @@ def _reduced(op: reduce.ProdOp | reduce.SumOp, items: Array) -> Array:
     for axis in reversed(op.axes):
         start = 1 if isinstance(op, reduce.ProdOp) else 0
         total = np.asarray(combine.reduce(total, axis=axis, initial=start), object)
-    return total.reshape([int(size) for size in op.output.type.get_shape()])
+    return total.reshape(shape_of(op.output))
 
 
 def _product(one: Size, two: Size) -> Size:

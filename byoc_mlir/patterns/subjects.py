@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
@@ -13,6 +13,7 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name, to_attribute
 from byoc_mlir.dialects.relay.constant import Array, ConstantOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.shape import surely_same, type_sizes
 from byoc_mlir.errors import ByocError
 
 Subject: TypeAlias = SSAValue | Operation
@@ -68,9 +69,10 @@ def shape_mismatch(subject: Subject, shape: tuple[int | None, ...]) -> str | Non
     """Why the subject is no tensor of that shape."""
     type_ = _type_of(subject)
     if isinstance(type_, TensorType):
-        found = type_.get_shape()
+        found = type_sizes(cast("Tensor", type_))
         if len(found) == len(shape) and all(
-            b in (None, a) for a, b in zip(found, shape, strict=True)
+            wanted is None or surely_same(size, wanted)
+            for size, wanted in zip(found, shape, strict=True)
         ):
             return None
     wanted = ", ".join("any" if size is None else str(size) for size in shape)

@@ -35,6 +35,7 @@ from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
 from byoc_mlir.dialects.relay.qnn import DequantizeOp
+from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import ByocError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -126,7 +127,7 @@ def can_be_folded(
     types = [tensor_type(result) for result in op.results]
     if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):
         return False
-    size = sum(math.prod(t.get_shape()) * numpy_dtype(t.element_type).itemsize for t in types)
+    size = sum(math.prod(known_shape(t)) * numpy_dtype(t.element_type).itemsize for t in types)
     return size <= max(max_bytes, sum(array.nbytes for array in operands))
 
 

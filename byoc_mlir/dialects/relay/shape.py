@@ -194,6 +194,11 @@ def same(one: Size, two: Size) -> bool:
     return asked().same(one, two)
 
 
+def surely_same(one: Size, two: Size) -> bool:
+    """Whether two sizes are known to be equal; nothing is decided, and no answer is no."""
+    return one == two or (is_symbolic((one, two)) and asked().surely_same(one, two))
+
+
 def at_most(one: Size, two: Size) -> bool:
     """Whether `one <= two`.
 
