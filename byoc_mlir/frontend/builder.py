@@ -168,7 +168,7 @@ class NodeContext:
         known = [value.known for value in values if value.known is not None]
         if len(known) < len(values):
             return None
-        stand_ins = iter(Block(arg_types=[value.type for value in values]).args)
+        stand_ins = iter(Block(arg_types=[value.full_type for value in values]).args)
         arguments = [[next(stand_ins) for _ in group] for group in groups]
         trial = _checked(op(*arguments, **cast(Any, properties)))
         results = _computed(trial, known)

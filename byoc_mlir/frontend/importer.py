@@ -156,7 +156,7 @@ def _module(
     outputs: Sequence[Value],
     functions: Sequence[func.FuncOp],
 ) -> ModuleOp:
-    results = [value.type for value in outputs]
+    results = [value.full_type for value in outputs]
     main = func.FuncOp(
         "main",
         ([argument.type for argument in block.args], results),

@@ -54,8 +54,8 @@ class Value:
         self.ssa: SSAValue | None = content if isinstance(content, SSAValue) else None
 
     @property
-    def type(self) -> Tensor:
-        """The tensor type, element type and shape."""
+    def full_type(self) -> Tensor:
+        """The tensor type, element type and sizes, which may be symbolic."""
         if self.ssa is not None:
             return tensor_type(self.ssa)
         if self.computed is not None:
@@ -64,6 +64,16 @@ class Value:
         if self.constant.dtype == object:
             raise NodeRefused(f"'{self.name}' is a tensor of strings")
         return TensorType(relay_type(self.constant.dtype), self.constant.shape)
+
+    @property
+    def type(self) -> Tensor:
+        """The tensor type, where all sizes are numbers.
+
+        Raises:
+            ValueNeeded: one is symbolic.
+        """
+        _ = self.shape
+        return self.full_type
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,7 +91,7 @@ class Value:
     @property
     def sizes(self) -> tuple[Size, ...]:
         """The sizes of the dimensions: numbers, and `Dim`s where inputs decide."""
-        return type_sizes(self.type) if self.constant is None else self.constant.shape
+        return type_sizes(self.full_type) if self.constant is None else self.constant.shape
 
     @property
     def rank(self) -> int:
@@ -96,7 +106,7 @@ class Value:
     @property
     def element_type(self) -> Attribute:
         """The type of the elements."""
-        return self.type.element_type
+        return self.full_type.element_type
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -123,7 +133,7 @@ class SequenceValue(Value):
         self.inputs = inputs
 
     @property
-    def type(self) -> Tensor:
+    def full_type(self) -> Tensor:
         raise NodeRefused(f"'{self.name}' is a sequence of {len(self.items)}, not a tensor")
 
     def renamed(self, name: str, inputs: frozenset[str]) -> Value:
@@ -137,7 +147,7 @@ class AbsentValue(SequenceValue):
         super().__init__(name, ())
 
     @property
-    def type(self) -> Tensor:
+    def full_type(self) -> Tensor:
         raise NodeRefused(f"'{self.name}' is an optional without an element")
 
     def renamed(self, name: str, inputs: frozenset[str]) -> Value:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import relay_name, to_attribute
+from byoc_mlir.dialects.relay.base import Tensor, relay_name, to_attribute
 from byoc_mlir.dialects.relay.constant import Array, ConstantOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import surely_same, type_sizes
@@ -69,7 +69,7 @@ def shape_mismatch(subject: Subject, shape: tuple[int | None, ...]) -> str | Non
     """Why the subject is no tensor of that shape."""
     type_ = _type_of(subject)
     if isinstance(type_, TensorType):
-        found = type_sizes(cast("Tensor", type_))
+        found = type_sizes(cast(Tensor, type_))
         if len(found) == len(shape) and all(
             wanted is None or surely_same(size, wanted)
             for size, wanted in zip(found, shape, strict=True)

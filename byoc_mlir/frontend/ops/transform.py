@@ -85,7 +85,7 @@ def _reshaped(
 ) -> Value:
     if not keep_zero:
         if any(size == 0 and axis >= data.rank for axis, size in enumerate(shape)):
-            raise NodeRefused(f"shape {list(shape)} copies a dimension that {data.type} lacks")
+            raise NodeRefused(f"shape {list(shape)} copies a dimension that {data.full_type} lacks")
         shape = [data.sizes[axis] if size == 0 else size for axis, size in enumerate(shape)]
     if -1 in shape and math.prod(data.sizes) == 0:
         others = math.prod(size for size in shape if size != -1)
