@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.calls import (
     NULL,
     Argument,
@@ -35,6 +34,7 @@ from byoc_mlir.backends.dnnl.enums import (
     Query,
     Status,
 )
+from byoc_mlir.backends.dnnl.formats import descriptor_strides, format_tag
 from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.runtime.forks import ForkSafeLock
@@ -354,40 +354,6 @@ def openmp_threads(count: int) -> Generator[None]:
         yield
     finally:
         library.omp_set_num_threads(before)
-
-
-@cache
-def _tags() -> dict[str, int]:
-    """Layouts to `dnnl_format_tag_t`, as this library numbers them."""
-    name = load_library().handle.dnnl_fmt_tag2str
-    name.restype = ctypes.c_char_p
-    tags: dict[str, int] = {}
-    for number in range(1, 2000):
-        text = bytes(name(number)).decode()
-        if text.startswith("unknown"):
-            break
-        tags.setdefault(text, number)
-    return tags
-
-
-def format_tag(descriptor: MemoryDescriptor) -> int | None:
-    """The library's number for a blocked layout or `any`; `None` where strides say it all.
-
-    Raises:
-        CompilationError: the library does not know the layout.
-    """
-    if descriptor.strides is not None:
-        return None
-    if descriptor.layout != layouts.ANY and not layouts.blocks(descriptor.layout):
-        return None
-    if descriptor.layout not in _tags():
-        raise CompilationError(f"this oneDNN has no memory format '{descriptor.layout}'")
-    return _tags()[descriptor.layout]
-
-
-def descriptor_strides(descriptor: MemoryDescriptor) -> tuple[int, ...]:
-    """The strides of a descriptor that is not blocked."""
-    return descriptor.strides or layouts.strides(descriptor.dims, descriptor.layout)
 
 
 def _shortest(execute: Callable[[], None], clock: Callable[[], float]) -> float:

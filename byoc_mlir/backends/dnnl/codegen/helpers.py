@@ -13,7 +13,6 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.api import descriptor_strides, format_tag
 from byoc_mlir.backends.dnnl.calls import (
     NULL,
     Argument,
@@ -25,6 +24,7 @@ from byoc_mlir.backends.dnnl.calls import (
     Special,
 )
 from byoc_mlir.backends.dnnl.enums import Query
+from byoc_mlir.backends.dnnl.formats import descriptor_strides, format_tag
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
 
 ENGINE_SLOT, LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 0, 1, 2

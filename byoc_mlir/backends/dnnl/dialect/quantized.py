@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
-from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 
 _BYTES = (i8, ui8)
@@ -56,34 +56,16 @@ class QuantizedConvolutionOp(WeightedWindowOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         source, weights = self.check_primary(6, 6)[:2]
-        shape, kernel = shape_of(source), shape_of(weights)
-        self.check_window(len(shape) - 2)
-        self.check_bias(kernel[0])
-        if len(kernel) != len(shape) or kernel[1] * self.groups.value.data != shape[1]:
-            raise VerifyException(
-                f"{self.name}: weights {weights.type} do not fit source {source.type}"
-            )
+        shape = self.correlated_shape()
         _check_bytes(self, tensor_type(source).element_type, self.element)
         _check_element(self, "weights", weights, i8)
-        _check_vector(self, "scales", self.scales, f32, kernel[0])
+        _check_vector(self, "scales", self.scales, f32, shape[1])
         for what, value in (
             ("source_zero_point", self.source_zero_point),
             ("zero_point", self.zero_point),
         ):
             _check_vector(self, what, value, i32, 1)
-        spatial = [
-            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
-            for size, window, stride, dilation, begin, end in zip(
-                shape[2:],
-                kernel[2:],
-                ints(self.strides),
-                ints(self.dilation),
-                self.begins,
-                self.ends,
-                strict=True,
-            )
-        ]
-        return (TensorType(self.element, [shape[0], kernel[0], *spatial]),)
+        return (TensorType(self.element, shape),)
 
 
 @irdl_op_definition

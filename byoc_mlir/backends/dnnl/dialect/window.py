@@ -77,6 +77,34 @@ class WeightedWindowOp(WindowOp, ABC):
                 f"{self.name}: bias must have the shape [{channels}], found {self.bias.type}"
             )
 
+    def correlated_shape(self) -> list[int]:
+        """The shape of a convolution's result; window, weights and bias are checked to fit.
+
+        Raises:
+            VerifyException: they do not.
+        """
+        source, weights = self.arguments[0], self.weights
+        shape, kernel = shape_of(source), shape_of(weights)
+        self.check_window(len(shape) - 2)
+        self.check_bias(kernel[0])
+        if len(kernel) != len(shape) or kernel[1] * self.groups.value.data != shape[1]:
+            raise VerifyException(
+                f"{self.name}: weights {weights.type} do not fit source {source.type}"
+            )
+        spatial = [
+            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
+            for size, window, stride, dilation, begin, end in zip(
+                shape[2:],
+                kernel[2:],
+                ints(self.strides),
+                ints(self.dilation),
+                self.begins,
+                self.ends,
+                strict=True,
+            )
+        ]
+        return [shape[0], kernel[0], *spatial]
+
 
 @irdl_op_definition
 class ConvolutionOp(WeightedWindowOp):
@@ -90,28 +118,9 @@ class ConvolutionOp(WeightedWindowOp):
     algorithm = str_prop("direct")
 
     def infer_types(self) -> Sequence[Attribute]:
-        source, weights = self.check_primary(2, 3)[:2]
-        shape, kernel = shape_of(source), shape_of(weights)
-        self.check_window(len(shape) - 2)
-        self.check_bias(kernel[0])
-        if len(kernel) != len(shape) or kernel[1] * self.groups.value.data != shape[1]:
-            raise VerifyException(
-                f"{self.name}: weights {weights.type} do not fit source {source.type}"
-            )
+        source, _ = self.check_primary(2, 3)[:2]
         check_name(f"{self.name}: algorithm", self.algorithm.data, enums.CONVOLUTION)
-        spatial = [
-            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
-            for size, window, stride, dilation, begin, end in zip(
-                shape[2:],
-                kernel[2:],
-                ints(self.strides),
-                ints(self.dilation),
-                self.begins,
-                self.ends,
-                strict=True,
-            )
-        ]
-        return (like(source, [shape[0], kernel[0], *spatial]),)
+        return (like(source, self.correlated_shape()),)
 
 
 @irdl_op_definition
