@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nodes import node_model
+from onnx import parser
 from quantised_checks import bytes_of, check_quantised, f32, run_passes, scales
 
 import byoc_mlir
@@ -146,6 +147,41 @@ def test_wrong_parameters_are_refused(scale: Any, zero: Any, message: str) -> No
     with pytest.raises(InvalidModelError) as caught:
         byoc_mlir.compile(model)
     assert f"node 'n' (DequantizeLinear): {message}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "block_size", "message"),
+    [
+        (2, 3, "scale must be tensor<f32> or tensor<2x3xf32>, found tensor<2x2xf32>"),
+        (2, -4, "block_size is -4, accepted are 0 and more"),
+        (2, 0, "scale must be tensor<f32> or tensor<7xf32>, found tensor<2x2xf32>"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_refused(blocks: int, block_size: int, message: str) -> None:
+    model = parser.parse_model(
+        f"""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (uint8[2,7] x, float[2,{blocks}] s) => (float[2,7] y)
+        {{ [n] y = DequantizeLinear <axis = 1, block_size = {block_size}> (x, s) }}
+        """
+    )
+    with pytest.raises(InvalidModelError) as caught:
+        byoc_mlir.compile(model)
+    assert f"node 'n' (DequantizeLinear): relay.qnn.dequantize: {message}" in str(caught.value)
+
+
+def test_blocks_whose_last_is_shorter() -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (int8[2,7] x, float[2,3] s) => (float[2,7] y)
+        { y = DequantizeLinear <axis = 1, block_size = 3> (x, s) }
+        """
+    )
+    rng = np.random.default_rng(16)
+    inputs = {"x": bytes_of(rng, I8, 2, 7), "s": rng.random((2, 3)).astype(np.float32)}
+    expected = inputs["x"] * np.repeat(inputs["s"], 3, 1)[:, :7]
+    np.testing.assert_array_equal(run_passes(model, inputs, integers=True)[0], expected)
 
 
 def test_compiled_as_evaluated() -> None:
