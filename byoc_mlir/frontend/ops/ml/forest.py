@@ -163,15 +163,16 @@ class Forest:
             raise VerifyException(
                 f"a tree reads feature {node.feature}, the input has {self._feature_count}"
             )
-        low, exact = self._before(node.value), float(self._type(node.value))
         yes, no, missing = node.yes, node.no, node.missing_is_yes
         match node.mode:
-            case "LEQ" | "LT":
-                bound = exact if node.mode == "LEQ" else low
-                return Branch(node.feature, missing, bound, no, yes)
-            case "GT" | "GTE":
-                bound = exact if node.mode == "GT" else low
-                return Branch(node.feature, not missing, bound, yes, no)
+            case "LEQ":
+                return Branch(node.feature, missing, self._exact(node.value), no, yes)
+            case "LT":
+                return Branch(node.feature, missing, self._before(node.value), no, yes)
+            case "GT":
+                return Branch(node.feature, not missing, self._exact(node.value), yes, no)
+            case "GTE":
+                return Branch(node.feature, not missing, self._before(node.value), yes, no)
             case "EQ":
                 return self._equal(item, node.feature, node.value, yes, no, missing=missing)
             case "NEQ":
@@ -188,7 +189,7 @@ class Forest:
     ) -> Branch:
         """Equal is at most the value, and above the number before."""
         above = _Part(item, Branch(feature, False, self._before(value), yes, no))
-        return Branch(feature, missing, float(self._type(value)), no, above)
+        return Branch(feature, missing, self._exact(value), no, above)
 
     def _member(self, item: Item, node: Node) -> Branch:
         rest: Item = node.no
@@ -197,6 +198,10 @@ class Forest:
             rest = _Part((item, number, "member"), step)
         first = node.members[0] if node.members else float("nan")
         return self._equal(item, node.feature, first, node.yes, rest, missing=node.missing_is_yes)
+
+    def _exact(self, value: float) -> float:
+        """A threshold as a number of the data's type."""
+        return float(self._type(value))
 
     def _before(self, value: float) -> float:
         """The largest number below a threshold; NaN below the lowest one."""
