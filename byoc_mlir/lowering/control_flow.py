@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.relay.base import Tensor
 from byoc_mlir.dialects.relay.control import ControlOp, ForOp, IfOp, LoopOp, WhileOp
+from byoc_mlir.dialects.relay.shape import known_shape
 
 _INDEX = IndexType()
 
@@ -187,14 +188,14 @@ def _tensor(buffer: SSAValue) -> Tensor:
 
 def _row_type(stacked: SSAValue) -> Tensor:
     type_ = _tensor(stacked)
-    return TensorType(type_.element_type, type_.get_shape()[1:])
+    return TensorType(type_.element_type, known_shape(type_)[1:])
 
 
 def _row(stacked: SSAValue, iteration: SSAValue) -> memref.SubviewOp:
     """The view of one row, without the dimension of the rows."""
     assert isinstance(stacked.type, MemRefType)
     row = _row_type(stacked)
-    shape = row.get_shape()
+    shape = known_shape(row)
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     type_ = MemRefType(row.element_type, shape, StridedLayoutAttr(strides, None))
     offsets, ones = [iteration, *[0] * len(shape)], [1] * (len(shape) + 1)

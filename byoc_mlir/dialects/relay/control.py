@@ -22,7 +22,7 @@ from xdsl.irdl import (
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, int_prop, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import RelayOp, int_prop, sizes_of, tensor_of, tensor_type
 
 CONDITION = TensorType(i1, [])
 NUMBER = TensorType(i64, [])
@@ -147,7 +147,7 @@ class LoopOp(ControlOp):
     def results_of_body(self) -> list[Attribute]:
         """The types of what is carried, and of the rows."""
         rows = [
-            TensorType(tensor_type(result).element_type, shape_of(result)[1:])
+            tensor_of(tensor_type(result).element_type, sizes_of(result)[1:])
             for result in self.stacked
         ]
         return [*(value.type for value in self.initial), *rows]
@@ -162,7 +162,7 @@ class LoopOp(ControlOp):
             VerifyException: a stacked result has more or less.
         """
         for result in self.stacked:
-            if shape_of(result)[:1] != (count,):
+            if sizes_of(result)[:1] != (count,):
                 raise VerifyException(
                     f"{self.name}: a stacked result has type {result.type}, its first dimension"
                     f" must be {what}, {count}"
@@ -252,8 +252,20 @@ class WhileOp(LoopOp):
 
     @property
     def most(self) -> int | None:
-        """How many rows there are; `None` without stacked results."""
-        return shape_of(self.stacked[0])[0] if self.stacked else None
+        """How many rows there are; `None` without stacked results.
+
+        Raises:
+            VerifyException: it is no number.
+        """
+        if not self.stacked:
+            return None
+        (most,) = sizes_of(self.stacked[0])[:1] or (None,)
+        if not isinstance(most, int):
+            raise VerifyException(
+                f"{self.name}: a stacked result has type {self.stacked[0].type}, its first"
+                " dimension must be a number"
+            )
+        return most
 
     def check_operands(self) -> None:
         super().check_operands()

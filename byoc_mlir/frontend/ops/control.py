@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 import onnx
@@ -11,7 +12,13 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
-from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type, normalize_axis
+from byoc_mlir.dialects.relay.base import (
+    Tensor,
+    check_tensor_type,
+    normalize_axis,
+    tensor_of,
+    type_sizes,
+)
 from byoc_mlir.dialects.relay.control import ForOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.index import TakeOp
@@ -187,7 +194,7 @@ def _while(
 def _stacked_types(rows: Sequence[Attribute], count: int) -> list[Tensor]:
     """The types of the rows of all iterations, one behind the other."""
     types = [
-        TensorType(row.get_element_type(), (count, *row.get_shape()))
+        tensor_of(row.get_element_type(), (count, *type_sizes(cast(Tensor, row))))
         for row in rows
         if isinstance(row, TensorType)
     ]
@@ -271,7 +278,7 @@ def scan(
     output_axes = scan_output_axes or [0] * len(collected)
     output_directions = scan_output_directions or [0] * len(collected)
     outputs = [
-        _moved(context, _backwards(context, rows) if backward else rows, axis)
+        _moved(context, _backwards(context, rows, scanned[0].steps) if backward else rows, axis)
         for rows, axis, backward in zip(collected, output_axes, output_directions, strict=True)
     ]
     return [*results[: len(states)], *outputs]
@@ -310,8 +317,8 @@ def _slice(context: NodeContext, scanned: Scanned, number: Value) -> Value:
     return context.emit(TakeOp, scanned.value, place, axis=scanned.axis)
 
 
-def _backwards(context: NodeContext, rows: Value) -> Value:
-    return arith.take(context, rows, range(rows.shape[0])[::-1], 0)
+def _backwards(context: NodeContext, rows: Value, count: int) -> Value:
+    return arith.take(context, rows, range(count)[::-1], 0)
 
 
 @onnx_op("Scan", since=8)

@@ -124,8 +124,15 @@ class Scanned:
 
     @property
     def steps(self) -> int:
-        """How many iterations that takes."""
-        return self.value.shape[self.axis]
+        """How many iterations that takes.
+
+        Raises:
+            ValueNeeded: it is no number.
+        """
+        steps = self.value.sizes[self.axis]
+        if not isinstance(steps, int):
+            raise ValueNeeded(f"the number of steps is {steps}, which is no number", frozenset())
+        return steps
 
 
 def unrolled_scan(

@@ -80,3 +80,20 @@ def test_one_step_is_no_loop() -> None:
     )
     assert "relay.for" not in [op.name for op in import_model(model).module.walk()]
     check(model, [{"s": f32(3), "x": f32(1, 3, seed=1)}], [()])
+
+
+def test_sizes_that_change() -> None:
+    model = model_of(
+        "(float[batch, 3] s, float[4, batch, 3] x, bool c)"
+        " => (float[batch, 3] y, float[batch, 4, 3] rows)",
+        """t = If (c) <then_branch = a () => (float[batch, 3] p) { p = Neg (s) },
+                      else_branch = e () => (float[batch, 3] q) { q = Identity (s) }>
+           y, rows = Scan (t, x) <num_scan_inputs = 1, scan_output_axes = [1],
+               scan_output_directions = [1], body = b (float[batch, 3] d, float[batch, 3] e)
+             => (float[batch, 3] d2, float[batch, 3] row) { d2 = Mul (d, e) row = Add (d2, t) }>""",
+    )
+    feeds = [
+        {"s": f32(batch, 3), "x": f32(4, batch, 3, seed=1), "c": np.array(batch > 2)}
+        for batch in (2, 5, 1)
+    ]
+    check(model, feeds, [()])
