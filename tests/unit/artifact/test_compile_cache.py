@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx
@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
-from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
+from byoc_mlir.backends import Backend, CodegenContext, CSource, Option, register_backend
 from byoc_mlir.compiler.cache import cached_model, fingerprint
 from byoc_mlir.errors import ByocError, UnsafeCacheError
 from byoc_mlir.runtime.cpu import Cpu
@@ -264,11 +264,17 @@ def test_code_of_all_kinds_is_cached(cache: Path) -> None:
         assert second.report().counts()[target] > 0
 
 
-def test_a_backend_may_refuse(cache: Path) -> None:
+@pytest.mark.parametrize("by", ["class", "file"])
+def test_a_backend_may_refuse(by: str, cache: Path, tmp_path: Path) -> None:
+    """Altogether, or where it is given a file."""
+    path = tmp_path / "given.txt"
+    path.touch()
+
     @register_backend
     class Moody(Backend):
         name = "moody"
-        is_cacheable = False
+        is_cacheable = by == "file"
+        options: ClassVar = {"given": Option("", "what it reads", is_file=True)}
 
         def op_rules(self):
             return {"nn.relu": lambda op: None}
@@ -279,7 +285,8 @@ def test_a_backend_may_refuse(cache: Path) -> None:
             return CSource(f"int {name}(const float *x, float *y) {{ {loop} }}")
 
     for _ in range(2):
-        executable = byoc_mlir.compile(elementwise_model(), targets=("moody",), cache=cache)
+        target = "moody" if by == "class" else f"moody{{given={path}}}"
+        executable = byoc_mlir.compile(elementwise_model(), targets=(target,), cache=cache)
         assert executable.report().counts()["moody"] == 1
         assert not was_cached(executable)
     assert entries(cache) == set()
