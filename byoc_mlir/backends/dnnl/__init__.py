@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar
 
@@ -33,6 +33,7 @@ from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
 
 if TYPE_CHECKING:
+    from byoc_mlir.backends.dnnl.measurements import Measuring
     from byoc_mlir.kernels.builder import ModuleBuilder
 
 _one_at_a_time = Lock()
@@ -53,9 +54,14 @@ class DnnlBackend(Backend):
     options: ClassVar[Mapping[str, Option]] = OPTIONS
 
     def __init__(self) -> None:
-        from byoc_mlir.backends.dnnl.measurements import current_measuring
+        self._context = Context()
 
-        self._measuring, self._context = current_measuring(), Context()
+    @cached_property
+    def _measuring(self) -> Measuring:
+        """What all regions of a model share of measurements."""
+        from byoc_mlir.backends.dnnl.rates_file import measuring_of
+
+        return measuring_of(str(self.settings["rates"]))
 
     def unavailable(self) -> str | None:
         return unavailable_reason()
@@ -146,6 +152,7 @@ class DnnlBackend(Backend):
     def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
         from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
         from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
+        from byoc_mlir.backends.dnnl.passes.write_dnnl_rates import WriteDnnlRates
 
-        passes = (*pipeline(1, Choices()), PrepareDnnlRegions())
+        passes = (*pipeline(1, Choices()), PrepareDnnlRegions(), WriteDnnlRates(""))
         return {one.name: partial(type, one) for one in passes}

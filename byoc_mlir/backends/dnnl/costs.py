@@ -152,8 +152,8 @@ class Costs:
         if descriptor is None:
             return Cost(IMPOSSIBLE, algorithm)
         milliseconds = self._milliseconds(described, descriptor)
-        is_measured = (described.call, self._api.threads) in self._measuring.known.times
-        return Cost(milliseconds, algorithm, is_measured)
+        known = self._measuring.known.time(described.call, self._api.threads)
+        return Cost(milliseconds, algorithm, known is not None)
 
     def _milliseconds(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
         implementation = descriptor.implementation
@@ -184,8 +184,9 @@ class Costs:
         most_samples: float,
     ) -> float:
         known, key = self._measuring.known, (described.call, self._api.threads)
-        if key in known.times:
-            return known.times[key]
+        found = known.time(*key)
+        if found is not None:
+            return found
         default = Rate(_default_rate(descriptor.implementation) * self._api.threads)
         family_key = (described.call.kind, family, self._api.threads)
         rate = known.rates.setdefault(family_key, default)

@@ -16,8 +16,9 @@ from byoc_mlir.backends.dnnl.choices import (
     Layout,
     Winograd,
 )
-from byoc_mlir.backends.dnnl.measurements import current_measuring, measuring
+from byoc_mlir.backends.dnnl.measurements import measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
+from byoc_mlir.backends.dnnl.rates_file import measuring_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class PrepareDnnlRegions(ModulePass):
 
     Options:
         threads: the OpenMP threads that will run the regions.
-        winograd, convolution, layout, activation: as the backend's options of these names.
+        winograd, convolution, layout, activation, rates: as the backend's options of these names.
     """
 
     name = "prepare-dnnl-regions"
@@ -35,9 +36,10 @@ class PrepareDnnlRegions(ModulePass):
     convolution: Convolution = MEASURED
     layout: Layout = MEASURED
     activation: Activation = MEASURED
+    rates: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         choices = Choices(self.winograd, self.convolution, self.layout, self.activation)
-        with measuring(current_measuring()):
+        with measuring(measuring_of(self.rates)):
             for pass_ in pipeline(self.threads, choices):
                 pass_.apply(ctx, op)

@@ -7,17 +7,23 @@ from pathlib import Path
 
 import onnx
 import pytest
+from dnnl_models import convolution, node
 from onnx import ModelProto
 from xdsl.dialects.func import FuncOp
 
+from byoc_mlir.backends import get_backend
 from byoc_mlir.backends.dnnl import DnnlBackend
 from byoc_mlir.backends.dnnl.choices import Choices
-from byoc_mlir.backends.dnnl.measurements import Measuring, measuring
+from byoc_mlir.backends.dnnl.measurements import Known, Measuring, measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
+from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
+from byoc_mlir.backends.dnnl.passes.write_dnnl_rates import WriteDnnlRates
+from byoc_mlir.backends.dnnl.rates_file import read_rates
 from byoc_mlir.compiler import pipeline as stages
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.source import read_source
+from byoc_mlir.errors import BackendError
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc_opt import main
 from byoc_mlir.transforms.partition_for import PartitionFor
@@ -37,9 +43,9 @@ def regions(monkeypatch: pytest.MonkeyPatch) -> list[FuncOp]:
     return found
 
 
-def _generate(model: ModelProto, threads: int) -> None:
+def _generate(model: ModelProto, threads: int, target: str = "dnnl") -> None:
     """All stages of a compilation up to the code of regions."""
-    options = CompileOptions(("dnnl",), threads, fallback="allow")
+    options = CompileOptions((target,), threads, fallback="allow")
     build = Build(read_source(model), {}, {}, options)
     for stage in (stages.import_model, stages.canonicalise, stages.partition, stages.generate):
         stage(build)
@@ -73,6 +79,58 @@ def test_byoc_opt_prints_what_is_compiled(
     assert printed.count('byoc.compiler = "dnnl"') == len(regions) > 0
     for region in regions:
         assert textwrap.indent(str(region), "  ") in printed
+
+
+def test_a_file_of_rates_decides(
+    tmp_path: Path, regions: list[FuncOp], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same file, the same IR; what it says is not measured again."""
+    path, rates = tmp_path / "model.onnx", tmp_path / "rates.json"
+    built = convolution((1, 16, 20, 20), 16, (3, 3), [node("Relu", "c")], pads=[1, 1, 1, 1])
+    onnx.save(built, path)
+    before = (*stages.CANONICALISATION, PartitionFor(targets=("dnnl",)))
+    measured = (*before, PrepareDnnlRegions(), WriteDnnlRates(str(rates)))
+    with measuring(Measuring(Known(), seconds=60)):
+        assert main([str(path), "-p", ",".join(map(str, measured))]) == 0
+    printed = capsys.readouterr().out
+    assert "milliseconds = " in printed
+    known = Known()
+    with measuring(Measuring(known, seconds=60)):
+        given = (*before, PrepareDnnlRegions(rates=str(rates)))
+        assert main([str(path), "-p", ",".join(map(str, given))]) == 0
+        assert capsys.readouterr().out == printed
+        _generate(built, 1, f"dnnl{{rates={rates}}}")
+    assert textwrap.indent(str(regions[0]), "  ") in printed
+    assert not known.times
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "JSONDecodeError"),
+        ("[]", "TypeError"),
+        ('{"version": 0}', "version is 0, expected 1"),
+        ('{"version": 1, "library": "0.1"}', "library is '0.1', expected '"),
+    ],
+)
+def test_other_files_are_no_rates(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "rates.json"
+    path.write_text(text)
+    with pytest.raises(BackendError, match="holds no rates of oneDNN") as caught:
+        read_rates(str(path))
+    assert reason in str(caught.value)
+
+
+def test_a_model_is_not_cached_by_the_path_of_its_rates(tmp_path: Path) -> None:
+    path = tmp_path / "rates.json"
+    path.write_text("{}")
+    assert get_backend("dnnl").files == []
+    assert get_backend(f"dnnl{{rates={path}}}").files == [str(path)]
+
+
+def test_a_missing_file_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="accepted is the path of a file"):
+        get_backend(f"dnnl{{rates={tmp_path / 'nowhere.json'}}}")
 
 
 def test_the_documentation_has_each_pass() -> None:
