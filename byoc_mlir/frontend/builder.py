@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import onnx
 from numpy.typing import DTypeLike
-from xdsl.dialects.builtin import LocationAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -62,8 +62,21 @@ class BlockBuilder:
     def name_late(self, value: SSAValue, name: str) -> None:
         """Names a value that becomes a constant when sizes are numbers; others stay as they are."""
         owner = value.owner
-        if value in self._late and isinstance(owner, Operation):
-            owner.attributes.setdefault(CONSTANT_NAME, StringAttr(name))
+        if value not in self._late or not isinstance(owner, Operation):
+            return
+        names = owner.attributes.get(CONSTANT_NAME)
+        known = (
+            list(names.data)
+            if isinstance(names, ArrayAttr)
+            else [StringAttr("")] * len(owner.results)
+        )
+        known[owner.results.index(value)] = StringAttr(name)
+        owner.attributes[CONSTANT_NAME] = ArrayAttr(known)
+        value.name_hint = name_hint(name)
+
+    def is_late(self, value: SSAValue) -> bool:
+        """Whether a value becomes a constant when sizes are numbers."""
+        return value in self._late
 
     def _note_late(self, op: RelayOp) -> None:
         """Notes what follows from constants and sizes alone."""
@@ -151,7 +164,15 @@ class NodeContext:
         arguments = [[self.builder.operand(value) for value in group] for group in groups]
         created = _checked(op(*arguments, **cast(Any, properties)))
         self.builder.append(created, node_location(self.name))
-        return tuple(Value(self.name, result) for result in created.results)
+        return tuple(self._emitted(result, groups) for result in created.results)
+
+    def _emitted(self, result: SSAValue, groups: Sequence[Sequence[Value]]) -> Value:
+        """The value of a result; one that becomes a constant is named as one that is folded."""
+        if not self.builder.is_late(result):
+            return Value(self.name, result)
+        name = next((value.name for group in groups for value in group), self.name)
+        self.builder.name_late(result, name)
+        return Value(name, result)
 
     def _folded(
         self,

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
@@ -170,8 +170,8 @@ class _Function:
 
     def _know(self, op: Operation, arrays: Sequence[Array]) -> None:
         named = op.attributes.get(CONSTANT_NAME)
-        for result, array in zip(op.results, arrays, strict=True):
-            name = named.data if isinstance(named, StringAttr) else result.name_hint or "size"
+        for number, (result, array) in enumerate(zip(op.results, arrays, strict=True)):
+            name = _name(named, number) or result.name_hint or "size"
             constant = ConstantOp.of(name, array)
             constant.location = op.location
             constant.output.name_hint = result.name_hint
@@ -208,6 +208,11 @@ class _Function:
 
     def _numbers(self, sizes: Sequence[Any]) -> list[int]:
         return [evaluated(size, self._sizes) for size in sizes]
+
+
+def _name(names: Attribute | None, number: int) -> str:
+    name = names.data[number] if isinstance(names, ArrayAttr) else None
+    return name.data if isinstance(name, StringAttr) else ""
 
 
 def _clone(op: ConstantOp) -> ConstantOp:

@@ -13,7 +13,8 @@ from byoc_mlir.dialects.relay.base import RelayOp, ints, ints_prop, size_list, s
 from byoc_mlir.dims import ceildiv, largest
 
 CONSTANT_NAME = "onnx_name"
-"""The attribute that names the result of an op that becomes a constant when sizes are numbers."""
+"""The attribute with names for the results of an op that becomes constants when sizes are numbers.
+"""
 
 
 @irdl_op_definition

@@ -37,8 +37,8 @@ class Layer:
         """An initial state `[D, N, H]`, zeros unless given."""
         if given is not None:
             return given
-        shape = (self.directions, self.x.shape[1], self.r.shape[2])
-        return context.constant(np.zeros(shape, self.x.dtype))
+        zero = context.constant(0, self.x.dtype)
+        return arith.broadcast(context, zero, (self.directions, self.x.sizes[1], self.r.shape[2]))
 
     def biases(self, context: NodeContext) -> tuple[Value, Value]:
         """The biases of the input and of the state, `[D, G*H]` each."""
@@ -51,7 +51,7 @@ class Layer:
 
     def projected(self, context: NodeContext, bias: Value) -> Value:
         """`x · wᵀ + bias` for all steps and directions: `[T, D, N, G*H]`."""
-        steps, batch, inputs = self.x.shape
+        steps, batch, inputs = self.x.sizes
         rows = self.directions * self.width
         weight = arith.reshape(context, self.w, (rows, inputs))
         product = context.emit(nn.DenseOp, self.x, weight)

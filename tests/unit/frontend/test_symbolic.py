@@ -48,6 +48,12 @@ def test_convolution_networks(name: str) -> None:
     _check(model, [{"image": shape} for shape in IMAGES])
 
 
+def test_recurrent_network() -> None:
+    model = symbolised(NETWORKS["lstm2"](), {"features": {0: "steps", 1: "batch"}})
+    assert not _guards(_module(model, steps=4, batch=2))
+    _check(model, [{"features": (steps, batch, 128)} for steps, batch in [(4, 6), (3, 2), (1, 5)]])
+
+
 def test_encoder() -> None:
     _check(encoder(), [encoder_shapes(2, 16), encoder_shapes(3, 7), encoder_shapes(1, 1)])
 
