@@ -252,7 +252,8 @@ class Api:
             elif isinstance(post_op, Prelu):
                 library.dnnl_post_ops_append_prelu(chain, post_op.mask)
             else:
-                library.dnnl_post_ops_append_sum(chain, ctypes.c_float(1.0), 0, DataType.F32)
+                as_result = DataType.UNDEFINED
+                library.dnnl_post_ops_append_sum(chain, ctypes.c_float(1.0), 0, as_result)
         library.dnnl_primitive_attr_set_post_ops(handle, chain)
         library.dnnl_post_ops_destroy(chain)
         return handle

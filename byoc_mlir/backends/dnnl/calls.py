@@ -56,7 +56,7 @@ def element_bytes(data_type: DataType) -> int:
 
 @dataclass(frozen=True)
 class Sum:
-    """A post-op that adds what the destination held before."""
+    """A post-op that adds what the destination held before, of its type."""
 
 
 @dataclass(frozen=True)

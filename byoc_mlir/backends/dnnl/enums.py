@@ -19,6 +19,7 @@ class Status(IntEnum):
 class DataType(IntEnum):
     """`dnnl_data_type_t`."""
 
+    UNDEFINED = 0
     F32 = 3
     S32 = 4
     S8 = 5

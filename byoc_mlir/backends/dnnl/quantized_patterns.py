@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import i8
@@ -10,10 +10,11 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.api import api
-from byoc_mlir.backends.dnnl.conversion.quantized import (
+from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     QuantizedConvolution,
     QuantizedProduct,
     read_quantized,
+    read_sum_with_residual,
 )
 from byoc_mlir.backends.dnnl.rules import unsupported_shape
 from byoc_mlir.backends.onednn import unavailable_reason
@@ -33,6 +34,11 @@ def quantized_patterns(*, has_all_products: bool) -> Sequence[CompositePattern]:
         has_all_products: whether products are taken on all processors.
     """
     rows: list[CompositePattern] = []
+    for limits in ("_clip", ""):
+        for name in _CONVOLUTIONS:
+            for bias in ("_bias", ""):
+                pattern = _with_residual(_convolution(name, has_bias=bool(bias)))
+                rows.append(_row(f"dnnl.qnn_{name}{bias}_sum", pattern, limits, _check_residual))
     for limits in ("_clip", ""):
         for name in _CONVOLUTIONS:
             for bias in ("_bias", ""):
@@ -62,9 +68,14 @@ def _products(has_all: bool) -> Iterator[CompositePattern]:
         yield CompositePattern(f"dnnl.qnn_dense{bias}_scale", scaled, check)
 
 
-def _row(name: str, pattern: Pattern, limits: str) -> CompositePattern:
+def _row(
+    name: str,
+    pattern: Pattern,
+    limits: str,
+    check: Callable[[Match], str | None] | None = None,
+) -> CompositePattern:
     whole = is_op("clip")(pattern) if limits else pattern
-    return CompositePattern(name + limits, whole, _check)
+    return CompositePattern(name + limits, whole, check or _check)
 
 
 def _convolution(name: str, *, has_bias: bool) -> Pattern:
@@ -73,6 +84,14 @@ def _convolution(name: str, *, has_bias: bool) -> Pattern:
     if has_bias:
         sums = is_op("nn.bias_add")(sums, is_constant())
     return is_op("qnn.requantize")(sums, *[is_constant() for _ in range(4)])
+
+
+def _with_residual(convolution: Pattern) -> Pattern:
+    """A sum of which one operand is a convolution."""
+    parameters = [is_constant() for _ in range(6)]
+    sums = is_op("qnn.add")
+    one = sums(convolution, wildcard(), *parameters)
+    return one | sums(wildcard(), convolution, *parameters)
 
 
 def _sum() -> Pattern:
@@ -89,6 +108,16 @@ def _check(match: Match) -> str | None:
     if isinstance(found, QuantizedProduct):
         return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
     return unsupported_shape(result) or _broadcasts(found.op.lhs, found.op.rhs)
+
+
+def _check_residual(match: Match) -> str | None:
+    (result,) = match.results
+    found = read_sum_with_residual(Reader(), result)
+    if found is None or found.residual is None:
+        return "weights that are not i8 with zero points of 0, or a parameter that is not known"
+    if found.residual.value.type != result.type:
+        return f"residual {found.residual.value.type} is not of the type {result.type}"
+    return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
 
 
 def _saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:

@@ -198,7 +198,7 @@ class _Emitter:
         if isinstance(post_op, Prelu):
             mask = function.integer(post_op.mask, i32)
             return function.call("dnnl_post_ops_append_prelu", chain, mask)
-        zero, data_type = function.integer(0, i32), function.integer(enums.DataType.F32, i32)
+        zero, data_type = function.integer(0, i32), function.integer(enums.DataType.UNDEFINED, i32)
         return function.call("dnnl_post_ops_append_sum", chain, function.real(1.0), zero, data_type)
 
     def _source(self, function: FunctionBuilder, digest: str) -> SSAValue:

@@ -15,7 +15,11 @@ from byoc_mlir.backends.dnnl.channel_shuffle import read_channel_shuffle
 from byoc_mlir.backends.dnnl.conversion import matrix, others, window
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
-from byoc_mlir.backends.dnnl.conversion.quantized import quantized, read_quantized
+from byoc_mlir.backends.dnnl.conversion.quantized import quantized
+from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
+    read_quantized,
+    read_sum_with_residual,
+)
 from byoc_mlir.backends.dnnl.conversion.recurrent import recurrent_layer
 from byoc_mlir.backends.dnnl.layer_norm import read_layer_norm
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
@@ -143,7 +147,8 @@ def _convert_layer(builder: Builder, op: byoc.CompositeOp, layer: RecurrentLayer
 
 def _convert_expression(builder: Builder, value: SSAValue, ops: Sequence[Operation]) -> SSAValue:
     """The `dnnl` value for the ops of a composite."""
-    quantised = read_quantized(builder.reader, value)
+    quantised = read_sum_with_residual(builder.reader, value)
+    quantised = quantised or read_quantized(builder.reader, value)
     if quantised is not None:
         return quantized(builder, quantised)
     norm = read_layer_norm(builder.reader, value)

@@ -107,3 +107,29 @@ func.func private @sum(%x: tensor<1x2x2x2xui8>, %y: tensor<1x2x2x2xi8>) -> tenso
 }
 // CHECK-LABEL: func.func private @sum
 // CHECK:         dnnl.quantized_add %x, %y, {{.*}}post_ops = [#dnnl.eltwise<linear, 1.0, 6.0>]
+
+// -----
+
+// A convolution adds the other operand of a sum, in units of that one: 0.5 / 0.25 for each
+// product, then 0.25 / 0.125; of the zero points 10 - 4 * 2 is left.
+func.func private @residual(%x: tensor<1x1x2x2xui8>, %y: tensor<1x1x2x2xui8>) -> tensor<1x1x2x2xui8> attributes {byoc.compiler = "dnnl"} {
+  %0 = byoc.composite "dnnl.qnn_conv2d_sum" from "" (%p = %x : tensor<1x1x2x2xui8>, %q = %y : tensor<1x1x2x2xui8>) -> tensor<1x1x2x2xui8> {
+    %w = relay.constant dense<3> : tensor<1x1x1x1xi8>
+    %zero = relay.constant dense<4> : tensor<ui8>
+    %w_zero = relay.constant dense<0> : tensor<i8>
+    %scale = relay.constant dense<0.5> : tensor<f32>
+    %c0 = relay.constant dense<0> : tensor<i32>
+    %b_scale = relay.constant dense<0.25> : tensor<f32>
+    %y_scale = relay.constant dense<0.125> : tensor<f32>
+    %y_zero = relay.constant dense<10> : tensor<ui8>
+    %1 = relay.qnn.conv2d %p, %w, %zero, %w_zero {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x1x2x2xui8>, tensor<1x1x1x1xi8>, tensor<ui8>, tensor<i8>) -> tensor<1x1x2x2xi32>
+    %2 = relay.qnn.requantize %1, %scale, %c0, %b_scale, %zero : (tensor<1x1x2x2xi32>, tensor<f32>, tensor<i32>, tensor<f32>, tensor<ui8>) -> tensor<1x1x2x2xui8>
+    %3 = relay.qnn.add %q, %2, %b_scale, %zero, %b_scale, %zero, %y_scale, %y_zero : (tensor<1x1x2x2xui8>, tensor<1x1x2x2xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<1x1x2x2xui8>
+    byoc.yield %3 : tensor<1x1x2x2xui8>
+  }
+  func.return %0 : tensor<1x1x2x2xui8>
+}
+// CHECK-LABEL: func.func private @residual
+// CHECK-DAG:     %[[S:.*]] = relay.constant dense<2.000000e+00> : tensor<1xf32>
+// CHECK-DAG:     %[[Z:.*]] = relay.constant dense<0> : tensor<1xi32>
+// CHECK:         dnnl.quantized_convolution %x, %{{.*}}, %{{.*}}, %[[S]], %{{.*}}, %[[Z]], %y {{.*}}post_ops = [#dnnl.eltwise<clip, -4.0, 251.0>, #dnnl.binary<add>, #dnnl.eltwise<linear, 2.0, 2.0>]

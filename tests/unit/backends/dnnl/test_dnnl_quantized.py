@@ -90,6 +90,37 @@ def test_sum_with_relu() -> None:
     assert report.composites == {"dnnl.qnn_add_clip": 1}
 
 
+@pytest.mark.parametrize("is_second", [False, True])
+def test_convolution_with_residual(is_second: bool) -> None:
+    """A sum with what a region is given; it is cut after the convolution, too, but rounded once."""
+    it = Convolution(
+        draw(np.uint8, 1, 16, 8, 8), draw(np.int8, 16, 16, 3, 3) // 2, pads=(1, 1), zero_point=90
+    )
+    other = draw(np.uint8, 1, 16, 8, 8, seed=4)
+    constants = it.constants() | {
+        "sc": np.array(0.1, np.float32),
+        "zc": np.array(90, np.uint8),
+        "so": np.array(0.2, np.float32),
+        "zo": np.array(20, np.uint8),
+        "sy": np.array(0.3, np.float32),
+        "zy": np.array(70, np.uint8),
+    }
+    nodes = [
+        it.node("x", "c"),
+        _affine("DequantizeLinear", "c", "dc", "sc", "zc"),
+        _affine("DequantizeLinear", "o", "do", "so", "zo"),
+        helper.make_node("Add", ["do", "dc"] if is_second else ["dc", "do"], ["sum"], name="sum"),
+        helper.make_node("Relu", ["sum"], ["positive"], name="positive"),
+        _affine("QuantizeLinear", "positive", "y", "sy", "zy"),
+    ]
+    inputs = {"x": it.data, "o": other}
+    found, report = run(model_of(nodes, inputs, constants, ("y", np.uint8)), inputs)
+    numbers = (it.expected().astype(np.float64) - 90) * 0.1 + (other.astype(np.float64) - 20) * 0.2
+    wanted = (np.rint(np.maximum(numbers, 0) / 0.3) + 70).clip(0, 255).astype(np.uint8)
+    assert_within_a_step(found, wanted)
+    assert report.composites == {"dnnl.qnn_conv2d_bias_sum_clip": 1}
+
+
 _ALL_PRODUCTS = "dnnl{quantized_products=all}"
 
 
