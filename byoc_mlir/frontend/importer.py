@@ -20,6 +20,7 @@ from byoc_mlir.dims import LEAST_HINT, Guard, SymbolInfo
 from byoc_mlir.dims import Shapes as DecidedSizes
 from byoc_mlir.errors import InputValuesNeededError, NodeProblem, UnsupportedModelError
 from byoc_mlir.frontend import ops as _ops  # registers the functions
+from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.declared import declared_shapes
@@ -113,7 +114,10 @@ def _imported(
 ) -> ImportedModel:
     constants = reader.graph_tensors(model.graph)
     block = Block(arg_types=[info.type for info in inputs])
-    names = {name: Value(name, array) for name, array in constants.items()}
+    given = {info.name for info in inputs}
+    fixed = {name: array for name, array in constants.items() if name not in given}
+    packed = with_packed_weights(model.graph, fixed)
+    names = {name: Value(name, array) for name, array in {**constants, **packed.constants}.items()}
     for info, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = name_hint(info.name)
         needed = frozenset([info.name]) - values.keys()  # what is given does not help any more
@@ -121,8 +125,11 @@ def _imported(
     functions = {(function.domain, function.name): function for function in model.functions}
     declared = declared_shapes(model, inputs)
     session = Session(BlockBuilder(block), reader, functions, declared)
-    graph = _MainGraph(Scope(session, opset_versions(model), names))
-    graph.import_nodes(ordered_nodes(model.graph.node, {*names}))
+    opsets = opset_versions(model)
+    if packed.constants:
+        opsets.setdefault(DOMAIN, 1)
+    graph = _MainGraph(Scope(session, opsets, names), packed.unread)
+    graph.import_nodes(ordered_nodes(packed.nodes, {*names}))
     outputs = [
         tensor
         for output in model.graph.output
@@ -174,8 +181,10 @@ def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
 class _MainGraph:
     """The walk over the model's graph: what became of each node, and all that is unsupported."""
 
-    def __init__(self, scope: Scope):
+    def __init__(self, scope: Scope, unread: frozenset[str]):
+        """`unread` are values that nobody needs, so that their nodes are not imported."""
         self.scope = scope
+        self.unread = unread
         self.nodes: list[OnnxNode] = []
         self.problems: list[NodeProblem] = []
         self.needed: set[str] = set()
@@ -208,7 +217,9 @@ class _MainGraph:
             self.needed.update(needed)
 
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
-        if self.unknown.isdisjoint(read_names(node)):
+        if not self.unread.isdisjoint(node.output):
+            self.nodes.append(OnnxNode(name, node.op_type, "folded", _NOTES["folded"]))
+        elif self.unknown.isdisjoint(read_names(node)):
             status = self.scope.import_node(node, name)
             self.nodes.append(OnnxNode.of(name, node.op_type, status))
             self.nodes += self.scope.session.bodies.take_rows()

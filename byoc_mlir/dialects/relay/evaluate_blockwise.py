@@ -20,6 +20,14 @@ def unpacked(codes: Array, bits: int) -> Array:
     return parts.reshape(*codes.shape[:-1], -1)
 
 
+def packed(codes: Array, bits: int) -> Array:
+    """Codes of one byte each, in the last dimension put together in bytes; see `unpacked`."""
+    count = 8 // bits
+    padded = np.pad(codes, [*[(0, 0)] * (codes.ndim - 1), (0, -codes.shape[-1] % count)])
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(padded.reshape(*codes.shape[:-1], -1, count) << shifts, -1)
+
+
 def _blockwise_dense(
     op: relay.BlockwiseDenseOp, data: Array, codes: Array, scales: Array, zero_points: Array
 ) -> Array:

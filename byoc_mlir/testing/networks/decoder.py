@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from onnx import ModelProto, TensorProto
 
+from byoc_mlir.dialects.relay.evaluate_blockwise import packed
 from byoc_mlir.testing.networks.builder import Array, GraphBuilder
 
 _MICROSOFT = "com.microsoft"
@@ -188,5 +189,4 @@ def quantised(weight: Array, bits: int, block: int) -> tuple[Array, Array]:
     blocks = np.pad(weight, ((0, 0), (0, -width % block))).reshape(features, -1, block)
     scales = np.abs(blocks).max(-1) / (middle - 1) + np.float32(1e-8)
     codes = (np.rint(blocks / scales[..., None]) + middle).astype(np.uint8)
-    parts = codes.reshape(*codes.shape[:2], -1, 8 // bits) << np.arange(0, 8, bits, dtype=np.uint8)
-    return np.bitwise_or.reduce(parts, -1), scales.astype(np.float32)
+    return packed(codes, bits), scales.astype(np.float32)

@@ -9,9 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from nodes import Arrays, node_model, run_imported
+from onnx import helper, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError
+from byoc_mlir.frontend import import_model
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 RNG = np.random.default_rng(0)
@@ -200,3 +202,73 @@ def test_rows_of_a_table(kind: str, bits: int, width: int, zeros: bool) -> None:
     assert_agrees(run_imported(model, inputs), want, TOLERANCE)
     with byoc_mlir.compile(model, targets=()) as executable:
         assert_agrees(executable.run(fed), want, TOLERANCE)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("kind", [*KINDS, "i8"])
+def test_dequantised_in_blocks_before_a_product(kind: str, zeros: bool, turned: bool) -> None:
+    """The weight is stored by units if `turned`, with a Transpose before the product. Compared with
+    numpy: ONNX Runtime rounds the data of such products to eight bits.
+    """
+    units, steps, block = 20, 80, 32
+    blocks = -(-steps // block)
+    dtype = np.dtype(np.int8) if kind == "i8" else KINDS[kind]
+    low, high = int(ml_dtypes.iinfo(dtype).min), int(ml_dtypes.iinfo(dtype).max) + 1
+    arrays = [
+        RNG.integers(low, high, (units, steps)).astype(dtype),
+        RNG.uniform(0.01, 0.1, (units, blocks)).astype(np.float32),
+        *([RNG.integers(low, high, (units, blocks)).astype(dtype)] if zeros else []),
+    ]
+    names = ["w", "s", "z"][: len(arrays)]
+    weight = helper.make_node(
+        "DequantizeLinear", names, ["f"], "dq", axis=1 if turned else 0, block_size=block
+    )
+    nodes = [weight, helper.make_node("MatMul", ["x", "t" if turned else "f"], ["y"], "product")]
+    if turned:
+        nodes.insert(1, helper.make_node("Transpose", ["f"], ["t"], "turn", perm=[1, 0]))
+    stored_ = [array if turned else np.ascontiguousarray(array.T) for array in arrays]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [3, steps])],
+        [helper.make_tensor_value_info("y", 1, [3, units])],
+        [numpy_helper.from_array(array, name) for array, name in zip(stored_, names, strict=True)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    data = {"x": RNG.standard_normal((3, steps)).astype(np.float32)}
+    imported = str(import_model(model).module)
+    assert "relay.nn.blockwise_dense" in imported
+    assert "relay.nn.matmul" not in imported
+    codes, scales, *points = (array.astype(np.float64) for array in arrays)
+    shift, scale = (
+        np.repeat(each, block, 1)[:, :steps] for each in (sum(points, 0 * scales), scales)
+    )
+    want = {"y": (data["x"] @ ((codes - shift) * scale).T).astype(np.float32)}
+    assert_agrees(run_imported(model, data), want, TOLERANCE)
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert executable.report().counts() == {"host": 1, "folded": 1 + turned}
+        assert_agrees(executable.run(data), want, TOLERANCE)
+
+
+def test_a_weight_in_blocks_that_is_an_output_too() -> None:
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["f"], "dq", axis=0, block_size=16),
+        helper.make_node("MatMul", ["x", "f"], ["y"], "product"),
+    ]
+    constants = {
+        "w": RNG.integers(-8, 8, (32, 5)).astype(np.int8),
+        "s": RNG.uniform(0.01, 0.1, (2, 5)).astype(np.float32),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [3, 32])],
+        [helper.make_tensor_value_info(name, 1, None) for name in ("y", "f")],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    data = {"x": RNG.standard_normal((3, 32)).astype(np.float32)}
+    weight = constants["w"] * np.repeat(constants["s"], 16, 0)
+    want = {"y": data["x"] @ weight, "f": weight}
+    assert_agrees(run_imported(model, data), want, TOLERANCE)

@@ -7,7 +7,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import blockwise, index, logic, nn
-from byoc_mlir.dialects.relay.evaluate_blockwise import unpacked
+from byoc_mlir.dialects.relay.evaluate_blockwise import packed, unpacked
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -96,7 +96,7 @@ def gather_block_quantized(
         given = context.known(zero_points, "zero_points")
         points = (unpacked(given, bits) if is_bytes else given).astype(_F32)[:, :blocks] - lowest
     if not is_bytes:
-        codes = _packed((codes.astype(np.int8) - lowest).astype(np.uint8), bits)
+        codes = packed((codes.astype(np.int8) - lowest).astype(np.uint8), bits)
     factors = _shaped(context, scales, "scales", (rows, blocks)).astype(_F32)
 
     def taken(table: Value) -> Value:
@@ -114,14 +114,6 @@ def gather_block_quantized(
     weights = arith.multiply(context, arith.subtract(context, numbers, columns[0]), columns[1])
     whole = arith.reshape(context, weights, [*indices.shape, width])
     return cast(context, whole, scales.dtype)
-
-
-def _packed(codes: Array, bits: int) -> Array:
-    """Codes of one byte each put together in bytes, the low bits first; see `unpacked`."""
-    count = 8 // bits
-    padded = np.pad(codes, ((0, 0), (0, -codes.shape[1] % count)))
-    parts = padded.reshape(len(codes), -1, count) << np.arange(0, 8, bits, dtype=np.uint8)
-    return np.bitwise_or.reduce(parts, -1)
 
 
 def _unpacked(context: NodeContext, packed: Value, bits: int) -> Value:
