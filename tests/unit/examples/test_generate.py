@@ -2,40 +2,72 @@
 
 from __future__ import annotations
 
-import subprocess
+import importlib.util
+import itertools
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import onnx
 import pytest
 
+import byoc_mlir
 from byoc_mlir.testing.networks import DecoderSizes, decoder
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "generate.py"
-
-
-def tokens(*arguments: str) -> list[int]:
-    command = [sys.executable, EXAMPLE, *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [int(token) for token in result.stdout.splitlines()[0].split()]
+MODEL = decoder(sizes=DecoderSizes(layers=1, vocabulary=50, capacity=16), family="qwen")
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("generate") / "decoder.onnx"
-    sizes = DecoderSizes(layers=1, vocabulary=50, capacity=16)
-    onnx.save(decoder(sizes=sizes, family="qwen"), path)
-    return str(path)
+def example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_the_most_probable_tokens_until_the_cache_is_full(model: str) -> None:
-    found = tokens(model, "--prompt", "1,2,3,4", "--tokens", "100")
+@pytest.fixture(scope="module")
+def executable() -> Iterator[byoc_mlir.Executable]:
+    with byoc_mlir.compile(MODEL, targets=()) as found:
+        yield found
+
+
+def test_the_most_probable_tokens_until_the_cache_is_full(
+    example: ModuleType, executable: byoc_mlir.Executable
+) -> None:
+    found = list(example.generate(executable, [1, 2, 3, 4], example.Choice(0.0, 1, 0)))
     assert len(found) == 13
     assert all(0 <= token < 50 for token in found)
 
 
-def test_drawn_tokens_depend_on_the_seed_alone(model: str) -> None:
-    draw = (model, "--tokens", "8", "--temperature", "2.0", "--seed")
-    first = tokens(*draw, "1")
-    assert len(first) == 8
-    assert first == tokens(*draw, "1")
+def test_drawn_tokens_depend_on_the_seed_alone(
+    example: ModuleType, executable: byoc_mlir.Executable
+) -> None:
+    drawn = [
+        list(
+            itertools.islice(
+                example.generate(executable, [1, 2, 3, 4], example.Choice(2.0, 40, seed)), 8
+            )
+        )
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1]
+    assert drawn[0] != drawn[2]
+
+
+def test_the_command(
+    example: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    onnx.save(MODEL, tmp_path / "decoder.onnx")
+    arguments = ["generate.py", str(tmp_path / "decoder.onnx"), "--prompt", "7", "--tokens", "4"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    example.main()
+    tokens, speed = capsys.readouterr().out.splitlines()
+    assert len(tokens.split()) == 4
+    assert speed.endswith("ms a token")

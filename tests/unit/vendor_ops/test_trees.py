@@ -124,7 +124,7 @@ def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:
 @pytest.mark.parametrize("targets", [(0,), (0, 1)])
 def test_deep_trees_and_many_rows(targets: tuple[int, ...], dtype: type[np.generic]) -> None:
     """Rows come to leaves after steps of very different number; more rows than go together."""
-    trees = RandomTrees(9, count=5, depth=15, targets=targets)
+    trees = RandomTrees(9, count=2, depth=13, targets=targets)
     data = {"x": rows(8, 300).astype(dtype)}
     attributes = trees.attributes("target")
     model = node_model(
