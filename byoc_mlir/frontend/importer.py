@@ -218,7 +218,7 @@ class _MainGraph:
 
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         if not self.unread.isdisjoint(node.output):
-            self.nodes.append(OnnxNode(name, node.op_type, "folded", _NOTES["folded"]))
+            self.nodes.append(OnnxNode.of(name, node.op_type, "folded"))
         elif self.unknown.isdisjoint(read_names(node)):
             status = self.scope.import_node(node, name)
             self.nodes.append(OnnxNode.of(name, node.op_type, status))
