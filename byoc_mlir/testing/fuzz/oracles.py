@@ -204,7 +204,7 @@ def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answe
     least = _APPROXIMATE if any(node.op_type in _OF_UNIT for node in nodes) else 0.0
     share = _statistics_error(nodes, [value.dtype for value in feeds.values()])
     slack = {
-        name: np.full(value.shape, least + share * _largest(value))
+        name: np.full(value.shape, least + share * _largest(value)) + _beyond_double(nodes, value)
         for name, value in answer.items()
     }
     if len(nodes) < 2:
@@ -240,6 +240,13 @@ def _statistics_error(nodes: Sequence[onnx.NodeProto], dtypes: Sequence[np.dtype
     if all(node.op_type != "LayerNormalization" for node in nodes):
         return 0.0
     return max((_TOLERANCE[dtype.name] for dtype in dtypes if is_float(dtype)), default=0.0)
+
+
+def _beyond_double(nodes: Sequence[onnx.NodeProto], value: Array) -> Array:
+    """One where an oracle's mean of integers, computed in double precision, has lost digits."""
+    if value.dtype.kind not in "iu" or all(node.op_type != "ReduceMean" for node in nodes):
+        return np.zeros(value.shape)
+    return (np.abs(value.astype(np.float64)) > 1 << 53).astype(np.float64)
 
 
 def _largest(array: Array) -> float:
