@@ -52,7 +52,7 @@ def test_convolution(it: Convolution, needs_vnni: bool) -> None:
         assert report.composites == {"dnnl.qnn_conv2d_bias": 1}
 
 
-@pytest.mark.parametrize("level", ["sse41", "avx2", "avx512", "avx512_vnni"])
+@pytest.mark.parametrize("level", ["avx2", "avx512", "avx512_vnni"])
 def test_values_that_saturate(level: str) -> None:
     call_at(level, check_at_level)
 
