@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from dnnl_models import check, model, node
 from onnx import ModelProto, helper
-from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 
 import byoc_mlir
+from byoc_mlir.abi import COMPILER
 from byoc_mlir.backends.base import CodegenContext, GeneratedCode, NativeCode
 from byoc_mlir.backends.dnnl import DnnlBackend
 from byoc_mlir.backends.onednn import load_library
@@ -224,6 +225,7 @@ def test_a_region_is_left_as_it_was() -> None:
     region = FuncOp("r", ([type_], [type_]))
     exp = ExpOp(region.body.block.args[0])
     region.body.block.add_ops([exp, ReturnOp(exp.output)])
+    region.attributes[COMPILER] = StringAttr("dnnl")
     module = ModuleOp([region])
     before = str(module)
     code = DnnlBackend().codegen(region, CodegenContext(threads=1))
