@@ -73,7 +73,7 @@ def _while(op: WhileOp, limit: Array, condition: Array, *values: Array) -> tuple
 
 def _empty_rows(op: LoopOp) -> list[Array]:
     types = [tensor_type(result) for result in op.stacked]
-    return [np.zeros(type_.get_shape(), numpy_dtype(type_.element_type)) for type_ in types]
+    return [np.zeros(known_shape(type_), numpy_dtype(type_.element_type)) for type_ in types]
 
 
 def _kept(

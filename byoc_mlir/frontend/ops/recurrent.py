@@ -204,9 +204,9 @@ def check_ranks(x: Value, w: Weight, r: Weight) -> None:
     Raises:
         VerifyException: one has another rank.
     """
-    for name, value in (("X", x), ("W", w), ("R", r)):
-        if len(value.shape) != 3:
-            raise VerifyException(f"{name} must have rank 3, found shape {list(value.shape)}")
+    for name, sizes in (("X", x.sizes), ("W", w.shape), ("R", r.shape)):
+        if len(sizes) != 3:
+            raise VerifyException(f"{name} must have rank 3, found shape {list(sizes)}")
 
 
 @onnx_op("RNN")
