@@ -36,6 +36,8 @@ def smallest(*sizes: Size) -> Size:
 
 
 def _extreme(kind: Kind, sizes: Sequence[Size]) -> Size:
+    if len(set(sizes)) == 1:
+        return sizes[0]
     numbers = [size for size in sizes if isinstance(size, int)]
     if len(numbers) == len(sizes):
         return max(numbers) if kind == "max" else min(numbers)

@@ -72,6 +72,11 @@ def test_laws_of_extremes(one: Expression, two: Expression) -> None:
     assert largest(a + 7, b + 7) == largest(a, b) + 7
 
 
+def test_the_largest_of_a_sum_with_an_extreme_and_itself_is_the_sum() -> None:
+    size = symbol("a") + largest(symbol("a"), symbol("b"))
+    assert largest(size, size) == size
+
+
 @given(SIZES)
 @settings(max_examples=60, deadline=None)
 def test_text_reads_back(expression: Expression) -> None:

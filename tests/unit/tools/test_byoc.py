@@ -76,7 +76,7 @@ def test_heavy_nodes_on_the_host_are_named(byoc, tmp_path: Path):
     onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>{text}'), path)
     code, out, err = byoc("report", str(path), *TARGETS)
     assert code == 0
-    assert out.splitlines()[-1] == "1 node: 1 host"
+    assert "1 node: 1 host" in out.splitlines()
     assert err.startswith("warning: 1 heavy node(s) stay on the host:\n  MatMul_0 (MatMul): dnnl:")
 
 
