@@ -58,7 +58,7 @@ class SymbolicModel:
             variant = self._variant(sizes)
         try:
             return None if variant is None else _specialised(variant, sizes)
-        except VerifyException:  # a node refuses these sizes; importing says so as users know it
+        except (VerifyException, LimitExceededError):  # importing says so, and names the node
             return None
 
     def _variant(self, sizes: Mapping[str, int]) -> ImportedModel | None:

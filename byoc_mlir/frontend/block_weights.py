@@ -82,7 +82,7 @@ def with_packed_weights(graph: onnx.GraphProto, constants: Mapping[str, Array]) 
     nodes: list[NodeProto] = []
     found: dict[str, Array] = {}
     for node in graph.node:
-        weight = weights.get(node.input[1]) if _is_product(node) else None
+        weight = weights.get(node.input[1]) if _is(node, "MatMul", 2) else None
         nodes.append(node if weight is None else weight.node(node, found))
     if not found:
         return PackedProducts(graph.node, {}, frozenset())
@@ -91,13 +91,17 @@ def with_packed_weights(graph: onnx.GraphProto, constants: Mapping[str, Array]) 
         read = {output.name for output in graph.output}
         read.update(*(read_names(node) for node in nodes if unread.isdisjoint(node.output)))
         unread |= {
-            node.output[0] for node in nodes if node.op_type == kind and node.output[0] not in read
+            node.output[0]
+            for node in nodes
+            if _is(node, kind, 1, 2, 3) and node.output[0] not in read
         }
     return PackedProducts(nodes, found, frozenset(unread))
 
 
-def _is_product(node: NodeProto) -> bool:
-    return (node.op_type, node.domain, len(node.input)) == ("MatMul", "", 2)
+def _is(node: NodeProto, op_type: str, *operands: int) -> bool:
+    """Whether a node, not checked yet, is of a kind, with so many operands and one result."""
+    kind = (node.op_type, node.domain, len(node.output))
+    return kind == (op_type, "", 1) and len(node.input) in operands
 
 
 def _weights(
@@ -106,7 +110,7 @@ def _weights(
     """By name, the values that are such a weight turned, as MatMul takes it."""
     by_units: dict[str, _Weight] = {}
     for node in graph.node:
-        if node.op_type != "DequantizeLinear":
+        if not _is(node, "DequantizeLinear", 2, 3):
             continue
         axis = _attribute(node, "axis", 1)
         weight = _weight(node, constants, turned=axis in (0, -2))
@@ -115,7 +119,7 @@ def _weights(
         elif weight is not None:
             by_units[node.output[0]] = weight
     for node in graph.node:
-        is_turned = node.op_type == "Transpose" and _attribute(node, "perm", [1, 0]) == [1, 0]
+        is_turned = _is(node, "Transpose", 1) and _attribute(node, "perm", [1, 0]) == [1, 0]
         if is_turned and node.input[0] in by_units:
             yield node.output[0], by_units[node.input[0]]
 
@@ -140,5 +144,7 @@ def _weight(node: NodeProto, constants: Mapping[str, Array], *, turned: bool) ->
 
 
 def _attribute(node: NodeProto, name: str, default: Any) -> Any:
+    """An attribute; the default where it is of another type, which is refused later."""
     found = next((each for each in node.attribute if each.name == name), None)
-    return default if found is None else helper.get_attribute_value(found)
+    value = default if found is None else helper.get_attribute_value(found)
+    return value if isinstance(value, type(default)) else default

@@ -16,7 +16,13 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, ShapeAttr, SymbolOp
-from byoc_mlir.dialects.relay.base import Tensor, to_attribute, type_sizes
+from byoc_mlir.dialects.relay.base import (
+    Tensor,
+    check_tensor_type,
+    tensor_type,
+    to_attribute,
+    type_sizes,
+)
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
 from byoc_mlir.dialects.relay.size import CONSTANT_NAME, ArangeOp, SizesOp
 from byoc_mlir.dialects.relay.symbols import facts_of
@@ -187,6 +193,9 @@ class _Function:
             attributes={k: value for k, value in op.attributes.items() if k != CONSTANT_NAME},
         )
         copy.location = op.location
+        for result in copy.results:
+            if isinstance(result.type, TensorType):
+                check_tensor_type(tensor_type(result), f"a result of {op.name}")
         for old, new in zip(op.results, copy.results, strict=True):
             new.name_hint = old.name_hint
         if isinstance(copy, RelayOp):

@@ -60,7 +60,9 @@ def _check(case: Any) -> None:
     model.module.verify()
     if any(isinstance(op, OnnxNodeOp) for op in model.module.walk()):
         raise ByocError("this is for the fallback interpreter")
-    (main,) = (op for op in model.module.walk() if isinstance(op, FuncOp))
+    (main,) = (
+        op for op in model.module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main"
+    )
     found = evaluate(main, [np.asarray(array) for array in inputs])
     for result, wanted in zip(found, expected, strict=True):
         assert result.shape == np.shape(wanted)
