@@ -74,7 +74,7 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
     """Whether an oracle is right about a model of these ops, where it gives an answer."""
     ops = ops_in(model.graph)
     opset = next((entry.version for entry in model.opset_import if not entry.domain), 0)
-    if name == "reference" and opset < _SOFTMAX_OF_ONE_AXIS and not ops.isdisjoint(_SOFT):
+    if name == "reference" and any(opset < _REFERENCE_SINCE.get(op, 0) for op in ops):
         return False
     return ops.isdisjoint(_WRONG[name])
 
@@ -91,16 +91,17 @@ _WRONG_IN_REFERENCE = frozenset(
         *("MaxPool", "AveragePool"),  # pads that differ
         "Loop",  # what is scanned is joined, not stacked
         *("LpNormalization", "LpPool", "GlobalLpPool"),  # odd powers keep the sign
-        *("Gemm", "Mean", "ReduceMean"),  # integers pass through double precision
+        "Gemm",  # integers pass through double precision
         "ai.onnx.ml.OneHotEncoder",  # a fraction is no category, in ONNX Runtime it is cut off
         "ai.onnx.ml.LinearClassifier",  # without intercepts the scores are not-a-numbers
         *("QLinearMatMul", "QLinearConv"),  # in single, then in double precision: halves move
     )
 )
-_SOFT = frozenset(("Softmax", "LogSoftmax", "Hardmax"))
-_SOFTMAX_OF_ONE_AXIS = 13
-"""The opset since which soft maxima are of one axis. Before they are of rows, which the reference
-evaluator ignores."""
+_REFERENCE_SINCE = {
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), 13),  # of one axis, not of rows
+    "RoiAlign": 16,  # half a pixel away
+}
+"""The opset whose version of an op the reference evaluator has for older ones, too."""
 _WRONG: Mapping[str, Set[str]] = {
     "reference": _WRONG_IN_REFERENCE,
     "onnxruntime": {"NonZero"},  # of scalars, as if they had an axis
@@ -113,8 +114,8 @@ def finite_only(name: str, got: Answer, want: Answer, ops: Set[str]) -> Answer:
     Beside an infinity the oracles multiply it by zero, in elements that do not count: in
     interpolations, slopes of zeros, and the reference evaluator in the holes of dilated windows.
     ONNX Runtime subtracts from the sum of a window what leaves it, multiplies the mean of a
-    normalisation by its scale, takes roots of variances that rounding made negative, and loses
-    not-a-numbers in recurrent layers.
+    normalisation by its scale, takes roots of variances that rounding made negative, says that the
+    mean of nothing is 0, and loses not-a-numbers in recurrent layers.
     """
     if ops.isdisjoint(_INTERPOLATING | _SPREADING[name]):
         return got
@@ -130,7 +131,7 @@ _INTERPOLATING = frozenset(
 _SPREADING: Mapping[str, Set[str]] = {
     "reference": {"Conv", "ConvTranspose"},
     "onnxruntime": {
-        *("LRN", "BatchNormalization", "MeanVarianceNormalization"),
+        *("LRN", "BatchNormalization", "MeanVarianceNormalization", "ReduceMean"),
         *("LSTM", "GRU", "RNN"),
     },
 }
