@@ -55,9 +55,10 @@ def bit_cast(context: NodeContext, data: Value, *, to: int) -> Value:
 def compress(
     context: NodeContext, data: Value, condition: Value, *, axis: int | None = None
 ) -> Value:
-    (chosen,) = np.nonzero(context.known(condition, "the condition"))
+    known = context.known(condition, "the condition")
     if axis is None:
         data, axis = arith.reshape(context, data, [math.prod(data.shape)]), 0
+    (chosen,) = np.nonzero(known[: data.shape[axis]])
     return context.emit(index.TakeOp, data, context.constant(chosen), axis=axis)
 
 

@@ -6,6 +6,7 @@ import math as pymath
 from enum import Enum, auto
 from typing import cast
 
+import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -27,7 +28,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.dialects.arith_ext import RemFOp
-from byoc_mlir.dialects.relay.element_types import is_unsigned
+from byoc_mlir.dialects.relay.element_types import is_unsigned, numpy_dtype
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
@@ -142,13 +143,18 @@ class Scalars:
         return value if value.type == type_ else self.emit(arith.BitcastOp(value, type_))
 
     def constant(self, value: float, type_: Attribute) -> SSAValue:
-        """A constant of the (signless) type; integers must be whole numbers in range."""
+        """A constant of the (signless) type; integers must be whole numbers in range.
+
+        A number beyond the floats of the type is infinite there.
+        """
         if isinstance(type_, IndexType):
             return self.emit(arith.ConstantOp(IntegerAttr(int(value), type_), type_))
         if isinstance(type_, IntegerType):
             attribute = IntegerAttr(int(value), type_, truncate_bits=True)
             return self.emit(arith.ConstantOp(attribute, type_))
-        return self.emit(arith.ConstantOp(FloatAttr(value, cast(AnyFloat, type_))))
+        with np.errstate(over="ignore"):
+            held = float(np.asarray(value).astype(numpy_dtype(type_)))
+        return self.emit(arith.ConstantOp(FloatAttr(held, cast(AnyFloat, type_))))
 
     def like(self, value: float, other: SSAValue) -> SSAValue:
         """A constant of the type of `other`."""
