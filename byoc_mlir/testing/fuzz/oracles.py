@@ -126,6 +126,7 @@ _INTERPOLATING = frozenset(
     (
         *("RoiAlign", "GridSample", "Resize", "Upsample", "DeformConv", "PRelu"),
         *("DFT", "STFT"),  # by zeros of the sine
+        "Det",  # by elimination, in one order or another
     )
 )
 _SPREADING: Mapping[str, Set[str]] = {
