@@ -49,40 +49,29 @@ def parameters(
     )
 
 
-@register_op(DOMAIN, "QLinearAdd")
-def qlinear_add(
-    context: NodeContext,
-    a: Value,
-    a_scale: Value,
-    a_zero_point: Value | None,
-    b: Value,
-    b_scale: Value,
-    b_zero_point: Value | None,
-    c_scale: Value,
-    c_zero_point: Value | None = None,
-) -> Value:
-    first = parameters(context, a, a_scale, a_zero_point, "A")
-    second = parameters(context, b, b_scale, b_zero_point, "B")
-    result = parameters(context, a, c_scale, c_zero_point, "C")
-    return context.emit(qnn.AddOp, a, b, *first, *second, *result)
+def _register_binary(op_type: str, op: type[qnn.BinaryOp]) -> None:
+    @register_op(DOMAIN, op_type)
+    def binary(
+        context: NodeContext,
+        a: Value,
+        a_scale: Value,
+        a_zero_point: Value | None,
+        b: Value,
+        b_scale: Value,
+        b_zero_point: Value | None,
+        c_scale: Value,
+        c_zero_point: Value | None = None,
+    ) -> Value:
+        first = parameters(context, a, a_scale, a_zero_point, "A")
+        second = parameters(context, b, b_scale, b_zero_point, "B")
+        result = parameters(context, a, c_scale, c_zero_point, "C")
+        return context.emit(op, a, b, *first, *second, *result)
+
+    del binary
 
 
-@register_op(DOMAIN, "QLinearMul")
-def qlinear_mul(
-    context: NodeContext,
-    a: Value,
-    a_scale: Value,
-    a_zero_point: Value | None,
-    b: Value,
-    b_scale: Value,
-    b_zero_point: Value | None,
-    c_scale: Value,
-    c_zero_point: Value | None = None,
-) -> Value:
-    first = parameters(context, a, a_scale, a_zero_point, "A")
-    second = parameters(context, b, b_scale, b_zero_point, "B")
-    result = parameters(context, a, c_scale, c_zero_point, "C")
-    return context.emit(qnn.MultiplyOp, a, b, *first, *second, *result)
+_register_binary("QLinearAdd", qnn.AddOp)
+_register_binary("QLinearMul", qnn.MultiplyOp)
 
 
 @register_op(DOMAIN, "QLinearConcat")
