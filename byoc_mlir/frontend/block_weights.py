@@ -6,7 +6,7 @@ is stored by units.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,18 +39,21 @@ class _Weight:
     block: int
     bits: int
 
-    def node(self, product: NodeProto, constants: dict[str, Array]) -> NodeProto:
-        """A MatMulNBits in place of a product; what it reads is added to the constants."""
+    def constants(self, name: str) -> dict[str, Array]:
+        """What a MatMulNBits reads of the weight of a name."""
         units, steps = self.codes.shape
         blocks = self.scales.shape[1]
         whole = np.pad(self.codes, ((0, 0), (0, blocks * self.block - steps)))
-        name = product.input[1]
-        constants |= {
+        return {
             f"{name}.codes": packed(whole.reshape(units, blocks, -1), self.bits),
             f"{name}.scales": self.scales,
             f"{name}.zero_points": self.zero_points,
         }
-        inputs = [product.input[0], *(f"{name}.{part}" for part in _PARTS)]
+
+    def node(self, product: NodeProto) -> NodeProto:
+        """A MatMulNBits in place of a product."""
+        units, steps = self.codes.shape
+        inputs = [product.input[0], *(f"{product.input[1]}.{part}" for part in _PARTS)]
         sizes: dict[str, Any] = {
             "K": steps,
             "N": units,
@@ -78,12 +81,20 @@ class PackedProducts:
 
 def with_packed_weights(graph: onnx.GraphProto, constants: Mapping[str, Array]) -> PackedProducts:
     """The nodes of a graph, products with weights in blocks recognised."""
-    weights = dict(_weights(graph, constants))
+    sources = {
+        node.output[0]: node
+        for node in graph.node
+        if _is(node, "DequantizeLinear", 2, 3) or _is(node, "Transpose", 1)
+    }
+    factors = {node.input[1] for node in graph.node if _is(node, "MatMul", 2)}
+    weights = {name: _turned_weight(name, sources, constants) for name in factors & sources.keys()}
     nodes: list[NodeProto] = []
     found: dict[str, Array] = {}
     for node in graph.node:
         weight = weights.get(node.input[1]) if _is(node, "MatMul", 2) else None
-        nodes.append(node if weight is None else weight.node(node, found))
+        nodes.append(node if weight is None else weight.node(node))
+        if weight is not None and f"{node.input[1]}.codes" not in found:
+            found |= weight.constants(node.input[1])
     if not found:
         return PackedProducts(graph.node, {}, frozenset())
     unread: set[str] = set()
@@ -104,24 +115,19 @@ def _is(node: NodeProto, op_type: str, *operands: int) -> bool:
     return kind == (op_type, "", 1) and len(node.input) in operands
 
 
-def _weights(
-    graph: onnx.GraphProto, constants: Mapping[str, Array]
-) -> Iterator[tuple[str, _Weight]]:
-    """By name, the values that are such a weight turned, as MatMul takes it."""
-    by_units: dict[str, _Weight] = {}
-    for node in graph.node:
-        if not _is(node, "DequantizeLinear", 2, 3):
-            continue
-        axis = _attribute(node, "axis", 1)
-        weight = _weight(node, constants, turned=axis in (0, -2))
-        if weight is not None and axis in (0, -2):
-            yield node.output[0], weight
-        elif weight is not None:
-            by_units[node.output[0]] = weight
-    for node in graph.node:
-        is_turned = _is(node, "Transpose", 1) and _attribute(node, "perm", [1, 0]) == [1, 0]
-        if is_turned and node.input[0] in by_units:
-            yield node.output[0], by_units[node.input[0]]
+def _turned_weight(
+    name: str, sources: Mapping[str, NodeProto], constants: Mapping[str, Array]
+) -> _Weight | None:
+    """The weight that a value is, turned as MatMul takes it; `None` where it is none."""
+    node, turned = sources.get(name), True
+    if node is not None and node.op_type == "Transpose":
+        turned = False
+        node = sources.get(node.input[0]) if _attribute(node, "perm", [1, 0]) == [1, 0] else None
+    if node is None or node.op_type != "DequantizeLinear":
+        return None
+    if (_attribute(node, "axis", 1) in (0, -2)) != turned:
+        return None
+    return _weight(node, constants, turned=turned)
 
 
 def _weight(node: NodeProto, constants: Mapping[str, Array], *, turned: bool) -> _Weight | None:
