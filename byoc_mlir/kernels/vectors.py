@@ -24,11 +24,11 @@ from byoc_mlir.kernels.ops import float_arithmetic
 
 ELEMENT_BYTES = 4
 
-_NARROW, _WIDE = 2, 4
+NARROW, WIDE = 2, 4
 """Vectors of a panel. A wide one reads fewer rows at a time: many, at distances of a large power of
 two, push each other out of the first cache."""
 
-_WIDE_REGISTERS = 32
+WIDE_REGISTERS = 32
 """With fewer registers there is no room for a wide panel."""
 
 _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
@@ -41,7 +41,7 @@ class VectorUnit:
 
     lanes: int
     registers: int
-    panel_vectors: int = _NARROW
+    panel_vectors: int = NARROW
     """The vectors of weights that a kernel reads for each input channel."""
 
     @staticmethod
@@ -76,8 +76,8 @@ class VectorUnit:
 
     def for_outputs(self, outputs: int) -> VectorUnit:
         """The same vectors with the widest panels that so many outputs fill."""
-        wide = VectorUnit(self.lanes, self.registers, _WIDE)
-        return wide if self.registers >= _WIDE_REGISTERS and outputs % wide.panel == 0 else self
+        wide = VectorUnit(self.lanes, self.registers, WIDE)
+        return wide if self.registers >= WIDE_REGISTERS and outputs % wide.panel == 0 else self
 
 
 _FEWEST_LANES = 4

@@ -26,14 +26,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
+from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS
 
 WORD_BYTES = 4
-
-_NARROW, _WIDE = 2, 4
-"""Vectors of a panel."""
-
-_WIDE_REGISTERS = 32
-"""With fewer registers there is no room for a wide panel."""
 
 _MANY_PANELS = 4
 """With more panels, what is missing in the last one does not count."""
@@ -48,7 +43,7 @@ class IntegerUnit:
     lanes: int
     registers: int
     has_vnni: bool
-    panel_vectors: int = _NARROW
+    panel_vectors: int = NARROW
     """The vectors of right numbers that a tile has."""
 
     @staticmethod
@@ -79,9 +74,9 @@ class IntegerUnit:
 
     def for_outputs(self, outputs: int) -> IntegerUnit:
         """The same vectors with the widest panels that so many outputs fill well."""
-        wide = replace(self, panel_vectors=_WIDE)
+        wide = replace(self, panel_vectors=WIDE)
         is_filled = outputs % wide.panel == 0 or outputs > _MANY_PANELS * wide.panel
-        return wide if self.registers >= _WIDE_REGISTERS and is_filled else self
+        return wide if self.registers >= WIDE_REGISTERS and is_filled else self
 
     @property
     def panel(self) -> int:
