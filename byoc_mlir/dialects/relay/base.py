@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -198,6 +198,9 @@ class RelayOp(IRDLOperation, ABC):
     """
 
     traits = traits_def(Pure())
+
+    IS_FOLDED: ClassVar[bool] = True
+    """Whether an op of constants may be computed at compile time."""
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import FunctionType, SymbolRefAttr, TensorType, i1, i64
 from xdsl.dialects.func import FuncOp
@@ -29,7 +30,9 @@ NUMBER = TensorType(i64, [])
 
 
 class ControlOp(RelayOp):
-    """Base of the ops that call functions."""
+    """Base of the ops that call functions; not folded, as there is no telling how long they run."""
+
+    IS_FOLDED: ClassVar = False
 
     def infer_types(self) -> Sequence[Attribute]:
         """The types given: they follow from the functions."""

@@ -16,7 +16,7 @@ from xdsl.traits import SymbolTable
 
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
-from byoc_mlir.dialects.relay.control import ControlOp, ForOp, IfOp, LoopOp, WhileOp
+from byoc_mlir.dialects.relay.control import ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate_bits import BITS
 from byoc_mlir.dialects.relay.evaluate_blockwise import BLOCKWISE
@@ -34,7 +34,6 @@ from byoc_mlir.dialects.relay.evaluate_size import SIZE
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
-from byoc_mlir.dialects.relay.qnn import DequantizeOp
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import ByocError
 
@@ -119,10 +118,9 @@ def can_be_folded(
     """Whether to compute an op of known operands at compile time.
 
     Not folded are ops without operands, those whose meaning or result types are not known here,
-    what grows beyond `max_bytes`, `qnn.dequantize`, since integer weights must be found as such,
-    and control flow: there is no telling how long a loop takes.
+    what grows beyond `max_bytes`, and ops that say so (`IS_FOLDED`).
     """
-    if isinstance(op, DequantizeOp | ControlOp):
+    if not op.IS_FOLDED:
         return False
     types = [tensor_type(result) for result in op.results]
     if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import TensorType, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
@@ -149,6 +150,7 @@ class DequantizeOp(AffineOp):
     """
 
     name = "relay.qnn.dequantize"
+    IS_FOLDED: ClassVar = False
 
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, [*NARROW_INTEGERS, i32])
