@@ -11,3 +11,5 @@ config.test_source_root = str(Path(__file__).parent)  # noqa: F821
 config.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # noqa: F821
 config.substitutions.append(("%backends", str(Path(__file__).parent / "backends.py")))  # noqa: F821
 config.maxIndividualTestTime = 60  # noqa: F821
+# The tree that the tests stand in, also where another one is installed (a git worktree).
+config.environment["PYTHONPATH"] = str(Path(__file__).parents[2])  # noqa: F821

@@ -58,8 +58,9 @@ def compress(
     known = context.known(condition, "the condition")
     if axis is None:
         data, axis = arith.reshape(context, data, [math.prod(data.shape)]), 0
-    (chosen,) = np.nonzero(known[: data.shape[axis]])
-    return context.emit(index.TakeOp, data, context.constant(chosen), axis=axis)
+    along = normalize_axis(axis, len(data.shape))
+    (chosen,) = np.nonzero(known[: data.shape[along]])
+    return context.emit(index.TakeOp, data, context.constant(chosen), axis=along)
 
 
 @onnx_op("NonZero")
