@@ -7,6 +7,7 @@ from typing import Any
 
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.destinations import run_into
 from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import on_live_threads
 from byoc_mlir.runtime.instance import Instance
@@ -33,6 +34,9 @@ class CompiledExecutable(Executable):
         arrays = self._arguments.as_they_are(inputs) or self._arguments.checked(inputs)
         values = self._instance.run(arrays)
         return dict(zip(self.outputs, values))  # noqa: B905, it takes as long
+
+    def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Array]:
+        return run_into(self._instance, self._arguments.checked(inputs), out)
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         self._arguments.shapes(shapes)  # the only shapes there are

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias
 from byoc_mlir.boundary import boundary, translated
 from byoc_mlir.errors import ByocError, ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
+from byoc_mlir.runtime.destinations import check_names, copied_into
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
@@ -46,24 +47,28 @@ class Executable(ABC):
         self._arguments = Arguments(self.inputs)
         self._exporter = exporter
 
-    def run(self, inputs: Inputs) -> dict[str, Any]:
+    def run(self, inputs: Inputs, out: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Runs the model.
 
         Args:
             inputs: arrays by input name, or in the order of `self.inputs`. A sequence is a list
                 of arrays, an optional may be `None`.
+            out: arrays by output name, into which those outputs are written: C-contiguous, of the
+                output's dtype and shape, and not in memory that an input or another output has.
+                The other outputs are new arrays.
 
         Returns:
             The outputs by name, as arrays of the caller's own; sequences and optionals as they are
             given.
 
         Raises:
-            InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape.
+            InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape; or an
+                array of `out` is.
             ExecutionError: a native call failed, or the executable is closed.
             OutOfMemoryError: there is no memory for the outputs, or for the arena.
         """
         try:  # a context manager takes a tenth of a small model's time
-            return self._run(inputs)
+            return self._run(inputs) if out is None else self._run_into(inputs, out)
         except ByocError as error:
             error.locate("run", None)
             raise
@@ -107,6 +112,11 @@ class Executable(ABC):
 
     @abstractmethod
     def _run(self, inputs: Inputs) -> dict[str, Any]: ...
+
+    def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
+        """As `_run`; here by a copy of what it gives."""
+        check_names(out, self.outputs)
+        return copied_into(self._run(inputs), out)
 
     @abstractmethod
     def _warmup(self, shapes: Mapping[str, Shape]) -> None: ...

@@ -88,16 +88,17 @@ class Instance:
         self._use_live_threads()
         self._instances.add(self)
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Runs the model on contiguous arrays that fit `program.inputs`; outputs are new arrays.
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array] | None = None) -> list[Array]:
+        """Runs the model on contiguous arrays that fit `program.inputs`.
+
+        Args:
+            outputs: contiguous arrays that fit `program.outputs`; left out, new ones.
 
         Raises:
             ExecutionError: a native call failed.
+            OutOfMemoryError: there is no memory for the outputs.
         """
-        try:
-            outputs = [_empty(shape, dtype) for shape, dtype in self._outputs]
-        except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
-            raise OutOfMemoryError(_no_memory("outputs", self._output_bytes())) from error
+        outputs = self._new_outputs() if outputs is None else list(outputs)
         context = self._lease()
         try:
             pointers, index = context.pointers, 0
@@ -111,6 +112,12 @@ class Instance:
         finally:
             self._free.append(context)
         return outputs
+
+    def _new_outputs(self) -> list[Array]:
+        try:
+            return [_empty(shape, dtype) for shape, dtype in self._outputs]
+        except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
+            raise OutOfMemoryError(_no_memory("outputs", self._output_bytes())) from error
 
     def _output_bytes(self) -> int:
         return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._outputs)

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from byoc_mlir.errors import ExecutionError, ExportError, InputValuesNeededError
 from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.destinations import run_into
 from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import on_live_threads
 from byoc_mlir.runtime.instance import Instance
@@ -67,6 +68,10 @@ class SpecialisingExecutable(Executable):
         arrays = self._arguments.checked(inputs)
         instance = self._instance_for(arrays)
         return dict(zip(instance.output_names, instance.run(arrays), strict=True))
+
+    def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Array]:
+        arrays = self._arguments.checked(inputs)
+        return run_into(self._instance_for(arrays), arrays, out)
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         self._instance_of_shapes(shapes)

@@ -1,0 +1,92 @@
+"""Arrays of the caller's own, into which a run writes its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from byoc_mlir.boundary import check_argument
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.program import Array
+
+
+def run_into(instance: Instance, inputs: Sequence[Array], out: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs a program on checked inputs; the outputs that `out` names are written into its arrays.
+
+    Raises:
+        InvalidInputError: an array cannot take the output.
+        ExecutionError: a native call failed.
+    """
+    names = instance.output_names
+    check_names(out, names)
+    outputs: list[Array] = []
+    for spec in instance.program.outputs:
+        if spec.name in out:
+            _check(spec.name, out[spec.name], spec.dtype, spec.shape)
+            outputs.append(out[spec.name])
+        else:
+            outputs.append(np.empty(spec.shape, spec.dtype))
+    _check_apart(out, inputs)
+    return dict(zip(names, instance.run(inputs, outputs), strict=True))
+
+
+def copied_into(values: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs of a run, those that `out` names as its arrays.
+
+    Raises:
+        InvalidInputError: an array cannot take the output.
+    """
+    for name, destination in out.items():
+        value = values[name]
+        if not isinstance(value, np.ndarray):
+            raise InvalidInputError(
+                f"out has '{name}', which is no tensor but a {type(value).__name__}; leave it out"
+            )
+        _check(name, destination, value.dtype, value.shape)
+    _check_apart(out, ())
+    for name, destination in out.items():
+        np.copyto(destination, values[name])
+    return {name: out.get(name, value) for name, value in values.items()}
+
+
+def check_names(out: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Refuses outputs that the model does not have.
+
+    Raises:
+        InvalidInputError: there is one.
+    """
+    accepted = "a dictionary of arrays by the outputs' names, or None"
+    check_argument("out", out, Mapping, accepted, InvalidInputError)
+    known = tuple(names)
+    unknown = [str(name) for name in out if name not in known]
+    if unknown:
+        raise InvalidInputError(
+            f"out has {', '.join(unknown)}; the model's outputs are {', '.join(known)}"
+        )
+
+
+def _check(name: str, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    if not isinstance(array, np.ndarray):
+        raise InvalidInputError(
+            f"out: '{name}' must be a numpy array, found {type(array).__name__}"
+        )
+    if array.dtype != dtype or array.shape != shape:
+        raise InvalidInputError(
+            f"out: '{name}' must be {dtype}{list(shape)}, found {array.dtype}{list(array.shape)}"
+        )
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        raise InvalidInputError(f"out: '{name}' must be a C-contiguous array that can be written")
+
+
+def _check_apart(out: Mapping[str, Array], inputs: Sequence[Array]) -> None:
+    """Code writes outputs before it has read all inputs."""
+    for name, array in out.items():
+        if any(np.may_share_memory(array, read) for read in inputs):
+            raise InvalidInputError(f"out: '{name}' is in memory that an input has; give a copy")
+    for (first, one), (second, other) in combinations(out.items(), 2):
+        if np.may_share_memory(one, other):
+            raise InvalidInputError(f"out: '{first}' and '{second}' are in the same memory")

@@ -1,0 +1,106 @@
+"""`run(inputs, out=...)`: outputs in arrays of the caller's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, parser
+
+import byoc_mlir
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.runtime import Executable
+
+_TWO_OUTPUTS = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[N, 3] x) => (float[N, 3] double, float[3] total) {
+  double = Add(x, x)
+  axes = Constant<value_ints = [0]>()
+  total = ReduceSum<keepdims = 0>(x, axes)
+}
+"""
+_CHOSEN = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[4] x) => (float[M] y) {
+  zero = Constant<value_float = 0.0>()
+  condition = Greater(x, zero)
+  y = Compress(x, condition)
+}
+"""
+_X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)
+
+
+def _compiled(sizes: str) -> Executable:
+    return byoc_mlir.compile(_parsed(_TWO_OUTPUTS.replace("N", sizes)), targets=())
+
+
+def _parsed(text: str) -> ModelProto:
+    return parser.parse_model(text)
+
+
+@pytest.mark.parametrize("sizes", ["2", "N"])
+def test_outputs_are_written_into_the_arrays(sizes: str) -> None:
+    with _compiled(sizes) as executable:
+        double, total = np.empty((2, 3), np.float32), np.empty(3, np.float32)
+        given = executable.run({"x": _X}, out={"double": double, "total": total})
+        assert given["double"] is double
+        assert given["total"] is total
+        np.testing.assert_array_equal(double, _X * 2)
+        np.testing.assert_array_equal(total, _X.sum(0))
+
+
+def test_what_is_not_named_is_a_new_array() -> None:
+    with _compiled("2") as executable:
+        total = np.empty(3, np.float32)
+        given = executable.run([_X], out={"total": total})
+        np.testing.assert_array_equal(given["double"], _X * 2)
+        assert given["total"] is total
+
+
+def test_a_model_in_stages_copies() -> None:
+    with byoc_mlir.compile(_parsed(_CHOSEN), targets=()) as executable:
+        y = np.empty(2, np.float32)
+        x = np.array([1, -1, 2, -2], np.float32)
+        assert executable.run({"x": x}, out={"y": y})["y"] is y
+        np.testing.assert_array_equal(y, [1, 2])
+        with pytest.raises(InvalidInputError, match=r"must be float32\[1\], found float32\[2\]"):
+            executable.run({"x": np.array([1, -1, -2, -2], np.float32)}, out={"y": y})
+
+
+_BAD: dict[str, tuple[Any, str]] = {
+    "no mapping": ([], "out is"),
+    "unknown name": ({"z": _X}, "out has z; the model's outputs are double, total"),
+    "no array": ({"total": [0.0] * 3}, "'total' must be a numpy array, found list"),
+    "dtype": ({"total": np.empty(3)}, r"must be float32\[3\], found float64\[3\]"),
+    "shape": ({"total": np.empty(4, np.float32)}, r"must be float32\[3\], found float32\[4\]"),
+    "strides": ({"total": np.empty(6, np.float32)[::2]}, "must be a C-contiguous array"),
+    "read only": ({"total": np.broadcast_to(np.float32(0), 3)}, "that can be written"),
+    "an input": ({"double": _X}, "'double' is in memory that an input has"),
+}
+
+
+@pytest.mark.parametrize("case", _BAD)
+def test_refused(case: str) -> None:
+    out, message = _BAD[case]
+    with _compiled("2") as executable, pytest.raises(InvalidInputError, match=message):
+        executable.run({"x": _X}, out=out)
+
+
+def test_two_outputs_in_the_same_memory_are_refused() -> None:
+    memory = np.empty(9, np.float32)
+    out = {"double": memory[:6].reshape(2, 3), "total": memory[5:8]}
+    with _compiled("2") as executable, pytest.raises(InvalidInputError, match="same memory"):
+        executable.run({"x": _X}, out=out)
+
+
+def test_an_output_that_is_no_tensor_is_refused() -> None:
+    node = helper.make_node("SequenceConstruct", ["x", "x"], ["y"])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    y = helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, [2, 3])
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y]), ir_version=8)
+    with (
+        byoc_mlir.compile(model, targets=()) as executable,
+        pytest.raises(InvalidInputError, match="'y', which is no tensor but a list"),
+    ):
+        executable.run({"x": _X}, out={"y": _X})
