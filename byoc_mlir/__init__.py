@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from byoc_mlir.backends import register_backend
     from byoc_mlir.compiler import compile
+    from byoc_mlir.inference_session import InferenceSession
     from byoc_mlir.limits import Limits
     from byoc_mlir.runtime import Executable, Report
     from byoc_mlir.runtime.load import load
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Executable",
+    "InferenceSession",
     "Limits",
     "Report",
     "__version__",
@@ -25,6 +27,7 @@ __all__ = [
 
 _HOMES = {
     "Executable": "byoc_mlir.runtime",
+    "InferenceSession": "byoc_mlir.inference_session",
     "Limits": "byoc_mlir.limits",
     "Report": "byoc_mlir.runtime",
     "compile": "byoc_mlir.compiler",

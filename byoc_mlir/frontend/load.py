@@ -23,12 +23,17 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
         InvalidModelError: the file cannot be read, is not an ONNX model, or an inconsistent one.
         LimitExceededError: it has too many nodes, or is nested too deeply.
     """
-    model = source if isinstance(source, onnx.ModelProto) else _parse(source)
+    model = source if isinstance(source, onnx.ModelProto) else parse_model(source)
     check_model(model)
     return model
 
 
-def _parse(source: str | Path | bytes) -> onnx.ModelProto:
+def parse_model(source: str | Path | bytes) -> onnx.ModelProto:
+    """The model as it is written, not checked.
+
+    Raises:
+        InvalidModelError: the file cannot be read, or is not an ONNX model.
+    """
     data = source if isinstance(source, bytes) else read_file(source, InvalidModelError)
     what = "the bytes" if isinstance(source, bytes) else f"'{source}'"
     try:

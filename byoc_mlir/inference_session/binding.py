@@ -1,0 +1,188 @@
+"""Inputs and outputs that stay where they are from run to run."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.inference_session.model_info import type_name
+from byoc_mlir.runtime.program import Array
+
+
+class OrtValue:
+    """An array, in the form in which ONNX Runtime's users hold it."""
+
+    def __init__(self, array: Array):
+        self._array = array
+
+    @classmethod
+    def ortvalue_from_numpy(
+        cls, array: Array, device_type: str = "cpu", device_id: int = 0
+    ) -> Self:
+        """The value that this array is; it is not copied."""
+        check_device(device_type)
+        return cls(array)
+
+    @classmethod
+    def ortvalue_from_shape_and_type(
+        cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
+    ) -> Self:
+        """A value of this shape and NumPy type, whose elements are not set."""
+        check_device(device_type)
+        return cls(np.empty(tuple(shape), element_type))
+
+    def numpy(self) -> Array:
+        """The array."""
+        return self._array
+
+    def update_inplace(self, array: Array) -> None:
+        """Copies the elements of an array of the same type and shape.
+
+        Raises:
+            InvalidInputError: its type or its shape is another.
+        """
+        mine = self._array
+        if array.dtype != mine.dtype or array.shape != mine.shape:
+            raise InvalidInputError(
+                f"the value is {mine.dtype}{list(mine.shape)},"
+                f" found {array.dtype}{list(array.shape)}"
+            )
+        np.copyto(mine, array)
+
+    def shape(self) -> list[int]:
+        """The sizes."""
+        return list(self._array.shape)
+
+    def data_type(self) -> str:
+        """The type as ONNX writes it, `tensor(float)`."""
+        return type_name(self._array.dtype)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._array.ctypes.data)
+
+    def device_name(self) -> str:
+        """`cpu`."""
+        return "cpu"
+
+    def has_value(self) -> bool:
+        """Yes."""
+        return True
+
+    def is_tensor(self) -> bool:
+        """Yes."""
+        return True
+
+
+class IOBinding:
+    """The inputs of coming runs, and where their outputs go. A session's `io_binding` makes it.
+
+    Args:
+        outputs: the names of the model's outputs.
+    """
+
+    def __init__(self, outputs: Sequence[str]):
+        self._known = tuple(outputs)
+        self.inputs: dict[str, Array] = {}
+        self.destinations: dict[str, Array | None] = {}
+        """Where the outputs that are asked for go; `None`: to a new array."""
+        self.results: dict[str, Array] = {}
+        """What the last run gave."""
+
+    def bind_cpu_input(self, name: str, array: Array) -> None:
+        """The array is read at each run."""
+        self.inputs[name] = array
+
+    def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
+        """The value is read at each run."""
+        self.inputs[name] = value.numpy()
+
+    def bind_input(
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: Any,
+        shape: Sequence[int],
+        buffer_ptr: int,
+    ) -> None:
+        """The memory at this address, which is the caller's, is read at each run."""
+        check_device(device_type)
+        self.inputs[name] = _array_at(buffer_ptr, element_type, shape)
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
+        """Asks for an output: in the caller's memory at this address, or as a new array."""
+        check_device(device_type)
+        array = None
+        if buffer_ptr is not None:
+            if element_type is None or shape is None:
+                raise InvalidInputError(
+                    f"output '{name}' is bound to an address; give element_type and shape, too"
+                )
+            array = _array_at(buffer_ptr, element_type, shape)
+        self._bind_output(name, array)
+
+    def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
+        """Asks for an output in the memory of this value."""
+        self._bind_output(name, value.numpy())
+
+    def get_outputs(self) -> list[OrtValue]:
+        """What the last run gave, in the order in which outputs were bound."""
+        return [OrtValue(array) for array in self.copy_outputs_to_cpu()]
+
+    def copy_outputs_to_cpu(self) -> list[Array]:
+        """What the last run gave, as arrays."""
+        return [self.results[name] for name in self.destinations if name in self.results]
+
+    def clear_binding_inputs(self) -> None:
+        """Forgets the inputs."""
+        self.inputs.clear()
+
+    def clear_binding_outputs(self) -> None:
+        """Forgets the outputs."""
+        self.destinations.clear()
+        self.results.clear()
+
+    def synchronize_inputs(self) -> None:
+        """Nothing is under way when a call returns."""
+
+    def synchronize_outputs(self) -> None:
+        """Nothing is under way when a call returns."""
+
+    def _bind_output(self, name: str, array: Array | None) -> None:
+        if name not in self._known:
+            raise InvalidInputError(
+                f"there is no output '{name}'; the model's are {', '.join(self._known)}"
+            )
+        self.destinations[name] = array
+
+
+def check_device(device_type: str) -> None:
+    """Refuses memory of another device.
+
+    Raises:
+        InvalidInputError: it is not the processor's.
+    """
+    if device_type not in ("cpu", "Cpu", "CPU"):
+        raise InvalidInputError(f"device_type is {device_type!r}, accepted is 'cpu'")
+
+
+def _array_at(address: int, element_type: Any, shape: Sequence[int]) -> Array:
+    dtype = np.dtype(element_type)
+    size = int(np.prod(tuple(shape), dtype=np.int64)) * dtype.itemsize
+    if size == 0:
+        return np.empty(tuple(shape), dtype)
+    memory = memoryview((ctypes.c_uint8 * size).from_address(address)).cast("B")
+    return np.frombuffer(memory, np.uint8).view(dtype).reshape(tuple(shape))

@@ -1,0 +1,231 @@
+"""`InferenceSession`: a compiled model behind ONNX Runtime's methods.
+
+https://onnxruntime.ai/docs/api/python/api_summary.html
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from byoc_mlir.backends import backend_names
+from byoc_mlir.boundary import boundary, check_argument
+from byoc_mlir.compiler import compile
+from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.frontend.load import parse_model
+from byoc_mlir.inference_session.binding import IOBinding, OrtValue
+from byoc_mlir.inference_session.model_info import ModelInfo, ModelMetadata, NodeArg
+from byoc_mlir.inference_session.options import RunOptions, SessionOptions
+from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime.load import load
+from byoc_mlir.tensors import TensorInfo
+
+_HOST = "CPUExecutionProvider"
+
+
+def get_available_providers() -> list[str]:
+    """The host, and every backend that is installed."""
+    return [*backend_names(), _HOST]
+
+
+class InferenceSession:
+    """Runs a model as ONNX Runtime's class of this name does.
+
+    Args:
+        path_or_bytes: path of an `.onnx` file, of an `.mlir` file, or of a compiled `.so`; or the
+            bytes of an ONNX model.
+        sess_options: see `SessionOptions`.
+        providers: names of backends in order of preference; `CPUExecutionProvider` is the host.
+            Left out, or the host alone: the backends that are used by default. A name of ONNX
+            Runtime's that is none of these is passed over with a warning.
+        provider_options: for each provider its options, in the same order.
+
+    Raises:
+        ByocError: what `byoc_mlir.compile` and `byoc_mlir.load` raise.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | Path | bytes,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ):
+        with boundary("InferenceSession"):
+            accepted = "the path of a model, or the bytes of an ONNX model"
+            check_argument(
+                "path_or_bytes", path_or_bytes, str | Path | bytes, accepted, InvalidModelError
+            )
+            self._options = SessionOptions() if sess_options is None else sess_options
+            check_argument("sess_options", self._options, SessionOptions, "SessionOptions, or None")
+            self._providers = _with_options(providers, provider_options)
+            self._model = path_or_bytes
+            self._info: ModelInfo | None = None
+            self._executable = self._open()
+            self._compile_for_known_sizes()
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """Runs the model.
+
+        Args:
+            output_names: the outputs that are wanted, in this order; `None`: all.
+            input_feed: arrays by input name; what has a default value may be left out.
+
+        Raises:
+            InvalidInputError: a name is unknown, or an input missing or of a wrong dtype or shape.
+            ExecutionError: a native call failed.
+        """
+        names = output_names or self._executable.outputs
+        self._check_outputs(names)
+        values = self._executable.run(_arrays(input_feed))
+        return [values[name] for name in names]
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """As `run`, from values to values."""
+        return [OrtValue(array) for array in self.run(output_names, input_dict_ort_values)]
+
+    def io_binding(self) -> IOBinding:
+        """Says where inputs are and outputs go, for `run_with_iobinding`."""
+        return IOBinding(self._executable.outputs)
+
+    def run_with_iobinding(
+        self, iobinding: IOBinding, run_options: RunOptions | None = None
+    ) -> None:
+        """Runs the model on what is bound; errors as `run`."""
+        wanted = iobinding.destinations
+        if not wanted:
+            raise InvalidInputError("no output is bound; call bind_output for those you want")
+        out = {name: array for name, array in wanted.items() if array is not None}
+        values = self._executable.run(iobinding.inputs, out=out)
+        iobinding.results = {name: values[name] for name in wanted}
+
+    def get_inputs(self) -> list[NodeArg]:
+        """What has to be given, in order."""
+        return list(self._model_info.inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """What comes out, in order."""
+        return list(self._model_info.outputs)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """Inputs with a default value. They keep it here: none can be given."""
+        return list(self._model_info.initialisers)
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the file says of the model."""
+        return self._model_info.metadata
+
+    def get_providers(self) -> list[str]:
+        """The backends that were asked, then the host."""
+        return [*self._providers, _HOST]
+
+    def get_provider_options(self) -> dict[str, dict[str, Any]]:
+        """The options of each provider."""
+        return {name: dict(options) for name, options in self._providers.items()} | {_HOST: {}}
+
+    def get_session_options(self) -> SessionOptions:
+        """The options that the session was made with."""
+        return self._options
+
+    @property
+    def executable(self) -> Executable:
+        """The compiled model, with its report."""
+        return self._executable
+
+    def _open(self) -> Executable:
+        threads = self._options.intra_op_num_threads or None
+        if isinstance(self._model, str | Path) and Path(self._model).suffix == ".so":
+            return load(self._model, threads=threads)
+        return compile(
+            self._model,
+            targets=tuple(self._providers) or None,
+            threads=threads,
+            fallback="allow",
+            backend_options=self._providers,
+            denormals="flush" if self._options.flushes_denormals else "keep",
+        )
+
+    def _compile_for_known_sizes(self) -> None:
+        """If the options say all sizes, the first run need not wait for the compiler."""
+        sizes, inputs = self._options.sizes, self._executable.inputs
+        symbols = {size for info in inputs for size in info.shape if isinstance(size, str)}
+        unknown = sorted(sizes.keys() - symbols)
+        if unknown:
+            raise InvalidInputError(
+                f"there is no symbolic dimension {', '.join(unknown)}; the model's are"
+                f" {', '.join(sorted(symbols)) or 'none'}"
+            )
+        if symbols and symbols == sizes.keys():
+            self._executable.warmup({info.name: _sized(info, sizes) for info in inputs})
+
+    @property
+    def _model_info(self) -> ModelInfo:
+        if self._info is None:  # of a large model it takes a while
+            self._info = self._read_info()
+        return self._info
+
+    def _read_info(self) -> ModelInfo:
+        is_onnx = isinstance(self._model, bytes) or Path(self._model).suffix == ".onnx"
+        if is_onnx:
+            return ModelInfo.of_proto(parse_model(self._model))
+        program = self._executable.program
+        outputs = [TensorInfo(spec.name, spec.dtype, spec.shape) for spec in program.outputs]
+        return ModelInfo.of_tensors(self._executable.inputs, outputs)
+
+    def _check_outputs(self, names: Sequence[str]) -> None:
+        unknown = [str(name) for name in names if name not in self._executable.outputs]
+        if unknown:
+            raise InvalidInputError(
+                f"there is no output {', '.join(unknown)}; the model's are"
+                f" {', '.join(self._executable.outputs)}"
+            )
+
+
+def _with_options(
+    providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
+    options: Sequence[Mapping[str, Any]] | None,
+) -> dict[str, Mapping[str, Any]]:
+    """The backends that are asked for, with their options."""
+    asked: Sequence[str | tuple[str, Mapping[str, Any]]] = providers or ()
+    if options is not None and len(options) != len(asked):
+        raise InvalidInputError(
+            f"provider_options has {len(options)} entries for {len(asked)} providers"
+        )
+    found: dict[str, Mapping[str, Any]] = {}
+    for index, provider in enumerate(asked):
+        name, own = (provider, {}) if isinstance(provider, str) else provider
+        if name in backend_names():
+            found[name] = own if options is None else {**own, **options[index]}
+        elif name != _HOST:
+            warnings.warn(
+                f"provider '{name}' is not there, it is passed over; there are"
+                f" {', '.join(get_available_providers())}",
+                stacklevel=4,
+            )
+    return found
+
+
+def _arrays(feed: Mapping[str, Any]) -> dict[str, Any]:
+    accepted = "a dictionary of arrays by the inputs' names"
+    check_argument("input_feed", feed, Mapping, accepted, InvalidInputError)
+    return {
+        name: value.numpy() if isinstance(value, OrtValue) else value
+        for name, value in feed.items()
+    }
+
+
+def _sized(info: TensorInfo, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sizes[size] if isinstance(size, str) else size for size in info.shape)
