@@ -36,6 +36,7 @@ def compile(
     denormals: str = "keep",
     cache: str | Path | None = None,
     limits: Limits | None = None,
+    profile: bool = False,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -58,6 +59,8 @@ def compile(
         cache: a folder that keeps compiled models for other processes; left out: the one that the
             environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/compile-time.md.
         limits: how much the model may ask for; left out: `Limits()`. See docs/limits.md.
+        profile: whether `Executable.profile` can tell the time of each step. Reading the clock
+            takes some 25 ns a step. See docs/profiling.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled for each set of input shapes
@@ -78,7 +81,8 @@ def compile(
         options = {} if backend_options is None else backend_options
         limits = DEFAULT_LIMITS if limits is None else limits
         request = Request(
-            model, targets, threads, precision, fallback, options, prune, denormals, limits
+            *(model, targets, threads, precision, fallback, options, prune, denormals, limits),
+            profile=profile,
         )
         request.check()
         check_argument("cache", cache, str | Path | None, "the path of a folder, or None")

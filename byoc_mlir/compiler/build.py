@@ -17,6 +17,7 @@ from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.lowering.host_pipeline import LoweredHost
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.transforms.traffic import Traffic
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Build:
     """From `partition` on: those that were asked, the fallback interpreter behind them."""
     problems: list[str] = field(default_factory=list[str])
     """What went wrong without ending the compilation, for the report."""
+    traffic: Traffic = field(default_factory=Traffic)
+    """From `generate` on, when the program is for profiles: what each node computes and moves."""
     codes: tuple[RegionCode, ...] = field(init=False)
     """From `generate` on: one for each region, in the module's order."""
     report: Report = field(init=False)
@@ -68,7 +71,13 @@ class Build:
             module: a model of its own, partitioned for the same backends.
         """
         source = read_source(module)
-        part = Build(source, {}, {}, replace(self.options, fallback="allow"), context=self.context)
+        part = Build(
+            source,
+            {},
+            {},
+            replace(self.options, fallback="allow", profile=False),
+            context=self.context,
+        )
         part.imported = source.bind({}, {})
         part.backends = self.backends
         return part

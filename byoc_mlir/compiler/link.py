@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Operation
 
+from byoc_mlir.abi import CONTEXT_OFFSET
+from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 
@@ -49,6 +51,16 @@ def _join(host: ModuleOp, ops: Sequence[Operation], symbols: dict[str, Operation
                 " it defines with its region's"
             )
         symbols[symbol_of(op)] = op
+
+
+def place_contexts(module: ModuleOp, codes: Iterable[RegionCode]) -> None:
+    """Writes on each region's function which context slot is its first, as `add-entry-points` has
+    given them out."""
+    functions = {symbol_of(op): op for op in module.body.block.ops}
+    first = 0
+    for code in codes:
+        functions[code.symbol].attributes[CONTEXT_OFFSET] = IntegerAttr(first, i64)
+        first += code.native.context_slots
 
 
 def external_functions(module: ModuleOp) -> Sequence[str]:

@@ -31,6 +31,7 @@ class CompileOptions:
     prune: Prune = "off"
     denormals: Denormals = "keep"
     limits: Limits = DEFAULT_LIMITS
+    profile: bool = False
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -68,6 +69,7 @@ class CompileOptions:
             cast(Prune, prune),
             cast(Denormals, request.denormals),
             request.limits,
+            request.profile,
         )
 
 

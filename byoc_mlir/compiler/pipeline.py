@@ -11,7 +11,12 @@ from byoc_mlir.backends.op_names import unknown_ops
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.denormals import warn_of_denormals
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
-from byoc_mlir.compiler.link import defined_symbols, external_functions, join_modules
+from byoc_mlir.compiler.link import (
+    defined_symbols,
+    external_functions,
+    join_modules,
+    place_contexts,
+)
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.backend_passes import run_module_passes
 from byoc_mlir.compiler.partition.fallback import targets_with_interpreter
@@ -26,6 +31,7 @@ from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verifie
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
+from byoc_mlir.lowering.profile_steps import ProfileSteps
 from byoc_mlir.lowering.shared_functions import separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.runtime.libraries import find_openmp
@@ -38,6 +44,7 @@ from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
+from byoc_mlir.transforms.traffic import Traffic
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 """Products that are faster in integers; the others run in `f32` where a model leaves the choice."""
@@ -154,6 +161,8 @@ def prune(build: Build) -> None:
 def generate(build: Build) -> None:
     """Backends compile their regions; what they cannot compile goes back to the host."""
     with build.stages.stage("generate"):
+        if build.options.profile:
+            build.traffic = Traffic.of(build.module)
         regions = generate_regions(build.context, build.module, build.backends, build.options)
     build.codes = regions.codes
     build.problems += regions.problems
@@ -185,7 +194,9 @@ def link(build: Build) -> None:
         common = [native.shared for native in natives if native.shared is not None]
         names = {symbol for module in common for symbol in defined_symbols(module)}
         join_modules(build.module, [native.module for native in natives], common)
-        passes = (MarkColdFunctions(),)
+        place_contexts(build.module, build.codes)
+        profiling = (ProfileSteps(),) if build.options.profile else ()
+        passes = (*profiling, MarkColdFunctions())
         run_passes(build.context, build.module, passes, build.stages.add_pass)
         build.functions = SeparatedKernels()
         if build.shared is not None:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
-from byoc_mlir.abi import ARENA_BYTES, CONTEXT_SLOTS, STATE_SLOTS, THREADS_SYMBOL, weight_symbol
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+
+from byoc_mlir.abi import (
+    ARENA_BYTES,
+    CONTEXT_SLOTS,
+    STATE_SLOTS,
+    STEPS,
+    THREADS_SYMBOL,
+    weight_symbol,
+)
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.link import external_functions, external_globals
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
-from byoc_mlir.runtime.program import ObjectCode, Program, SharedLibrary, TensorSpec
+from byoc_mlir.runtime.program import ObjectCode, Program, SharedLibrary, Step, TensorSpec
 from byoc_mlir.tensors import TensorInfo
 
 
@@ -33,12 +43,26 @@ def assemble(build: Build) -> Program:
         arena_bytes=int_attribute(module, ARENA_BYTES),
         threads=build.options.threads,
         sources={code.symbol: code.source for code in codes if code.source},
+        steps=tuple(_steps(build)),
         report=replace(
             build.report,
             compile_seconds=tuple(stages.seconds.items()),
             pass_seconds=tuple(stages.pass_seconds.items()),
         ),
     )
+
+
+def _steps(build: Build) -> Iterator[Step]:
+    """What `profile-steps` has found to time; nothing when it did not run."""
+    described = build.module.attributes.get(STEPS)
+    if not isinstance(described, ArrayAttr):
+        return
+    for one in cast(ArrayAttr[DictionaryAttr], described):
+        nodes = tuple(name.data for name in cast(ArrayAttr[StringAttr], one.data["nodes"]))
+        keys = ("region", "implementation", "layout")
+        region, implementation, layout = (cast(StringAttr, one.data[key]).data for key in keys)
+        work = build.traffic.multiplications(nodes), build.traffic.bytes(nodes)
+        yield Step(nodes, region, implementation, layout, *work)
 
 
 def _object_code(build: Build) -> ObjectCode:

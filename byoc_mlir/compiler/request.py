@@ -31,6 +31,7 @@ class Request:
     prune: str | None
     denormals: str
     limits: Limits = DEFAULT_LIMITS
+    profile: bool = False
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -53,6 +54,7 @@ class Request:
         check_threads(self.threads, self.limits)
         for name, value in (("precision", self.precision), ("fallback", self.fallback)):
             check_argument(name, value, str, "text")
+        check_argument("profile", self.profile, bool, "True or False")
         if not _is_options(self.backend_options):
             raise ByocError(
                 f"backend_options is {self.backend_options!r}, accepted is a dictionary of"
@@ -73,6 +75,7 @@ class Request:
             {name: dict(options) for name, options in self.backend_options.items()},
             self.prune,
             self.denormals,
+            self.profile,
         ]
 
 

@@ -25,7 +25,12 @@ def node_location(node: str) -> LocationAttr:
 
 def fused_location(ops: Iterable[Operation]) -> LocationAttr:
     """The location of one op that does the work of several: each node once, in order."""
-    nodes = list(dict.fromkeys(node for op in ops for node in node_names(op)))
+    return nodes_location(node for op in ops for node in node_names(op))
+
+
+def nodes_location(names: Iterable[str]) -> LocationAttr:
+    """The location of what stands for these ONNX nodes: each once, in order."""
+    nodes = list(dict.fromkeys(names))
     if not nodes:
         return UNKNOWN_LOC
     if len(nodes) == 1:

@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from byoc_mlir.boundary import boundary, translated
-from byoc_mlir.errors import ByocError, ExecutionError, ExportError
+from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.destinations import check_names, copied_into
+from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
@@ -77,6 +78,23 @@ class Executable(ABC):
         except Exception as error:
             raise translated(error, "run") from error
 
+    def profile(self, inputs: Inputs, runs: int = 10) -> Profile:
+        """How long each step of a run takes.
+
+        Args:
+            inputs: as for `run`.
+            runs: how many are averaged; one before them is not counted.
+
+        Raises:
+            ExecutionError: the model was not compiled with `profile=True`, or runs in several
+                pieces.
+            InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape.
+        """
+        with boundary("profile"):
+            if runs < 1:
+                raise InvalidInputError(f"runs is {runs}, accepted are 1 and more")
+            return self._profile(inputs, runs)
+
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles a model with symbolic dimensions for input shapes that are expected.
 
@@ -112,6 +130,9 @@ class Executable(ABC):
 
     @abstractmethod
     def _run(self, inputs: Inputs) -> dict[str, Any]: ...
+
+    def _profile(self, inputs: Inputs, runs: int) -> Profile:
+        raise ExecutionError("the model runs in several pieces, of which no profile is made")
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
         """As `_run`; here by a copy of what it gives."""

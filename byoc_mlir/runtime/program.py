@@ -85,6 +85,22 @@ class PythonRegion:
     outputs: tuple[TensorSpec, ...]
 
 
+@dataclass(frozen=True)
+class Step:
+    """A part of a run that is timed, in a program that was compiled for profiles."""
+
+    nodes: tuple[str, ...]
+    """The ONNX nodes that it computes; none where it serves them all."""
+    region: str
+    """The symbol of the region that it is in; empty on the host."""
+    implementation: str
+    """The function of the host that it is, or what the region's backend calls it."""
+    layout: str = ""
+    multiplications: int = 0
+    bytes: int = 0
+    """Read from other steps, inputs and weights, and written for others."""
+
+
 class LoadedCode(Protocol):
     """Code in the process, ready to be called."""
 
@@ -158,3 +174,5 @@ class Program:
     report: Report
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     """By region: the text that its backend generated, if it generated text."""
+    steps: tuple[Step, ...] = ()
+    """What is timed, in the order of a context's last slots; the slot before is the clock's."""

@@ -11,6 +11,8 @@ from byoc_mlir.runtime.destinations import run_into
 from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import on_live_threads
 from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.profile import Profile
+from byoc_mlir.runtime.profiled import profiled
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.tensors import TensorInfo
@@ -72,6 +74,10 @@ class SpecialisingExecutable(Executable):
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Array]:
         arrays = self._arguments.checked(inputs)
         return run_into(self._instance_for(arrays), arrays, out)
+
+    def _profile(self, inputs: Inputs, runs: int) -> Profile:
+        arrays = self._arguments.checked(inputs)
+        return profiled(self._instance_for(arrays), arrays, runs)
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         self._instance_of_shapes(shapes)

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.abi import weight_symbol
-from byoc_mlir.backends.base import NativeCode
+from byoc_mlir.backends.base import NativeCode, OpDetail
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.calls import (
     Attributes,
@@ -34,6 +34,7 @@ from byoc_mlir.backends.dnnl.codegen.program import Execution, Program
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT, SlotLayout, slot_layout
 from byoc_mlir.backends.dnnl.codegen.special_values import add_any_special
+from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.kernels.builder import (
     POINTER,
     VOID,
@@ -321,25 +322,42 @@ class _Emitter:
                 return self._execute(inner, state, context, *group[n])
 
             name = self._helper(f"beside_{group[0][1]}")
-            return run_side_by_side(function, name, (state, context), len(group), member)
+            return run_side_by_side(
+                function, name, (state, context), len(group), member, _step_of(group)
+            )
         ((execution, first),) = group
         if special is None or not execution.careful:
-            return self._execute(function, state, context, execution, first)
+            return self._step(function, state, context, execution, first)
 
         def carefully() -> SSAValue:
             status, slot = function.integer(0, i32), first
             for before, part in pairwise(execution.parts):
                 slot += 2 * len(before.arguments)
-                result = self._execute(function, state, context, part, slot)
+                result = self._step(function, state, context, part, slot)
                 status = function.binary(llvm.OrOp, status, result)
             return status
 
         return function.branch(
             special,
             carefully,
-            lambda: self._execute(function, state, context, execution, first),
+            lambda: self._step(function, state, context, execution, first),
             i32,
         )
+
+    def _step(
+        self,
+        function: FunctionBuilder,
+        state: SSAValue,
+        context: SSAValue,
+        execution: Execution,
+        first: int,
+    ) -> SSAValue:
+        """As `_execute`, for what a profile shows as one step."""
+        status = self._execute(function, state, context, execution, first)
+        if execution.detail is not None and isinstance(status.owner, Operation):
+            detail = execution.detail
+            mark_step(status.owner, detail.nodes, detail.implementation, detail.note)
+        return status
 
     def _execute(
         self,
@@ -391,3 +409,11 @@ class _Emitter:
         name = helpers.add_destroy_all(self._shared, destroy)
         count = function.integer(end - first)
         function.call(name, function.slot(slots, first), count)
+
+
+def _step_of(group: Group) -> OpDetail:
+    """What a profile shows of executions that run at the same time."""
+    details = [execution.detail for execution, _ in group if execution.detail is not None]
+    nodes = dict.fromkeys(node for detail in details for node in detail.nodes)
+    names = dict.fromkeys(detail.implementation for detail in details)
+    return OpDetail(tuple(nodes), " beside ".join(names))

@@ -113,6 +113,8 @@ class Execution:
     """Whether it runs at the same time as the one before."""
     careful: tuple[Execution, ...] = ()
     """What runs instead, one after the other, where an input has a NaN or an infinity."""
+    detail: OpDetail | None = None
+    """What the report says of it."""
 
     @property
     def parts(self) -> tuple[Execution, ...]:
@@ -182,15 +184,18 @@ class _Maker:
         self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
     def add(self, found: Found | OwnCode) -> None:
-        self.program.details.append(_detail(found))
-        if isinstance(found, OwnCode):
-            self._add_own(found)
-            return
+        detail = _detail(found)
+        self.program.details.append(detail)
+        execution = self._own(found) if isinstance(found, OwnCode) else self._with_careful(found)
+        careful = tuple(replace(one, detail=detail) for one in execution.careful)
+        self.program.executions.append(replace(execution, careful=careful, detail=detail))
+
+    def _with_careful(self, found: Found) -> Execution:
         is_concurrent = bool(found.op.concurrent.value.data)
         execution = replace(self._execution(found), is_concurrent=is_concurrent)
-        if found.instead is not None:
-            execution = replace(execution, careful=self._careful(found.instead))
-        self.program.executions.append(execution)
+        if found.instead is None:
+            return execution
+        return replace(execution, careful=self._careful(found.instead))
 
     def _execution(self, found: Found) -> Execution:
         call = found.primitive.call
@@ -211,7 +216,7 @@ class _Maker:
         arguments = [(one.argument, self._memory(one)) for one in careful_.operands]
         return bare, Execution(careful_.code, tuple(arguments), bare.threads)
 
-    def _add_own(self, found: OwnCode) -> None:
+    def _own(self, found: OwnCode) -> Execution:
         arguments: list[tuple[int, MemoryRef]] = []
         if found.scratchpad_bytes:
             scratchpad = self._scratchpad(found.op, found.scratchpad_bytes)
@@ -221,8 +226,7 @@ class _Maker:
             stored = MemoryDescriptor.plain(weights.data.shape)
             arguments.append((Arg.WEIGHTS, self._constant(weights, stored)))
         arguments += [(one.argument, self._memory(one)) for one in found.operands]
-        execution = Execution(found.code, tuple(arguments), found.op.own_threads)
-        self.program.executions.append(execution)
+        return Execution(found.code, tuple(arguments), found.op.own_threads)
 
     def _scratchpad(self, op: ExecutedOp, size: int) -> MemoryRef:
         planned, offset = op.scratchpad_bytes, op.scratchpad_offset

@@ -9,6 +9,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.base import OpDetail
+from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 
 _NO_FLAGS = 0
@@ -23,7 +25,12 @@ class Call(Protocol):
 
 
 def run_side_by_side(
-    function: FunctionBuilder, name: str, values: tuple[SSAValue, SSAValue], count: int, call: Call
+    function: FunctionBuilder,
+    name: str,
+    values: tuple[SSAValue, SSAValue],
+    count: int,
+    call: Call,
+    step: OpDetail,
 ) -> SSAValue:
     """Runs `count` calls on as many threads, or on fewer where there are not as many.
 
@@ -33,6 +40,7 @@ def run_side_by_side(
         values: the state and the context.
         count: how many there are.
         call: writes one of them.
+        step: what a profile shows of all.
 
     Returns:
         The status of all calls, joined.
@@ -48,6 +56,9 @@ def run_side_by_side(
         function.integer(count, i32),
         function.integer(_NO_FLAGS, i32),
     )
+    together = function.block.last_op
+    assert together is not None
+    mark_step(together, step.nodes, step.implementation)
     status = function.integer(0, i32)
     for n in range(count):
         result = function.word(data, len(values) + n, i32)

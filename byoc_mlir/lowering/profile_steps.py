@@ -1,0 +1,157 @@
+"""The pass `profile-steps`: how long each step of a run takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.abi import ARENA_BYTES, CONTEXT_OFFSET, CONTEXT_SLOTS, STEP, STEPS
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.ops import offset
+from byoc_mlir.lowering.region_calls import int_attribute
+from byoc_mlir.lowering.symbols import is_declaration
+
+START, TICK = "byoc_profile_start", "byoc_profile_tick"
+
+_CLOCK, _MONOTONIC, _NANOSECONDS = "clock_gettime", 1, 1_000_000_000
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A call that is timed, in a function of `region`, or of the host."""
+
+    call: llvm.CallOp
+    region: str
+    context: SSAValue
+    offset: int
+    """The first context slot that `context` points at."""
+
+
+@dataclass(frozen=True)
+class ProfileSteps(ModulePass):
+    """Adds up, in slots of the context, the nanoseconds between each step of a run and the one
+    before. Runs on the joined module, in the `llvm` dialect.
+
+    Steps are the calls in @main and in the functions of its control flow that have an ONNX node,
+    and those calls in a region's function that have the attribute `byoc.step`.
+
+    ```mlir
+    llvm.func @main(%state: !llvm.ptr, %context: !llvm.ptr, …) -> i32 {
+      llvm.call @relu_0(%x, %y) : (!llvm.ptr, !llvm.ptr) -> () loc("relu")
+    // becomes, where the context has 8 slots,
+    llvm.func @main(%state: !llvm.ptr, %context: !llvm.ptr, …) -> i32 {
+      %clock = llvm.getelementptr %context[8] : (!llvm.ptr) -> !llvm.ptr, i64
+      llvm.call @byoc_profile_start(%clock) : (!llvm.ptr) -> ()
+      llvm.call @relu_0(%x, %y) : (!llvm.ptr, !llvm.ptr) -> () loc("relu")
+      %sum = llvm.getelementptr %context[9] : (!llvm.ptr) -> !llvm.ptr, i64
+      llvm.call @byoc_profile_tick(%clock, %sum) : (!llvm.ptr, !llvm.ptr) -> ()
+    ```
+
+    and the module gets `byoc.steps`. The first slot holds the time of the step before; then there
+    is one for each step.
+    """
+
+    name = "profile-steps"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = [
+            function
+            for function in op.ops
+            if isinstance(function, llvm.FuncOp) and not is_declaration(function)
+        ]
+        main = next((one for one in functions if one.sym_name.data == "main"), None)
+        if main is None or CONTEXT_SLOTS not in op.attributes:
+            raise PassFailedException(
+                "profile-steps: there is no @main with slots; run add-entry-points before"
+            )
+        base = int_attribute(op, CONTEXT_SLOTS)
+        steps = [step for function in functions for step in _steps(function)]
+        for number, step in enumerate(steps, start=1):
+            _time(step, base, number)
+        _start(main, base)
+        op.attributes[STEPS] = ArrayAttr(map(_description, steps))
+        op.attributes[CONTEXT_SLOTS] = IntegerAttr(base + 1 + len(steps), i64)
+        _define(op)
+
+
+def _steps(function: llvm.FuncOp) -> Iterator[_Step]:
+    is_region = CONTEXT_OFFSET in function.attributes
+    if not is_region and ARENA_BYTES not in function.attributes:
+        return  # neither a region nor @main and the functions of its control flow
+    first = int_attribute(function, CONTEXT_OFFSET) if is_region else 0
+    region = function.sym_name.data if is_region else ""
+    for op in function.walk():
+        if not isinstance(op, llvm.CallOp):
+            continue
+        if STEP in op.attributes if is_region else node_names(op):
+            yield _Step(op, region, function.body.blocks[0].args[1], first)
+
+
+def _description(step: _Step) -> DictionaryAttr:
+    said = step.call.attributes.pop(STEP, None)
+    callee = step.call.callee.root_reference.data if step.call.callee is not None else ""
+    known = said.data if isinstance(said, DictionaryAttr) else {}
+    return DictionaryAttr(
+        {
+            "nodes": ArrayAttr(map(StringAttr, node_names(step.call))),
+            "region": StringAttr(step.region),
+            "implementation": known.get("implementation", StringAttr(callee)),
+            "layout": known.get("layout", StringAttr("")),
+        }
+    )
+
+
+def _time(step: _Step, base: int, number: int) -> None:
+    clock = offset(step.context, base - step.offset, i64)
+    sum_ = offset(step.context, base + number - step.offset, i64)
+    tick = llvm.CallOp(TICK, clock.result, sum_.result)
+    Rewriter.insert_op([clock, sum_, tick], InsertPoint.after(step.call))
+
+
+def _start(main: llvm.FuncOp, base: int) -> None:
+    entry = main.body.blocks[0]
+    clock = offset(entry.args[1], base, i64)
+    start = llvm.CallOp(START, clock.result)
+    Rewriter.insert_op([clock, start], InsertPoint.at_start(entry))
+
+
+def _define(module: ModuleOp) -> None:
+    """The two functions that read the clock, `clock_gettime` of the C library."""
+    builder = ModuleBuilder()
+    now = builder.function("byoc_profile_now", (), result=i64, internal=True)
+    time = now.stack_slots(2)
+    now.call(_CLOCK, now.integer(_MONOTONIC, i32), time)
+    seconds = now.multiply(now.word(time, 0), _NANOSECONDS)
+    now.finish(now.add(seconds, now.word(time, 1)))
+    start = builder.function(START, (POINTER,), result=VOID, internal=True)
+    start.store(start.call("byoc_profile_now", result=i64), start.parameters[0])
+    start.finish()
+    tick = builder.function(TICK, (POINTER, POINTER), result=VOID, internal=True)
+    clock, sum_ = tick.parameters
+    read = tick.call("byoc_profile_now", result=i64)
+    passed = tick.subtract(read, tick.load(clock))
+    tick.store(tick.add(tick.load(sum_), passed), sum_)
+    tick.store(read, clock)
+    tick.finish()
+    known = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
+    for op in list(builder.module.body.block.ops):
+        if isinstance(op, llvm.FuncOp) and op.sym_name.data not in known:
+            op.detach()
+            module.body.block.add_op(op)

@@ -1,0 +1,85 @@
+"""How much a part of a model computes, and how much memory it has to read and write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.shape import known_shape
+from byoc_mlir.transforms.blocks import is_constant
+from byoc_mlir.transforms.work import multiplications
+
+
+@dataclass(frozen=True)
+class _Op:
+    """An op by the numbers of the values that it reads and writes."""
+
+    nodes: frozenset[str]
+    multiplications: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+@dataclass
+class Traffic:
+    """The ops of a module in `relay`, kept when it has been lowered."""
+
+    _ops: list[_Op] = field(default_factory=list[_Op])
+    _bytes: list[int] = field(default_factory=list[int])
+    _readers: dict[int, list[_Op]] = field(default_factory=dict[int, list[_Op]])
+
+    @staticmethod
+    def of(module: ModuleOp) -> Traffic:
+        """What the ops of a module compute, read and write."""
+        traffic, numbers = Traffic(), dict[SSAValue, int]()
+
+        def number(values: Sequence[SSAValue]) -> Iterator[int]:
+            for value in values:
+                if value not in numbers:
+                    numbers[value] = len(traffic._bytes)
+                    traffic._bytes.append(_size(value))
+                yield numbers[value]
+
+        for op in module.walk():
+            if is_constant(op) or not (op.operands or op.results) or op.regions:
+                continue
+            reads, writes = tuple(number(op.operands)), tuple(number(op.results))
+            one = _Op(frozenset(node_names(op)), multiplications(op), reads, writes)
+            traffic._ops.append(one)
+            for value in reads:
+                traffic._readers.setdefault(value, []).append(one)
+        return traffic
+
+    def multiplications(self, nodes: Collection[str]) -> int:
+        """The products of the ops that belong to these ONNX nodes."""
+        return sum(op.multiplications for op in self._ops_of(nodes))
+
+    def bytes(self, nodes: Collection[str]) -> int:
+        """The bytes that these nodes read from elsewhere and write for others, each once."""
+        ops = self._ops_of(nodes)
+        written = {value for op in ops for value in op.writes}
+        read = {value for op in ops for value in op.reads} - written
+        inside = {id(op) for op in ops}
+        leaving = [
+            value
+            for value in written
+            if any(id(reader) not in inside for reader in self._readers.get(value, ()))
+        ]
+        return sum(self._bytes[value] for value in (*read, *leaving))
+
+    def _ops_of(self, nodes: Collection[str]) -> list[_Op]:
+        wanted = frozenset(nodes)
+        return [op for op in self._ops if op.nodes and op.nodes <= wanted]
+
+
+def _size(value: SSAValue) -> int:
+    type_ = value.type
+    if not isinstance(type_, TensorType) or not type_.has_static_shape():
+        return 0
+    return math.prod(known_shape(type_)) * numpy_dtype(type_.element_type).itemsize
