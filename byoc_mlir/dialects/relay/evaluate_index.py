@@ -80,9 +80,8 @@ def _running(function: Callable[..., Any], start: float) -> Callable[..., Array]
         ordered = np.flip(data, axis) if op.reverse.value.data else data
         result = function(widened(ordered), axis=axis).astype(data.dtype)
         if op.exclusive.value.data:
-            first = np.full_like(np.take(result, [0], axis), start)
-            kept = np.take(result, range(data.shape[axis] - 1), axis)
-            result = np.concatenate([first, kept], axis)
+            result = np.roll(result, 1, axis)
+            result[(slice(None),) * axis + (slice(0, 1),)] = start
         return np.flip(result, axis) if op.reverse.value.data else result
 
     return apply
