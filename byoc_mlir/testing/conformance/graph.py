@@ -60,7 +60,8 @@ class GraphBuilder:
         kind = np.dtype(dtype)
         if kind.kind in "iu":
             low, high = values or ((0, 9) if kind.kind == "u" else (-9, 9))
-            return self._rng.integers(int(low), int(high), shape, endpoint=True).astype(kind)
+            bounds = np.asarray(low, np.int64), np.asarray(high, np.int64)
+            return self._rng.integers(*bounds, shape, endpoint=True).astype(kind)
         drawn = (
             self._rng.standard_normal(shape)
             if values is None

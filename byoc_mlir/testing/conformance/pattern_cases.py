@@ -227,7 +227,7 @@ class _PatternGraph:
 
 def _wanted(sample: Sample, data: Shape, index: int) -> _Wanted:
     shapes = (data, *sample.rest(data))
-    dtype = sample.rest_dtype if index else sample.first_dtype
+    dtype = sample.dtypes.get(index, "")
     shape = shapes[min(index, len(shapes) - 1)]
     return _Wanted(
         shape, dtype, sample.range_of(index), sample.special and not sample.is_constant(index)

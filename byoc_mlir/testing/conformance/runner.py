@@ -197,12 +197,17 @@ def _run_in_threads(
 
 
 def _others(inputs: Sequence[Sequence[Array]], seed: int) -> Sequence[Sequence[Array]]:
-    """The same numbers at other places, so that they are of the same ranges."""
+    """The same numbers at other places, so that they are of the same ranges.
+
+    Each goes elsewhere along the first axis that is longer than one: ranges depend on the last.
+    """
     rng = np.random.default_rng(seed)
-    return [
-        [rng.permutation(array.reshape(-1)).reshape(array.shape) for array in each]
-        for each in inputs
-    ]
+
+    def moved(array: Array) -> Array:
+        axis = next((at for at, size in enumerate(array.shape) if size > 1), None)
+        return array.copy() if axis is None else rng.permuted(array, axis=axis)
+
+    return [[moved(array) for array in each] for each in inputs]
 
 
 def _guarded(array: Array) -> Array:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, f32, f64
+from xdsl.dialects.builtin import f32, f64
 
 from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.testing.conformance import shapes
+from byoc_mlir.testing.conformance.index_samples import SAMPLES_WITH_PLACES
+from byoc_mlir.testing.conformance.recurrent_samples import RECURRENT_SAMPLES
 from byoc_mlir.testing.conformance.samples import Range, Rest, Sample, Shape
+from byoc_mlir.testing.conformance.vision_samples import VISION_SAMPLES
 
 IMAGE, ROWS, SEQUENCE, VECTOR = (2, 4, 9, 8), (3, 8), (2, 5, 8), (7,)
 SPATIAL: Mapping[int, Shape] = {1: (2, 4, 9), 2: IMAGE, 3: (1, 4, 6, 5, 7)}
@@ -106,6 +108,13 @@ def _pools(rank: int, **more: PyValue) -> Iterator[Sample]:
     negative = {"pool_size": three, **_window(rank, 1, 1)}
     yield Sample(data, attributes=negative, values=(-3.0, -0.2), note="negative values")
     yield Sample(data, attributes=negative, special=True, note="special values")
+
+
+def _pools_with_places(rank: int) -> Iterator[Sample]:
+    finite = [sample for sample in _pools(rank) if not sample.special]
+    yield from finite
+    yield replace(finite[0], attributes={**finite[0].attributes, "column_major": True})
+    yield replace(finite[0], dtype="int32", note="equal values")
 
 
 def _unary(values: Range | None = None, **attributes: PyValue) -> Sequence[Sample]:
@@ -221,38 +230,6 @@ def _arg_reductions() -> Iterator[Sample]:
         yield Sample(IMAGE, attributes=attributes)
 
 
-def _indexed(rest: Rest, values: Range, *attributes: Mapping[str, PyValue]) -> Iterator[Sample]:
-    for each in attributes:
-        sample = Sample((4, 5, 6), rest, each, rest_dtype="int64", rest_values=values)
-        yield replace(sample, constants=True)
-        yield sample
-
-
-def _scans() -> Iterator[Sample]:
-    for attributes in ({"axis": 0}, {"axis": 1}, {"exclusive": True}, {"reverse": True}):
-        yield Sample((3, 8), attributes=attributes)
-
-
-def _resizes() -> Iterator[Sample]:
-    modes: list[dict[str, Any]] = [
-        {},
-        {"method": "nearest"},
-        {"method": "nearest", "rounding_method": "ceil"},
-        {"method": "cubic"},
-        {"method": "cubic", "cubic_alpha": -0.5},
-        {"method": "cubic", "exclude_outside": True},
-        {"coordinate_transformation_mode": "align_corners"},
-        {"coordinate_transformation_mode": "asymmetric"},
-    ]
-    scales = ArrayAttr([FloatAttr(scale, f64) for scale in (1.0, 1.0, 2.0, 1.5)])
-    for mode in modes:
-        yield Sample((1, 2, 5, 6), attributes={"size": [1, 2, 10, 9], "scales": scales, **mode})
-    small = ArrayAttr([FloatAttr(scale, f64) for scale in (1.0, 1.0, 0.6, 0.5)])
-    down: dict[str, PyValue] = {"size": [1, 2, 3, 3], "scales": small}
-    yield Sample((1, 2, 5, 6), attributes=down)
-    yield Sample((1, 2, 5, 6), attributes={**down, "antialias": True})
-
-
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _ARITHMETIC = ("add", "subtract", "multiply", "maximum", "minimum")
 _REDUCTIONS = ("sum", "mean", "prod", "max", "min")
@@ -318,9 +295,12 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
         *_weighted(shapes.last_two_twice, SEQUENCE, axis=1),
     ],
     "nn.batch_norm": [
-        *(replace(s, rest_values=POSITIVE) for s in _weighted(shapes.four_channels, IMAGE, ROWS)),
-        Sample(IMAGE, shapes.four_channels, {"epsilon": 0.1}, rest_values=POSITIVE, constants=True),
-        Sample(IMAGE, shapes.four_last, {"axis": -1}, rest_values=POSITIVE, constants=True),
+        replace(sample, ranges=dict.fromkeys(range(1, 5), POSITIVE))
+        for sample in (
+            *_weighted(shapes.four_channels, IMAGE, ROWS),
+            Sample(IMAGE, shapes.four_channels, {"epsilon": 0.1}, constants=True),
+            Sample(IMAGE, shapes.four_last, {"axis": -1}, constants=True),
+        )
     ],
     "nn.lrn": [
         Sample(IMAGE, attributes={"size": 3, "alpha": 0.01}),
@@ -329,9 +309,9 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
     ],
     **{name: list(_normalised(axis=-1)) for name in ("nn.softmax", "nn.log_softmax")},
     "where": [
-        *(Sample(data, shapes.twice, first_dtype="bool") for data in (IMAGE, ROWS)),
-        Sample((3, 1), shapes.fixed((3, 8), (8,)), first_dtype="bool"),
-        Sample(ROWS, shapes.fixed((), ROWS), first_dtype="bool", constants=True),
+        *(Sample(data, shapes.twice, dtypes={0: "bool"}) for data in (IMAGE, ROWS)),
+        Sample((3, 1), shapes.fixed((3, 8), (8,)), dtypes={0: "bool"}),
+        Sample(ROWS, shapes.fixed((), ROWS), dtypes={0: "bool"}, constants=True),
     ],
     "cast": [
         *(Sample(ROWS, attributes={"dtype": f32}, dtype=dtype) for dtype in ("float64", "int32")),
@@ -377,13 +357,12 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
         Sample(ROWS, attributes={"begin": [0, 2], "end": [3, 7], "strides": [1, 2]}),
         Sample(ROWS, attributes={"begin": [2, 7], "end": [-1, 1], "strides": [-1, -3]}),
     ],
-    "take": list(_indexed(shapes.fixed((3,)), (0, 3), {"axis": 0}, {"axis": 1}))
-    + list(_indexed(shapes.fixed((2, 2)), (0, 3), {"axis": -1})),
-    "gather": list(_indexed(shapes.fixed((3, 5, 6)), (0, 3), {"axis": 0}))
-    + list(_indexed(shapes.fixed((4, 2, 6)), (0, 3), {"axis": 1})),
-    "gather_nd": list(_indexed(shapes.fixed((4, 2)), (0, 3), {}, {"batch_dims": 1})),
-    "cumsum": list(_scans()),
-    "cumprod": list(_scans()),
-    "image.resize": list(_resizes()),
+    **{
+        f"nn.max_pool{rank}d_with_argmax": list(_pools_with_places(rank))
+        for rank in SPATIAL
+    },
+    **SAMPLES_WITH_PLACES,
+    **VISION_SAMPLES,
+    **RECURRENT_SAMPLES,
 }  # fmt: skip
 """By Relay name; the first sample of an op is its plainest."""

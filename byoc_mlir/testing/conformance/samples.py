@@ -10,7 +10,8 @@ from byoc_mlir.dialects.relay.base import PyValue
 
 Shape: TypeAlias = tuple[int, ...]
 Rest: TypeAlias = Callable[[Shape], Sequence[Shape]]
-Range: TypeAlias = tuple[float, float]
+Range: TypeAlias = tuple[float | Sequence[float], float | Sequence[float]]
+"""The least and the largest value; sequences say it for each place along the last axis."""
 
 
 def alone(data: Shape) -> Sequence[Shape]:
@@ -31,12 +32,10 @@ class Sample:
     values: Range | None = None
     """The range of the values; without one floats are of a normal distribution, and integers
     small ones of both signs."""
-    first_dtype: str = ""
-    """The element type of the first operand, where it has one of its own."""
-    rest_dtype: str = ""
-    """The element type of the operands behind the first, where they have one of their own."""
-    rest_values: Range | None = None
-    """The range of the values behind the first operand, where it is another."""
+    dtypes: Mapping[int, str] = field(default_factory=dict[int, str])
+    """The element types of the operands that have one of their own, by position."""
+    ranges: Mapping[int, Range] = field(default_factory=dict[int, Range])
+    """The ranges of the values of the operands that have one of their own, by position."""
     first_constant: bool = False
     """Whether the first operand is a constant."""
     special: bool = False
@@ -56,11 +55,11 @@ class Sample:
 
     def dtype_of(self, index: int) -> str:
         """The element type of an operand."""
-        return (self.rest_dtype if index else self.first_dtype) or self.dtype
+        return self.dtypes.get(index, self.dtype)
 
     def range_of(self, index: int) -> Range | None:
         """The range of the values of an operand."""
-        return self.rest_values if index and self.rest_values is not None else self.values
+        return self.ranges.get(index, self.values)
 
     def is_constant(self, index: int) -> bool:
         """Whether an operand is a constant."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy_backend import KERNELS, Array, Graph, Kernel, Run, conv2d, matmul, run, wide
+from numpy_backend import KERNELS, Graph, Run, conv2d, matmul, run
+from numpy_kernels import Array, Kernel, topk, wide
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,18 @@ def window(subject: str, attribute: str, value: object, seen: str) -> Mutant:
         return cropped(attrs, wrong(attrs, *operands))
 
     return Mutant(f"{subject} ignores {attribute}", subject, seen, kernel)
+
+
+def first_gates_exchanged(array: Array) -> Array:
+    """The numbers of three gates, those of the first two in each other's place."""
+    one, two, three = np.split(array, 3, -1)
+    return np.concatenate([two, one, three], -1)
+
+
+def unstable_topk(attrs: Mapping[str, Any], data: Array) -> Sequence[Array]:
+    """Takes the last of equal values first."""
+    values, places = topk(attrs, np.flip(data, attrs["axis"]))
+    return values, data.shape[attrs["axis"]] - 1 - places
 
 
 def one_group(attrs: Mapping[str, Any], data: Array, weight: Array) -> Array:

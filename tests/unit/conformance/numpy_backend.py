@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy_kernels import Array, Kernel, gru, lstm, roi_pool, scatter_elements, topk, wide
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends import (
@@ -25,15 +26,6 @@ from byoc_mlir.backends import (
 )
 from byoc_mlir.backends.json_graph import json_graph
 from byoc_mlir.patterns import CompositePattern, is_op, wildcard
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-Kernel: TypeAlias = Callable[..., Array]
-"""Gets the op's attributes, then its operands."""
-
-
-def wide(array: Array) -> Array:
-    """Half precision as float32."""
-    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 def windows(attrs: Mapping[str, Any], data: Array, sizes: Sequence[int], fill: float) -> Array:
@@ -152,6 +144,11 @@ KERNELS: Mapping[str, Kernel] = {
     ),
     "take": lambda attrs, data, indices: np.take(data, indices, attrs["axis"]),
     "cumsum": lambda attrs, data: np.cumsum(wide(data), attrs["axis"]),
+    "nn.lstm": lstm,
+    "nn.gru": gru,
+    "topk": topk,
+    "scatter_elements": scatter_elements,
+    "vision.roi_pool": roi_pool,
     "conv2d_relu": lambda attrs, *operands: relu(attrs, conv2d(attrs, *operands)),
     "conv2d_bias_relu": lambda attrs, *operands: relu(attrs, conv2d(attrs, *operands)),
     "sum_relu": lambda attrs, a, b: relu(attrs, a + b),
@@ -208,12 +205,13 @@ class Graph:
     def constant(self, node: Mapping[str, Any]) -> Array:
         return self.constants[node["name"]]
 
-    def kernel(self, node: Mapping[str, Any], operands: Sequence[Array]) -> Array:
-        """The result of a node."""
+    def kernel(self, node: Mapping[str, Any], operands: Sequence[Array]) -> Sequence[Array]:
+        """The results of a node."""
         name = node["name"].rpartition(".")[2] if "." in node["name"] else node["name"]
         known = self.kernels.get(node["name"]) or self.kernels[name]
-        result = np.asarray(known(node["attrs"], *operands))
-        return result.astype(node["attrs"]["dtype"])
+        found = known(node["attrs"], *operands)
+        first, *others = found if isinstance(found, tuple) else (found,)
+        return [np.asarray(first).astype(node["attrs"]["dtype"]), *others]
 
 
 Run: TypeAlias = Callable[[Graph, list[Array]], Sequence[Array]]
@@ -222,15 +220,15 @@ Run: TypeAlias = Callable[[Graph, list[Array]], Sequence[Array]]
 
 def run(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
     """One node after the other."""
-    given, values = iter(inputs), list[Array]()
+    given, values = iter(inputs), list[Sequence[Array]]()
     for node in graph.nodes:
         if node["op"] == "input":
-            values.append(next(given))
+            values.append([next(given)])
         elif node["op"] == "const":
-            values.append(graph.constant(node))
+            values.append([graph.constant(node)])
         else:
-            values.append(graph.kernel(node, [values[index] for index, _ in node["inputs"]]))
-    return [values[index] for index, _ in graph.heads]
+            values.append(graph.kernel(node, [values[at][which] for at, which in node["inputs"]]))
+    return [values[at][which] for at, which in graph.heads]
 
 
 _PROGRAMS: dict[str, tuple[Graph, Run]] = {}

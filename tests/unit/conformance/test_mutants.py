@@ -15,6 +15,7 @@ from mutations import (
     accumulates,
     beyond_the_end,
     exchanged_constants,
+    first_gates_exchanged,
     first_image,
     flat_broadcast,
     float16_inside,
@@ -35,9 +36,11 @@ from mutations import (
     swapped_ends,
     transposed_square,
     unshared_stack,
+    unstable_topk,
     window,
 )
-from numpy_backend import KERNELS, conv2d, numpy_backend, wide
+from numpy_backend import KERNELS, conv2d, numpy_backend
+from numpy_kernels import gru, lstm, roi_pool, scatter_elements, wide
 
 from byoc_mlir.testing import run_conformance
 
@@ -178,6 +181,38 @@ MUTANTS = [
     ignored("nn.pad", "pad_value", 0.0, "pad_value=2.5"),
     ignored("take", "axis", 0, "axis=1"),
     ignored("cumsum", "axis", 0, "axis=1"),
+    ignored("topk", "is_ascend", False, "is_ascend=True"),
+    ignored("topk", "axis", 0, "axis=-1"),
+    ignored("scatter_elements", "reduction", "update", "reduction=add"),
+    ignored("scatter_elements", "axis", 0, "axis=1"),
+    ignored("nn.lstm", "direction", "forward", "direction=reverse"),
+    ignored("nn.gru", "linear_before_reset", False, "linear_before_reset=True"),
+    ignored("vision.roi_pool", "spatial_scale", 1.0, "spatial_scale=0.5"),
+    Mutant("equal values in any order", "topk", "equal values", unstable_topk),
+    Mutant(
+        "no places from the end",
+        "scatter_elements",
+        "from the end",
+        lambda attrs, x, i, u: scatter_elements(attrs, x, np.maximum(i, 0), u),
+    ),
+    Mutant(
+        "starts with zeros",
+        "nn.lstm",
+        r"\[1, 3, 5\]",
+        lambda attrs, x, w, h, c: lstm(attrs, x, w, 0 * h, c),
+    ),
+    Mutant(
+        "gates in another order",
+        "nn.gru",
+        "float32",
+        lambda attrs, x, w, b, h: gru(attrs, *map(first_gates_exchanged, (x, w, b)), h),
+    ),
+    Mutant(
+        "every region in the first image",
+        "vision.roi_pool",
+        "float32",
+        lambda attrs, x, rois: roi_pool(attrs, x, rois * [0, 1, 1, 1, 1]),
+    ),
     Mutant("no activation", "conv2d_relu", "nn.conv2d nn.relu", conv2d),
     Mutant(
         "no bias",
