@@ -47,14 +47,23 @@ def computed_by_onnx(
         return None
     if not all(isinstance(result, np.ndarray | np.generic) for result in results):
         return None
-    found = map(_as_array, results)
-    return [next(found) if name else None for name in node.output]
+    found = iter(results)
+    return [
+        _as_array(next(found), _output_of(schema, index)) if name else None
+        for index, name in enumerate(node.output)
+    ]
 
 
-def _as_array(result: Array | np.generic) -> Array:
-    """Strings as objects, as ONNX's tensors hold them."""
+def _output_of(schema: OpSchema, index: int) -> OpSchema.FormalParameter:
+    return schema.outputs[min(index, len(schema.outputs) - 1)]
+
+
+def _as_array(result: Array | np.generic, output: OpSchema.FormalParameter) -> Array:
+    """Strings as objects, as ONNX's tensors hold them; floats as wide as the op always has them."""
     array = np.asarray(result)
-    return array.astype(object) if array.dtype.kind == "U" else array
+    if array.dtype.kind == "U":
+        return array.astype(object)
+    return array.astype(np.float32) if output.type_str == "tensor(float)" else array
 
 
 def _least_bytes(

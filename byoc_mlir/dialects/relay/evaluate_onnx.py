@@ -7,9 +7,11 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 import onnx
+from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import CompilationError
 
@@ -50,13 +52,22 @@ def reference_outputs(
 def _onnx_node(op: OnnxNodeOp, *operands: Array) -> Sequence[Array]:
     opsets = {op.domain.data: op.opset.value.data}
     try:
-        results = reference_outputs(op.proto, operands, opsets)
+        results = [
+            np.asarray(result).astype(_dtype(value), casting="same_kind", copy=False)
+            for result, value in zip(
+                reference_outputs(op.proto, operands, opsets), op.results, strict=True
+            )
+        ]
     except Exception as error:  # it checks no operands, and meets them with any of Python's errors
         raise CompilationError(
             f"node {', '.join(node_names(op))} ({op.op_type.data}): onnx's reference evaluator"
             f" cannot compute it: {error}"
         ) from error
-    return [np.asarray(result) for result in results]
+    return results
+
+
+def _dtype(value: SSAValue) -> np.dtype[Any]:
+    return numpy_dtype(tensor_type(value).element_type)
 
 
 ONNX_NODE: dict[type[RelayOp], Callable[..., Sequence[Array]]] = {OnnxNodeOp: _onnx_node}
