@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper, shape_inference
+from onnx import TensorProto, helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.errors import ToolchainError
@@ -142,9 +142,14 @@ def finite_only(name: str, got: Answer, want: Answer, ops: Set[str]) -> Answer:
     normalisation by its scale, takes roots of variances that rounding made negative, says that the
     mean of nothing is 0, and loses not-a-numbers in recurrent layers.
     """
-    if ops.isdisjoint(_INTERPOLATING | _SPREADING[name]):
+    if ops.isdisjoint(spreading(name)):
         return got
     return {name: _finite_only(got[name], value) for name, value in want.items() if name in got}
+
+
+def spreading(name: str) -> Set[str]:
+    """The ops in which an oracle may have not-a-numbers where infinities do not count."""
+    return _INTERPOLATING | _SPREADING[name]
 
 
 _INTERPOLATING = frozenset(
@@ -202,12 +207,12 @@ def _difference(got: Array, want: Array, slack: Array | None) -> str:
     return f"{wrong.sum()} of {wrong.size} differ, at {at} it is {got[at]}, expected is {want[at]}"
 
 
-_TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-7}
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-7}
 """Relative, by type. In double precision some functions of the oracles are short of it."""
 
 
 def _close(got: Array, want: Array, slack: Any) -> Array:
-    tolerance = _TOLERANCE[want.dtype.name]
+    tolerance = TOLERANCE[want.dtype.name]
     one, two = got.astype(np.float64), want.astype(np.float64)
     finite = np.isfinite(two)
     largest = np.abs(two[finite]).max(initial=0.0)
@@ -219,96 +224,3 @@ def _close(got: Array, want: Array, slack: Any) -> Array:
     return np.where(
         finite & np.isfinite(one), near, same | (np.isinf(slack) if slack is not None else False)
     )
-
-
-def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answer) -> Answer:
-    """How far the oracle's own answer moves when the model's numbers do by a rounding error.
-
-    Infinite where it is finite only for some of them. A model of one node has none, recurrent
-    layers, windows and normalisations of narrow types aside: its answer is to be right.
-    """
-    nodes = [node for node in model.graph.node if node.op_type != "Constant"]
-    least = _APPROXIMATE if any(node.op_type in _OF_UNIT for node in nodes) else 0.0
-    share = 0.0
-    if oracle is reference_answer:
-        share = _statistics_error(nodes, [value.dtype for value in feeds.values()])
-    slack = {
-        name: np.full(value.shape, least + share * _largest(value)) + _beyond_double(nodes, value)
-        for name, value in answer.items()
-    }
-    if len(nodes) < 2:
-        return slack
-    for number in range(4):
-        moved = _moved_answer(oracle, model, feeds, number)
-        for name, value in moved.items():
-            if name in slack and value.shape == slack[name].shape:
-                slack[name] = np.maximum(slack[name], _distance(value, answer[name]))
-    return {name: 10 * value for name, value in slack.items()}
-
-
-_OF_UNIT = frozenset((*("LSTM", "GRU", "RNN"), *("BlackmanWindow", "HammingWindow", "HannWindow")))
-"""Ops that compute small results from terms of about one."""
-_APPROXIMATE = 1e-7
-"""How far off those are, however small they are."""
-
-
-def apart(one: Answer, other: Answer) -> Answer:
-    """How far two oracles are from each other, twice."""
-    return {
-        name: 2 * _distance(value, other[name])
-        for name, value in one.items()
-        if name in other and value.shape == other[name].shape
-    }
-
-
-def _statistics_error(nodes: Sequence[onnx.NodeProto], dtypes: Sequence[np.dtype[Any]]) -> float:
-    """How far off means and deviations are, in the measure of their largest.
-
-    The reference evaluator has them in the type of the data, whatever the type they are given in.
-    """
-    if all(node.op_type != "LayerNormalization" for node in nodes):
-        return 0.0
-    return max((_TOLERANCE[dtype.name] for dtype in dtypes if is_float(dtype)), default=0.0)
-
-
-def _beyond_double(nodes: Sequence[onnx.NodeProto], value: Array) -> Array:
-    """One where an oracle's mean of integers, computed in double precision, has lost digits."""
-    if value.dtype.kind not in "iu" or all(node.op_type != "ReduceMean" for node in nodes):
-        return np.zeros(value.shape)
-    return (np.abs(value.astype(np.float64)) > 1 << 53).astype(np.float64)
-
-
-def _largest(array: Array) -> float:
-    values = np.abs(array.astype(np.float64)) if is_float(array.dtype) else np.zeros(0)
-    return values[np.isfinite(values)].max(initial=0.0)
-
-
-def _distance(one: Array, two: Array) -> Array:
-    a, b = one.astype(np.float64), two.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(a - b)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
-
-
-def _moved_answer(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, number: int) -> Answer:
-    rng = np.random.default_rng(number)
-    moved = onnx.ModelProto()
-    moved.CopyFrom(model)
-    for tensor in moved.graph.initializer:
-        tensor.CopyFrom(
-            numpy_helper.from_array(_moved(rng, numpy_helper.to_array(tensor)), tensor.name)
-        )
-    try:
-        return oracle(moved, {name: _moved(rng, value) for name, value in feeds.items()})
-    except Exception:  # an oracle raises what it likes; then it says nothing
-        return {}
-
-
-def _moved(rng: np.random.Generator, array: Array) -> Array:
-    if not is_float(array.dtype):
-        return array
-    step = 4 * float(ml_dtypes.finfo(array.dtype).eps)
-    factors = 1 + step * rng.choice([-1.0, 0.0, 1.0], array.shape)
-    with np.errstate(all="ignore"):
-        return np.asarray(array.astype(np.float64) * factors, array.dtype)

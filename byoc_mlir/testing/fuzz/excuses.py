@@ -1,0 +1,209 @@
+"""Where a difference is no mistake: answers that rounding decides, and what ONNX leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from byoc_mlir.testing.fuzz.case import Array, Feeds
+from byoc_mlir.testing.fuzz.oracles import (
+    ORACLES,
+    TOLERANCE,
+    Answer,
+    Oracle,
+    reference_answer,
+    spreading,
+)
+from byoc_mlir.testing.fuzz.values import is_float
+
+ORDERING = frozenset(
+    (
+        *("MaxPool", "GlobalMaxPool", "MaxRoiPool", "NonMaxSuppression", "TopK", "ArgMax"),
+        *("ArgMin", "Unique", "Hardmax", "QuantizeLinear", "DynamicQuantizeLinear"),
+        *("ReduceMax", "ReduceMin", "ReduceLogSumExp", "ScatterElements", "ScatterND"),
+    )
+)
+"""Ops for which ONNX leaves open what becomes of a not-a-number; docs/semantics.md decides."""
+
+
+def has_nan(model: onnx.ModelProto, feeds: Feeds) -> bool:
+    """Whether the numbers of a model hold one, or an infinity, which may become one."""
+    tensors = [numpy_helper.to_array(tensor) for tensor in model.graph.initializer]
+    arrays = [array for array in (*tensors, *feeds.values()) if is_float(array.dtype)]
+    return any(not np.isfinite(array.astype(np.float64)).all() for array in arrays)
+
+
+def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
+    """Whether an oracle computes a not-a-number within a model that another need not have.
+
+    A node reads it of which ONNX leaves open what becomes of it, or it may come from an infinity
+    that does not count.
+    """
+    read = {operand for node in model.graph.node for operand in node.input}
+    spread = {
+        result
+        for node in model.graph.node
+        if node.op_type in spreading(name)
+        for result in node.output
+    }
+    values = _values(ORACLES[name], model, feeds, _ordered(model) | spread & read)
+    return any(
+        np.isnan(value.astype(np.float64)).any()
+        for value in values.values()
+        if is_float(value.dtype)
+    )
+
+
+def _ordered(model: onnx.ModelProto) -> Set[str]:
+    """What nodes of the main graph compute, and others put in order."""
+    computed = {name for node in model.graph.node for name in node.output}
+    return computed & {
+        name for node in model.graph.node if node.op_type in ORDERING for name in node.input
+    }
+
+
+def _values(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, names: Set[str]) -> Answer:
+    """The values of names within a model."""
+    if not names:
+        return {}
+    shown = _copy(model)
+    del shown.graph.output[:]
+    shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in sorted(names))
+    return _asked(oracle, shown, feeds)
+
+
+def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answer) -> Answer:
+    """How far the oracle's own answer moves when the model's numbers do by a rounding error.
+
+    Infinite where it is finite only for some of them. A model of one node has none, recurrent
+    layers, windows and normalisations of narrow types aside: its answer is to be right.
+    """
+    nodes = [node for node in model.graph.node if node.op_type != "Constant"]
+    least = _APPROXIMATE if any(node.op_type in _OF_UNIT for node in nodes) else 0.0
+    share = 0.0
+    if oracle is reference_answer:
+        share = _statistics_error(nodes, [value.dtype for value in feeds.values()])
+    slack = {
+        name: np.full(value.shape, least + share * _largest(value)) + _beyond_double(nodes, value)
+        for name, value in answer.items()
+    }
+    if len(nodes) < 2:
+        return slack
+    for moved in _moved_answers(oracle, model, feeds):
+        for name, value in moved.items():
+            if name in slack and value.shape == slack[name].shape:
+                slack[name] = np.maximum(slack[name], _distance(value, answer[name]))
+    return {name: 10 * value for name, value in slack.items()}
+
+
+_OF_UNIT = frozenset((*("LSTM", "GRU", "RNN"), *("BlackmanWindow", "HammingWindow", "HannWindow")))
+"""Ops that compute small results from terms of about one."""
+_APPROXIMATE = 1e-7
+"""How far off those are, however small they are."""
+
+
+def apart(one: Answer, other: Answer) -> Answer:
+    """How far two oracles are from each other, twice."""
+    return {
+        name: 2 * _distance(value, other[name])
+        for name, value in one.items()
+        if name in other and value.shape == other[name].shape
+    }
+
+
+def _statistics_error(nodes: Sequence[onnx.NodeProto], dtypes: Sequence[np.dtype[Any]]) -> float:
+    """How far off means and deviations are, in the measure of their largest.
+
+    The reference evaluator has them in the type of the data, whatever the type they are given in.
+    """
+    if all(node.op_type != "LayerNormalization" for node in nodes):
+        return 0.0
+    return max((TOLERANCE[dtype.name] for dtype in dtypes if is_float(dtype)), default=0.0)
+
+
+def _beyond_double(nodes: Sequence[onnx.NodeProto], value: Array) -> Array:
+    """One where an oracle's mean of integers, computed in double precision, has lost digits."""
+    if value.dtype.kind not in "iu" or all(node.op_type != "ReduceMean" for node in nodes):
+        return np.zeros(value.shape)
+    return (np.abs(value.astype(np.float64)) > 1 << 53).astype(np.float64)
+
+
+def _largest(array: Array) -> float:
+    values = np.abs(array.astype(np.float64)) if is_float(array.dtype) else np.zeros(0)
+    return values[np.isfinite(values)].max(initial=0.0)
+
+
+def _distance(one: Array, two: Array) -> Array:
+    a, b = one.astype(np.float64), two.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+
+
+def _moved_answers(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Iterator[Answer]:
+    for number in range(4):
+        rng = np.random.default_rng(number)
+        yield _asked(oracle, _with_moved_constants(rng, model), _all_moved(rng, feeds))
+    ordered = {
+        name: value
+        for name, value in _values(oracle, model, feeds, _ordered(model)).items()
+        if is_float(value.dtype)
+    }
+    for number in range(8 if ordered else 0):
+        moved = _all_moved(np.random.default_rng(number), ordered, beside=1.0)
+        yield _asked(oracle, _with_values(model, moved), feeds)
+
+
+def _asked(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Answer:
+    """What an oracle says, nothing where it fails."""
+    try:
+        return oracle(model, feeds)
+    except Exception:  # an oracle raises what it likes; then it says nothing
+        return {}
+
+
+def _with_moved_constants(rng: np.random.Generator, model: onnx.ModelProto) -> onnx.ModelProto:
+    moved = _copy(model)
+    for tensor in moved.graph.initializer:
+        array = _moved(rng, numpy_helper.to_array(tensor))
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    return moved
+
+
+def _with_values(model: onnx.ModelProto, values: Answer) -> onnx.ModelProto:
+    """The model with constants in place of what nodes compute."""
+    changed = _copy(model)
+    for node in changed.graph.node:
+        for index, name in enumerate(node.output):
+            if name in values:
+                node.output[index] = f"{name}_computed"
+    tensors = (numpy_helper.from_array(value, name) for name, value in values.items())
+    changed.graph.initializer.extend(tensors)
+    return changed
+
+
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+def _all_moved(rng: np.random.Generator, arrays: Answer, beside: float = 0.0) -> Answer:
+    return {name: _moved(rng, value, beside) for name, value in arrays.items()}
+
+
+def _moved(rng: np.random.Generator, array: Array, beside: float = 0.0) -> Array:
+    """Numbers moved by rounding errors of their own, and by that share of the largest one's."""
+    if not is_float(array.dtype):
+        return array
+    step = 4 * float(ml_dtypes.finfo(array.dtype).eps)
+    factors = 1 + step * rng.choice([-1.0, 0.0, 1.0], array.shape)
+    errors = step * beside * _largest(array) * rng.uniform(-1.0, 1.0, array.shape)
+    with np.errstate(all="ignore"):
+        return np.asarray(array.astype(np.float64) * factors + errors, array.dtype)
