@@ -17,7 +17,27 @@ def ssd(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
     `selected [K, 3]`, `boxes [N, A, 4]` and `scores [N, 20, A]`."""
     b = GraphBuilder("ssd", seed=seed)
     boxes, scores = _detections(b, batch, image)
-    selected = b.op(
+    b.output(_suppressed(b, boxes, scores), "selected", [None, 3], TensorProto.INT64)
+    _detection_outputs(b, boxes, scores, batch, image)
+    return b.build()
+
+
+def detector(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
+    """The detector that gives what it found alone: `image [N, 3, H, W]` to `boxes [K, 4]` in
+    pixels and their `scores [K]`."""
+    b = GraphBuilder("detector", seed=seed)
+    boxes, scores = _detections(b, batch, image)
+    selected = _suppressed(b, boxes, scores)
+    places = b.op("Gather", selected, b.ints(0, 2), axis=1)
+    pixels = b.op("Mul", b.op("GatherND", boxes, places), b.scalar(image))
+    b.output(pixels, "boxes", [None, 4])
+    b.output(b.op("GatherND", scores, selected), "scores", [None])
+    return b.build()
+
+
+def _suppressed(b: GraphBuilder, boxes: str, scores: str) -> str:
+    """The indices `[K, 3]` of what is found: image, class, box."""
+    return b.op(
         "NonMaxSuppression",
         boxes,
         scores,
@@ -25,9 +45,6 @@ def ssd(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
         b.constant(np.array([0.45], np.float32)),
         b.constant(np.array([0.3], np.float32)),
     )
-    b.output(selected, "selected", [None, 3], TensorProto.INT64)
-    _detection_outputs(b, boxes, scores, batch, image)
-    return b.build()
 
 
 def ssd_raw(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
