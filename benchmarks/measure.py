@@ -92,10 +92,10 @@ class Worker:
         if line:
             return json.loads(line)
         self.process.communicate()
-        raise WorkerError(f"exit code {self.process.returncode}: {_last_error(self.log)}")
+        raise WorkerError(f"exit code {self.process.returncode}: {last_error(self.log)}")
 
 
-def _last_error(log: Path) -> str:
+def last_error(log: Path) -> str:
     """The last line that speaks of an error, or the last one."""
     lines = log.read_text().strip().splitlines() or [""]
     return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])

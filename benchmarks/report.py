@@ -62,15 +62,15 @@ def latency_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
     """Latencies in milliseconds, ratios to the fastest peer, the largest error."""
     judged, peers = contenders(engines)
     head = ["model", "threads", *engines, *(f"{engine} / best peer" for engine in judged), "error"]
-    lines = [_cells(head), _cells(["---", *["---:"] * (len(head) - 1)])]
-    lines += [_cells(_latency_cells(row, engines)) for row in rows]
+    lines = [table_row(head), table_row(["---", *["---:"] * (len(head) - 1)])]
+    lines += [table_row(_latency_cells(row, engines)) for row in rows]
     for threads in sorted({row.threads for row in rows}):
         chosen = [row for row in rows if row.threads == threads]
         means = [ratios(chosen, engine, peers) for engine in judged]
         if any(means):
             cells = [_ratio(geometric_mean(mean)) if mean else "" for mean in means]
             lines.append(
-                _cells(["**geometric mean**", str(threads), *[""] * len(engines), *cells, ""])
+                table_row(["**geometric mean**", str(threads), *[""] * len(engines), *cells, ""])
             )
     return "\n".join(lines)
 
@@ -80,7 +80,7 @@ def _latency_cells(row: Row, engines: Sequence[str]) -> list[str]:
     return [
         row.model,
         str(row.threads),
-        *(_number(row.latency(engine)) for engine in engines),
+        *(rounded(row.latency(engine)) for engine in engines),
         *(_ratio(row.ratio(engine, peers)) for engine in judged),
         _largest_error(row, judged or engines),
     ]
@@ -94,7 +94,7 @@ def cost_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
         *(f"{engine} s" for engine in engines),
         *(f"{engine} MB" for engine in engines),
     ]
-    lines = [_cells(head), _cells(["---", *["---:"] * (len(head) - 1)])]
+    lines = [table_row(head), table_row(["---", *["---:"] * (len(head) - 1)])]
     for row in rows:
         started = [
             result.started if isinstance(result := row.results.get(engine), Measurement) else None
@@ -102,8 +102,8 @@ def cost_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
         ]
         seconds = [s and s.compile_seconds + s.first_run_seconds for s in started]
         memory = [s and s.peak_megabytes for s in started]
-        cells = [row.model, str(row.threads), *map(_number, seconds), *map(_number, memory)]
-        lines.append(_cells(cells))
+        cells = [row.model, str(row.threads), *map(rounded, seconds), *map(rounded, memory)]
+        lines.append(table_row(cells))
     return "\n".join(lines)
 
 
@@ -140,7 +140,8 @@ def _largest_error(row: Row, engines: Sequence[str]) -> str:
     return f"{max(errors):.0e}" if errors else "-"
 
 
-def _number(value: float | None) -> str:
+def rounded(value: float | None) -> str:
+    """Three digits, `-` for a value that there is not."""
     if value is None:
         return "-"
     return f"{value:.3f}" if value < 1 else f"{value:.3g}" if value < 100 else f"{value:.0f}"
@@ -150,5 +151,6 @@ def _ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _cells(cells: Iterable[str]) -> str:
+def table_row(cells: Iterable[str]) -> str:
+    """A row in Markdown."""
     return f"| {' | '.join(cells)} |"

@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--engines",
-        type=_engines,
+        type=engine_names,
         default=("byoc", "onnxruntime", "openvino"),
         metavar="A,B,...",
         help=f"any of {', '.join(ENGINES)}",
@@ -121,7 +121,8 @@ def _model(text: str) -> str:
     return text
 
 
-def _engines(text: str) -> Sequence[str]:
+def engine_names(text: str) -> Sequence[str]:
+    """The engines of a list with commas."""
     engines = text.split(",")
     if unknown := [engine for engine in engines if engine not in ENGINES]:
         raise argparse.ArgumentTypeError(f"{', '.join(unknown)}; known: {', '.join(ENGINES)}")

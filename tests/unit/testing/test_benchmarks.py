@@ -11,8 +11,8 @@ from typing import Any
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, BENCHMARKS / "run.py", *map(str, arguments)]
+def run(*arguments: object, script: str = "run.py") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, BENCHMARKS / script, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -72,3 +72,24 @@ print(latency_table(failed, ["byoc", "iree"]))
     assert "| **geometric mean** | 1 |  |  |  | 0.50 |  |" in lines
     assert "| m | 1 | 2.5 | 300 |" in lines
     assert "| m | 1 | 1 | - | - | 1e-06 |" in lines
+
+
+def test_streams_are_answered_twice_and_compared(tmp_path: Path) -> None:
+    document = tmp_path / "result.json"
+    result = run(
+        *("--streams", "perceptron", "--threads", 1, "--sizes", 2),
+        *("--engines", "byoc_host,onnxruntime", "--json", document),
+        script="streams.py",
+    )
+    assert result.returncode == 0, result.stderr
+    measured: list[dict[str, Any]] = json.loads(document.read_text())["results"]
+    assert [entry["engine"] for entry in measured] == [
+        "onnxruntime",
+        "byoc_host, 1st",
+        "byoc_host, 2nd",
+    ]
+    for entry in measured:
+        assert len(entry["answered"]["milliseconds"]) == len(entry["order"]) == 6
+        assert entry["error"] < 1e-5
+        assert entry["answered"]["peak_megabytes"] > 20
+    assert "| perceptron | 1 | byoc_host, 1st |" in result.stdout

@@ -1,0 +1,127 @@
+"""The streams by name: a model whose sizes change, and the sizes of its requests in their order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto
+
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.networks.detector import detector
+from byoc_mlir.testing.networks.encoder import encoder, symbolised
+from byoc_mlir.testing.networks.growing import growing_decoder
+from byoc_mlir.testing.networks.sequences import recogniser, synthesiser
+from byoc_mlir.testing.reference import random_inputs
+
+Sizes = Mapping[str, int]
+"""The size of each symbol."""
+
+_REPEATS = 2
+"""Requests of sizes that came before, for each new one."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A model, and the sizes that its requests have."""
+
+    build: Callable[[], ModelProto]
+    sizes: Callable[[random.Random, int], Sequence[Sizes]]
+    """Draws so many further sizes; the same number gives the same ones."""
+    in_order: bool = False
+    """Whether each request follows from the one before, as tokens do; then all come twice."""
+
+
+def _between(**ranges: Sequence[int]) -> Callable[[random.Random, int], Sequence[Sizes]]:
+    """Sizes drawn from what is given for each symbol, no two alike as far as there are others."""
+
+    def drawn(rng: random.Random, count: int) -> Sequence[Sizes]:
+        found: dict[tuple[int, ...], None] = {}
+        for _ in range(100 * count):
+            if len(found) < count:
+                found[tuple(rng.choice(values) for values in ranges.values())] = None
+        return [dict(zip(ranges, sizes, strict=True)) for sizes in found]
+
+    return drawn
+
+
+def _tokens(_: random.Random, count: int) -> Sequence[Sizes]:
+    """A prompt, and then token by token."""
+    prompt = 32
+    steps = [{"batch": 1, "seq": 1, "past": prompt + step} for step in range(count - 1)]
+    return [{"batch": 1, "seq": prompt, "past": 0}, *steps]
+
+
+def _others(_: random.Random, count: int) -> Sequence[Sizes]:
+    """Requests that differ in their values."""
+    return [{"request": number} for number in range(count)]
+
+
+def _images(name: str, **sizes: Sequence[int]) -> Stream:
+    axes = {"image": {0: "batch", 2: "height", 3: "width"}}
+    return Stream(lambda: symbolised(NETWORKS[name](), axes), _between(**sizes))
+
+
+def _lstm_tagger() -> ModelProto:
+    return symbolised(NETWORKS["lstm2"](), {"features": {0: "steps", 1: "batch"}})
+
+
+_SIDES = range(128, 257, 32)
+
+STREAMS: Mapping[str, Stream] = {
+    "perceptron": Stream(
+        lambda: symbolised(NETWORKS["mlp3"](), {"input": {0: "batch"}}),
+        _between(batch=range(1, 65)),
+    ),
+    "encoder": Stream(
+        lambda: encoder(width=384, heads=12, layers=6),
+        _between(batch=range(1, 5), seq=range(8, 129)),
+    ),
+    "resnet18": _images("resnet18", batch=range(1, 3), height=_SIDES, width=_SIDES),
+    "mobilenet_v2": _images("mobilenet_v2", batch=range(1, 5), height=_SIDES, width=_SIDES),
+    "unet": _images("unet", batch=[1], height=_SIDES, width=_SIDES),
+    "lstm_tagger": Stream(_lstm_tagger, _between(steps=range(8, 97), batch=range(1, 5))),
+    "decoder": Stream(growing_decoder, _tokens, in_order=True),
+    "detector": Stream(detector, _others),
+    "recogniser": Stream(recogniser, _between(batch=[1], width=range(64, 401, 4))),
+    "synthesiser": Stream(synthesiser, _between(length=range(10, 100))),
+}
+
+
+@dataclass(frozen=True)
+class StreamFiles:
+    """A stream on disk."""
+
+    name: str
+    model: Path
+    inputs: tuple[Path, ...]
+    """Of each of the different requests."""
+    order: tuple[int, ...]
+    """Which of them come after another."""
+
+
+def write_stream(name: str, count: int, folder: Path) -> StreamFiles:
+    """Writes the model of a stream and `count` different requests."""
+    stream, rng = STREAMS[name], random.Random(0)
+    model = stream.build()
+    path = folder / f"{name}.onnx"
+    path.write_bytes(model.SerializeToString())
+    sizes = stream.sizes(rng, count)
+    inputs: list[Path] = []
+    for number, dims in enumerate(sizes):
+        inputs.append(folder / f"{name}-{number}.npz")
+        np.savez(inputs[-1], allow_pickle=False, **random_inputs(model, number, dims))
+    return StreamFiles(name, path, tuple(inputs), _order(len(sizes), stream.in_order, rng))
+
+
+def _order(count: int, in_order: bool, rng: random.Random) -> tuple[int, ...]:
+    if in_order:
+        return (*range(count), *range(count))
+    order: list[int] = []
+    for number in range(count):
+        order.append(number)
+        order += (rng.randrange(number + 1) for _ in range(_REPEATS))
+    return tuple(order)

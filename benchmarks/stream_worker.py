@@ -1,0 +1,85 @@
+"""One engine that answers a stream of requests in one process.
+
+`stream_worker.py ENGINE MODEL THREADS OUTPUTS ORDER INPUTS...` compiles the model, answers the
+requests whose numbers are in ORDER, and then the last ones again and again. It prints one JSON line
+with `Answered`; the first answer to each request is in the folder OUTPUTS.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from worker import peak_megabytes
+
+_STEADY_REQUESTS = 3
+_STEADY_SECONDS = 0.2
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a stream cost."""
+
+    compile_seconds: float
+    milliseconds: list[float]
+    """Of each request in its order."""
+    steady_milliseconds: list[float]
+    """Of the last requests, each one in the median of many calls."""
+    peak_megabytes: float
+    """Most memory the process ever held while it answered, interpreter and libraries included."""
+
+
+def main() -> None:
+    """See the module."""
+    engine_name, model, threads, outputs, order, *inputs = sys.argv[1:]
+    # the libraries print to stdout now and then; the answer keeps a stdout of its own
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    requests = [_loaded(path) for path in inputs]
+    module = importlib.import_module(f"engines.{engine_name}")
+    start = time.perf_counter()
+    engine = module.Engine(Path(model), int(threads))
+    compile_seconds = time.perf_counter() - start
+    numbers = [int(number) for number in order.split(",")]
+    milliseconds: list[float] = []
+    seen: set[int] = set()
+    for number in numbers:
+        start = time.perf_counter()
+        answer = engine.run(requests[number])
+        milliseconds.append((time.perf_counter() - start) * 1e3)
+        if number not in seen:
+            seen.add(number)
+            np.savez(Path(outputs) / f"{number}.npz", allow_pickle=False, **answer)
+    peak = peak_megabytes()
+    last = list(dict.fromkeys(reversed(numbers)))[:_STEADY_REQUESTS]
+    steady = [_steady(engine, requests[number]) for number in last]
+    answered = Answered(compile_seconds, milliseconds, steady, peak)
+    print(json.dumps(asdict(answered)), file=answers, flush=True)
+
+
+def _loaded(path: str) -> Arrays:
+    with np.load(path) as stored:
+        return {name: np.ascontiguousarray(stored[name]) for name in stored.files}
+
+
+def _steady(engine: Any, request: Arrays) -> float:
+    engine.run(request)
+    milliseconds: list[float] = []
+    deadline = time.perf_counter() + _STEADY_SECONDS
+    while (start := time.perf_counter()) < deadline or len(milliseconds) < 3:
+        engine.run(request)
+        milliseconds.append((time.perf_counter() - start) * 1e3)
+    return float(np.median(milliseconds))
+
+
+if __name__ == "__main__":
+    main()
