@@ -22,7 +22,8 @@ _Value = TypeVar("_Value", bound=_Closable)
 
 
 class Recent(Generic[_Key, _Value]):
-    """The values that were used last, made one at a time.
+    """The values that were used last. They are made one at a time; who asks for a value that is
+    there does not wait for others that are made.
 
     Args:
         limit: how many are kept; left out, `CACHED_SHAPES`.
@@ -32,29 +33,51 @@ class Recent(Generic[_Key, _Value]):
     def __init__(self, limit: int | None = None, values: Mapping[_Key, _Value] | None = None):
         self._limit = CACHED_SHAPES if limit is None else limit
         self._lock = ForkSafeLock()
+        """Held for a moment, whenever `_values` is looked at."""
+        self._making = ForkSafeLock()
         self._values = OrderedDict(values or {})
         self._closed = False
 
-    def get(self, key: _Key, make: Callable[[], tuple[_Key, _Value]]) -> _Value:
+    def get(self, key: Callable[[], _Key], make: Callable[[], tuple[_Key, _Value]]) -> _Value:
         """The value of a key.
 
         Args:
-            make: makes it, if it is not there, and says under which key it is kept.
+            key: says it. It is asked again when others were made meanwhile: what is found while
+                making one value may change the keys of all.
+            make: makes the value, if it is not there, and says under which key it is kept.
 
         Raises:
             ExecutionError: `close` was called.
         """
+        found = self._found(key())
+        if found is not None:
+            return found
+        with self._making:
+            found = self._found(key())
+            return found if found is not None else self._kept(*make())
+
+    def _found(self, key: _Key) -> _Value | None:
+        with self._lock:
+            self._check_open()
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
+
+    def _kept(self, key: _Key, value: _Value) -> _Value:
         with self._lock:
             if self._closed:
-                raise ExecutionError("the executable is closed; compile the model again")
-            if key not in self._values:
-                key, value = make()
-                self._values[key] = value
-            self._values.move_to_end(key)
-            if len(self._values) > self._limit:
+                value.close()
+            self._check_open()
+            self._values[key] = value
+            while len(self._values) > self._limit:
                 # A call may still be using it: it is freed when the last reference goes.
                 self._values.popitem(last=False)
-            return self._values[key]
+            return value
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ExecutionError("the executable is closed; compile the model again")
 
     @property
     def latest(self) -> _Value:
@@ -63,12 +86,13 @@ class Recent(Generic[_Key, _Value]):
         Raises:
             ExecutionError: there is none.
         """
-        if not self._values:
-            raise ExecutionError(
-                "nothing is compiled yet: the first inputs tell for which shapes; call run or"
-                " warmup"
-            )
-        return next(reversed(self._values.values()))
+        with self._lock:
+            if not self._values:
+                raise ExecutionError(
+                    "nothing is compiled yet: the first inputs tell for which shapes; call run or"
+                    " warmup"
+                )
+            return next(reversed(self._values.values()))
 
     @property
     def is_closed(self) -> bool:
@@ -76,7 +100,8 @@ class Recent(Generic[_Key, _Value]):
 
     def known(self) -> dict[_Key, _Value]:
         """What there is now, the value that was used last at the end."""
-        return dict(self._values)
+        with self._lock:
+            return dict(self._values)
 
     def close(self) -> None:
         """Closes all values; there are no others from here on."""

@@ -110,7 +110,7 @@ class SpecialisingExecutable(Executable):
         def make() -> tuple[_Key, Instance]:
             return key, _loaded(lambda: self._specialiser.specialise_shapes(checked))
 
-        return self._instances.get(key, make)
+        return self._instances.get(lambda: key, make)
 
     def _instance_for(self, arrays: Sequence[Array]) -> Instance:
         named = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
@@ -119,7 +119,7 @@ class SpecialisingExecutable(Executable):
             instance = _loaded(lambda: self._specialiser.specialise(named))
             return self._key(named), instance  # compiling may have found that more values matter
 
-        return self._instances.get(self._key(named), make)
+        return self._instances.get(lambda: self._key(named), make)
 
     def _key(self, arrays: Mapping[str, Array]) -> _Key:
         values = tuple(arrays[name].tobytes() for name in self._specialiser.value_inputs)

@@ -96,4 +96,5 @@ class StagedExecutable(Executable):
         return dict(sorted(found.items()))
 
     def _stage(self, number: int, arrays: Named) -> Executable:
-        return self._compiled.get(number, lambda: (number, self._stages[number].compile(arrays)))
+        stage = self._stages[number]
+        return self._compiled.get(lambda: number, lambda: (number, stage.compile(arrays)))

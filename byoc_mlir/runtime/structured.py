@@ -92,7 +92,7 @@ class StructuredExecutable(Executable):
 
     def _executable(self, structures: Structures) -> Executable:
         key = tuple(structures.values())
-        return self._executables.get(key, lambda: (key, self._compile(structures)))
+        return self._executables.get(lambda: key, lambda: (key, self._compile(structures)))
 
 
 def _structure(info: StructureInfo, value: Any) -> Structure:
