@@ -63,6 +63,21 @@ THREADS_SYMBOL = "byoc_threads"
 """The `i32` that says how many OpenMP threads a run uses."""
 
 
+FIND_PACKED, KEEP_PACKED, FREE_PACKED = "byoc_find_packed", "byoc_keep_packed", "byoc_free_packed"
+"""What code may call when it is loaded, to share copies of constants in other layouts with the
+other programs of the process:
+
+- `ptr find(source, layout, same)`: a copy of the constant at `source` in a layout for which
+  `i32 same(layout, other)` is not 0, or null. Who gets one frees it.
+- `void keep(copy, bytes, source, layout, same, clone, destroy)`: offers a new copy, of memory of
+  `aligned_alloc`. `i32 clone(other*, layout)` and `destroy(other)` are for a layout to keep.
+- `void free(copy)`: frees the copy, if nobody else has it.
+"""
+
+RUNTIME_FUNCTIONS = (FIND_PACKED, KEEP_PACKED, FREE_PACKED)
+"""Functions that whoever loads object code defines."""
+
+
 def weight_symbol(digest: str) -> str:
     """The external symbol whose address is the first byte of a stored constant."""
     return f"byoc_weight_{digest}"

@@ -30,6 +30,19 @@ extern void byoc_unload(void *state);
 int32_t byoc_threads = THREADS;
 void *byoc_imports[AT_LEAST_ONE(IMPORT_COUNT)];
 
+/* What the object code asks for when it is loaded: copies of constants, which it has alone here. */
+void *byoc_find_packed(const void *source, const void *layout, void *same) {
+  (void)source, (void)layout, (void)same;
+  return NULL;
+}
+
+void byoc_keep_packed(void *copy, int64_t bytes, const void *source, const void *layout, void *same,
+                      void *clone, void *destroy) {
+  (void)copy, (void)bytes, (void)source, (void)layout, (void)same, (void)clone, (void)destroy;
+}
+
+void byoc_free_packed(void *copy) { free(copy); }
+
 /* What byoc_mlir.load uses; byoc_mlir/runtime/shared_object.py knows the structure. */
 EXPORTED struct {
   int32_t (*load)(void *);

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from byoc_mlir.abi import ARENA_ALIGNMENT, REGION_SHIFT, SLOT_BYTES
+from byoc_mlir.abi import ARENA_ALIGNMENT, REGION_SHIFT, RUNTIME_FUNCTIONS, SLOT_BYTES
 from byoc_mlir.artifact.header import ERROR_CODES, c_type, parameters
 from byoc_mlir.runtime.libraries import open_system_libraries
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary
@@ -36,6 +36,7 @@ def imports(program: Program, images: Sequence[bytes]) -> tuple[Import, ...]:
     functions = [
         Import(name, name)
         for name in program.externals
+        if name not in RUNTIME_FUNCTIONS
         if not any(hasattr(library, name) for library in system)
     ]
     functions += [

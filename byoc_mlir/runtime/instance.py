@@ -16,6 +16,7 @@ import numpy as np
 
 from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, split_status
 from byoc_mlir.errors import ExecutionError, OutOfMemoryError
+from byoc_mlir.runtime import packed
 from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
@@ -81,7 +82,9 @@ class Instance:
         self._load, self._open, self._run, self._close, self._unload = self._functions()
         self._state = np.zeros(max(program.state_slots, 1), np.int64)
         self._state_address = int(self._state.ctypes.data)
-        self._check(self._load(self._state_address), "load")
+        with packed.counted_copies() as bytes_of_copies:
+            self._check(self._load(self._state_address), "load")
+        self._copied_bytes = bytes_of_copies()
         self._release = weakref.finalize(
             self, _release, self._native, self._close, self._unload, self._state, self._all
         )
@@ -202,7 +205,10 @@ class Instance:
     def _symbols(self) -> dict[str, int]:
         program = self.program
         libraries = [load_shared_library(library) for library in program.libraries]
-        symbols = {name: resolve_symbol(name, libraries) for name in program.externals}
+        symbols = {
+            name: packed.ADDRESSES.get(name) or resolve_symbol(name, libraries)
+            for name in program.externals
+        }
         for item in program.library_symbols:
             symbols[item.symbol] = resolve_symbol(item.name, [load_own_library(item.library)])
         for region, callback in zip(program.python_regions, self._callbacks, strict=True):

@@ -10,7 +10,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.abi import weight_symbol
+from byoc_mlir.abi import FREE_PACKED, weight_symbol
 from byoc_mlir.backends.base import NativeCode, OpDetail
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.calls import (
@@ -393,7 +393,7 @@ class _Emitter:
         (state,) = function.parameters
         for destroy, first, end in (
             ("dnnl_memory_destroy", layout.constants, layout.buffers),
-            ("free", layout.buffers, layout.state_slots),
+            (FREE_PACKED, layout.buffers, layout.state_slots),
             ("dnnl_primitive_destroy", layout.primitives, layout.constants),
             ("dnnl_primitive_attr_destroy", layout.attributes, layout.primitives),
             ("dnnl_memory_desc_destroy", layout.descriptors, layout.attributes),

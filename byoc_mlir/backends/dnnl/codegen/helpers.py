@@ -13,6 +13,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import SSAValue
 
+from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
 from byoc_mlir.backends.dnnl.calls import (
     NULL,
     Argument,
@@ -183,7 +184,8 @@ def _query(
 
 
 def add_pack(module: ModuleBuilder) -> str:
-    """`i32 (state, source, table)`: copies a constant to the layout that a primitive asks for.
+    """`i32 (state, source, table)`: a constant in the layout that a primitive asks for, a copy
+    unless another program has one.
 
     The table holds the slots of the stored descriptor, the primitive, the memory object and the
     buffer, then the argument that the constant is.
@@ -194,17 +196,45 @@ def add_pack(module: ModuleBuilder) -> str:
     function = module.function(name, (POINTER,) * 3, internal=True)
     state, source, table = function.parameters
     engine = function.pointer(state, ENGINE_SLOT)
+    primitive, described = function.pointer(state, function.word(table, 1)), function.stack_slot()
+    function.check(function.call("dnnl_primitive_get_primitive_desc", primitive, described))
+    argument = function.word(table, 4, i32)
+    wanted = _query(function, function.load(described, POINTER), Query.EXEC_ARG_MD, argument)
+    memory = function.slot(state, function.word(table, 2))
+    kept = function.slot(state, function.word(table, 3))
+    same = _address_of(function, "dnnl_memory_desc_equal", 2)
+    found = function.call(FIND_PACKED, source, wanted, same, result=POINTER)
+    function.store(found, kept)
+    absent = function.compare("eq", found, function.null())
+    function.check(
+        function.branch(
+            absent,
+            lambda: function.call(_add_pack_anew(module), state, source, table, wanted),
+            lambda: function.integer(0, i32),
+            i32,
+        )
+    )
+    buffer = function.load(kept, POINTER)
+    function.finish(function.call("dnnl_memory_create", memory, wanted, engine, buffer))
+    return name
+
+
+def _add_pack_anew(module: ModuleBuilder) -> str:
+    """`i32 (state, source, table, wanted)`: allocates the copy and fills it; others may use it."""
+    name = f"{_PREFIX}_pack_anew"
+    if module.has(name):
+        return name
+    function = module.function(name, (POINTER,) * 4, internal=True)
+    state, source, table, wanted = function.parameters
+    engine = function.pointer(state, ENGINE_SLOT)
     stored = function.pointer(state, function.word(table, 0))
     temporary = [function.stack_slot() for _ in range(4)]
-    primitive = function.pointer(state, function.word(table, 1))
-    function.check(function.call("dnnl_primitive_get_primitive_desc", primitive, temporary[0]))
-    argument = function.word(table, 4, i32)
-    wanted = _query(function, function.load(temporary[0], POINTER), Query.EXEC_ARG_MD, argument)
-    buffer = _allocate(function, wanted)
+    size = function.call("dnnl_memory_desc_get_size", wanted, result=i64)
+    buffer = _allocate(function, size)
     function.store(buffer, function.slot(state, function.word(table, 3)))
-    memory = function.slot(state, function.word(table, 2))
-    function.check(function.call("dnnl_memory_create", memory, wanted, engine, buffer))
-    function.check(function.call("dnnl_memory_create", temporary[1], stored, engine, source))
+    for slot, descriptor, data in ((0, wanted, buffer), (1, stored, source)):
+        memory = function.call("dnnl_memory_create", temporary[slot], descriptor, engine, data)
+        function.check(memory)
     attributes = function.null()
     function.check(
         function.call(
@@ -219,19 +249,30 @@ def add_pack(module: ModuleBuilder) -> str:
     )
     reorder = function.load(temporary[2], POINTER)
     function.check(function.call("dnnl_primitive_create", temporary[3], reorder))
-    _execute_reorder(function, state, temporary, memory)
+    _execute_reorder(function, state, temporary, temporary[0])
     for destroy, slot in (
         ("dnnl_primitive_destroy", temporary[3]),
         ("dnnl_primitive_desc_destroy", temporary[2]),
         ("dnnl_memory_destroy", temporary[1]),
+        ("dnnl_memory_destroy", temporary[0]),
     ):
         function.call(destroy, function.load(slot, POINTER))
+    of_layouts = [
+        _address_of(function, f"dnnl_memory_desc_{name}", parameters)
+        for name, parameters in (("equal", 2), ("clone", 2), ("destroy", 1))
+    ]
+    function.do(KEEP_PACKED, buffer, size, source, wanted, *of_layouts)
     function.finish(function.integer(0, i32))
     return name
 
 
-def _allocate(function: FunctionBuilder, descriptor: SSAValue) -> SSAValue:
-    size = function.call("dnnl_memory_desc_get_size", descriptor, result=i64)
+def _address_of(function: FunctionBuilder, name: str, parameters: int) -> SSAValue:
+    """The address of a function of the library that takes pointers and gives a status."""
+    function.module.declare(name, [POINTER] * parameters, i32)
+    return function.address(name)
+
+
+def _allocate(function: FunctionBuilder, size: SSAValue) -> SSAValue:
     padded = function.binary(llvm.AddOp, size, function.integer(63))
     rounded = function.binary(llvm.AndOp, padded, function.integer(-64))
     buffer = function.call("aligned_alloc", function.integer(64), rounded, result=POINTER)
@@ -326,7 +367,7 @@ def add_destroy_all(module: ModuleBuilder, destroy: str) -> str:
 
     def body(index: SSAValue) -> None:
         held = function.pointer(slots, index)
-        if destroy == "free":
+        if destroy == FREE_PACKED:
             function.do(destroy, held)
         else:
             function.call(destroy, held)

@@ -1,0 +1,126 @@
+"""Copies of constants in other layouts, which the programs of a process share.
+
+A model with symbolic dimensions has a program for each set of shapes, and several regions may read
+one constant. Code that wants a constant in another layout asks for a copy when it is loaded, and
+makes one only where there is none; see `FIND_PACKED` in `abi.py`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
+
+_POINTER = ctypes.c_void_p
+_Same = ctypes.CFUNCTYPE(ctypes.c_int32, _POINTER, _POINTER)
+_Clone = ctypes.CFUNCTYPE(ctypes.c_int32, _POINTER, _POINTER)
+_Destroy = ctypes.CFUNCTYPE(ctypes.c_int32, _POINTER)
+_Find = ctypes.CFUNCTYPE(_POINTER, _POINTER, _POINTER, _POINTER)
+_Keep = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_int64, *[_POINTER] * 5)
+_Free = ctypes.CFUNCTYPE(None, _POINTER)
+
+
+@dataclass
+class _Copy:
+    """A copy of a constant."""
+
+    address: int
+    source: int
+    """Where the constant is: every program that has the copy keeps the constant there."""
+    layout: int
+    destroy: Callable[[int], int]
+    users: int = 1
+
+
+class _Copies:
+    """The copies that there are.
+
+    The lock is one that a thread may take twice: while it is held, the garbage collector may find
+    an executable that nobody has any more, which gives its copies back.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._by_address: dict[int, _Copy] = {}
+        self._by_source: dict[int, list[_Copy]] = {}
+        self.new_bytes = threading.local()
+        """`count`: the bytes of what this thread has made."""
+
+    def find(self, source: int, layout: int, same: int) -> int:
+        with self.lock:
+            for copy in tuple(self._by_source.get(source, ())):
+                if copy.users == 0:
+                    continue  # the collector has freed it since
+                copy.users += 1
+                if _Same(same)(copy.layout, layout):
+                    return copy.address
+                self.free(copy.address)
+        return 0
+
+    def keep(
+        self, address: int, size: int, source: int, layout: int, same: int, clone: int, destroy: int
+    ) -> None:
+        own, destroy_layout = _POINTER(), _Destroy(destroy)
+        if _Clone(clone)(ctypes.addressof(own), layout) != 0 or own.value is None:
+            return  # there is no memory for it: it is not shared
+        copy = _Copy(address, source, own.value, destroy_layout)
+        with self.lock:
+            self._by_address[address] = copy
+            self._by_source.setdefault(source, []).append(copy)
+        self.new_bytes.count = getattr(self.new_bytes, "count", 0) + size
+
+    def free(self, address: int | None) -> None:
+        with self.lock:
+            copy = self._by_address.get(address or 0)
+            if copy is not None:
+                copy.users -= 1
+                if copy.users > 0:
+                    return
+                del self._by_address[copy.address]
+                self._by_source[copy.source].remove(copy)
+                if not self._by_source[copy.source]:
+                    del self._by_source[copy.source]
+        if copy is not None:
+            copy.destroy(copy.layout)
+        _free_memory(address)
+
+
+_copies = _Copies()
+
+
+_free_memory = ctypes.CDLL(None).free
+_free_memory.argtypes, _free_memory.restype = (_POINTER,), None
+
+
+_FUNCTIONS = {
+    FIND_PACKED: _Find(_copies.find),
+    KEEP_PACKED: _Keep(_copies.keep),
+    FREE_PACKED: _Free(_copies.free),
+}
+
+ADDRESSES = {
+    name: cast(int, ctypes.cast(cast(Any, function), _POINTER).value)
+    for name, function in _FUNCTIONS.items()
+}
+"""The functions by name, for code that is linked."""
+
+
+@contextmanager
+def counted_copies() -> Generator[Callable[[], int]]:
+    """Gives what says how many bytes of copies this thread has made since."""
+    before = getattr(_copies.new_bytes, "count", 0)
+    yield lambda: getattr(_copies.new_bytes, "count", 0) - before
+
+
+def _after_in_child() -> None:
+    """Another thread of the parent may have held the lock."""
+    _copies.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_in_child)
