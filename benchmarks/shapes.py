@@ -57,7 +57,7 @@ def compile_seconds(
             onnx.TensorShapeProto.Dimension(dim_param="batch")
         )
     found: list[float] = []
-    with byoc_mlir.compile(model, targets, threads, fallback="allow", cache=None) as executable:
+    with byoc_mlir.compile(model, targets, threads, fallback="allow", cache=False) as executable:
         for batch in batches:
             shapes = {
                 info.name: (batch, *(int(size) for size in info.shape[1:]))

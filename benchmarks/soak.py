@@ -106,7 +106,7 @@ def resident_megabytes() -> float:
 
 def compiled(model: ModelProto, kind: str, threads: int) -> Executable:
     """A new executable."""
-    return byoc_mlir.compile(model, _TARGETS[kind], threads=threads, fallback="allow")
+    return byoc_mlir.compile(model, _TARGETS[kind], threads=threads, fallback="allow", cache=False)
 
 
 def network(kind: str) -> ModelProto:

@@ -42,7 +42,7 @@ if kind == "load":
     executable = byoc_mlir.load(path, threads=int(threads))
 else:
     executable = byoc_mlir.compile(
-        path, threads=int(threads), fallback="allow", cache=cache or None
+        path, threads=int(threads), fallback="allow", cache=cache or False
     )
 marks.append(time.perf_counter())
 executable.run(inputs)
@@ -65,7 +65,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         model, inputs = write_model(arguments.model, Path(name))
         artifact = model.with_suffix(".so")
-        with byoc_mlir.compile(model, threads=arguments.threads, fallback="allow") as compiled:
+        with byoc_mlir.compile(
+            model, threads=arguments.threads, fallback="allow", cache=False
+        ) as compiled:
             compiled.export_library(artifact, shapes=_shapes(inputs))
             compare_starts(model, artifact, inputs, arguments.threads, arguments.starts)
             with byoc_mlir.load(artifact, threads=arguments.threads) as loaded:

@@ -16,7 +16,9 @@ class Engine:
     targets: tuple[str, ...] | None = None
 
     def __init__(self, model: Path, threads: int):
-        self.executable = byoc_mlir.compile(model, targets=self.targets, threads=threads)
+        self.executable = byoc_mlir.compile(
+            model, targets=self.targets, threads=threads, cache=False
+        )
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         """Outputs by name."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
-from byoc_mlir.compiler.cache.folder import Cache
+from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.request import Request
@@ -34,7 +34,7 @@ def compile(
     backend_options: Mapping[str, Mapping[str, Setting]] | None = None,
     prune: str | None = None,
     denormals: str = "keep",
-    cache: str | Path | None = None,
+    cache: Folder = None,
     limits: Limits | None = None,
     profile: bool = False,
 ) -> Executable:
@@ -56,8 +56,9 @@ def compile(
             `"off"` where targets are named or `fallback="forbid"`, else `"auto"`.
         denormals: `"keep"` computes with them, `"flush"` takes them for zero while the model runs,
             which some processors do much faster. See docs/processes.md.
-        cache: a folder that keeps compiled models for other processes; left out: the one that the
-            environment variable `BYOC_CACHE_DIR` names, if it is set. See docs/compile-time.md.
+        cache: a folder that keeps compiled models for other processes, or `False` for none; left
+            out: the one that the environment variable `BYOC_CACHE_DIR` names, else the user's,
+            unless `BYOC_CACHE` is `off`. See docs/compile-time.md.
         limits: how much the model may ask for; left out: `Limits()`. See docs/limits.md.
         profile: whether `Executable.profile` can tell the time of each step. Reading the clock
             takes some 25 ns a step. See docs/profiling.md.
@@ -85,11 +86,13 @@ def compile(
             profile=profile,
         )
         request.check()
-        check_argument("cache", cache, str | Path | None, "the path of a folder, or None")
+        if cache is not False:
+            accepted = "the path of a folder, False, or None"
+            check_argument("cache", cache, str | Path | None, accepted)
         return _compile(request, cache)
 
 
-def _compile(request: Request, cache: str | Path | None) -> Executable:
+def _compile(request: Request, cache: Folder) -> Executable:
     opened = Cache.open(cache)
     cached = None if opened is None else CachedModel.of(opened, request)
     entry = None if cached is None else cached.read_entry()

@@ -13,3 +13,4 @@ config.substitutions.append(("%backends", str(Path(__file__).parent / "backends.
 config.maxIndividualTestTime = 60  # noqa: F821
 # The tree that the tests stand in, also where another one is installed (a git worktree).
 config.environment["PYTHONPATH"] = str(Path(__file__).parents[2])  # noqa: F821
+config.environment["BYOC_CACHE"] = "off"  # noqa: F821

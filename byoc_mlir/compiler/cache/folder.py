@@ -7,21 +7,31 @@ Files appear complete or not at all, so processes need no locks; what cannot be 
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from byoc_mlir.errors import ArtifactError, ByocError, UnsafeCacheError
 from byoc_mlir.files import open_regular
 from byoc_mlir.runtime.container import Container, read_container, write_container
 from byoc_mlir.runtime.serialise import Blob, Json
 
+SWITCH_VARIABLE = "BYOC_CACHE"
 FOLDER_VARIABLE = "BYOC_CACHE_DIR"
 SIZE_VARIABLE = "BYOC_CACHE_BYTES"
 DEFAULT_BYTES = 4 << 30
 
 _SUFFIX = ".byoc"
+_ABANDONED_SECONDS = 3600.0
+"""After that a file that was begun belongs to a process that was killed."""
+
+Folder: TypeAlias = str | Path | Literal[False] | None
+"""Where the cache is; `False`: nowhere; `None`: where the environment says, else the user's."""
 
 
 @dataclass(frozen=True, order=True)
@@ -33,6 +43,16 @@ class CacheEntry:
     size: int
     path: Path
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is an entry; else a process is writing it, or was killed while it did."""
+        return self.path.suffix == _SUFFIX
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the process that began it must be gone."""
+        return not self.is_complete and self.used < time.time() - _ABANDONED_SECONDS
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -42,28 +62,32 @@ class Cache:
     limit: int
 
     @staticmethod
-    def open(folder: str | Path | None) -> Cache | None:
-        """The cache in a folder, by default in `$BYOC_CACHE_DIR`; `None` when neither is given.
+    def open(folder: Folder = None) -> Cache | None:
+        """The cache in a folder.
+
+        Left out, `$BYOC_CACHE_DIR` names it, or it is the user's, unless `BYOC_CACHE` is `off`. A
+        folder of the user's that cannot be used is a warning.
+
+        Returns:
+            `None` where nothing is cached.
 
         Raises:
             UnsafeCacheError: others may write to the folder, and so choose what runs here.
-            ByocError: it is no folder, or `$BYOC_CACHE_BYTES` is no number.
+            ByocError: it is no folder, or a variable has a value that is not accepted.
         """
-        chosen = folder or os.environ.get(FOLDER_VARIABLE)
-        if not chosen:
+        if folder:
+            return Cache(_made(Path(folder).expanduser()), _limit())
+        if folder is False or not is_switched_on():
             return None
-        path = Path(chosen).expanduser()
+        named = os.environ.get(FOLDER_VARIABLE)
+        if named:
+            return Cache.open(named)
+        limit = _limit()
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise ByocError(f"the cache folder '{path}' cannot be made: {error}") from error
-        status = path.stat()
-        if status.st_uid != os.getuid() or status.st_mode & 0o022:
-            raise UnsafeCacheError(
-                f"the cache folder '{path}' belongs to somebody else, or others may write to it;"
-                " `chmod go-w` it, or choose another one"
-            )
-        return Cache(path, _limit())
+            return Cache(_made(users_folder()), limit)
+        except ByocError as error:
+            _warn_once(f"nothing is cached: {error}; {FOLDER_VARIABLE} names another folder")
+            return None
 
     def read(self, key: str) -> Container | None:
         """An entry, or `None`; one that is damaged is deleted."""
@@ -71,12 +95,13 @@ class Cache:
         try:
             with open_regular(path) as file:
                 container = read_container(file, path.name)
-            os.utime(path)
         except FileNotFoundError:
             return None
         except (OSError, ArtifactError):
             self.delete(key)
             return None
+        with suppress(OSError):  # a folder that is only read serves as well
+            os.utime(path)
         return container
 
     def write(self, key: str, document: dict[str, Json], blobs: Sequence[Blob] = ()) -> None:
@@ -85,9 +110,7 @@ class Cache:
             write_container(self._path(key), document, blobs)
             self._prune()
         except OSError as error:
-            warnings.warn(
-                f"nothing is cached: '{self.folder}' cannot be written: {error}", stacklevel=2
-            )
+            _warn_once(f"nothing is cached: '{self.folder}' cannot be written: {error.strerror}")
 
     def delete(self, key: str) -> None:
         """Deletes an entry, if it is there and can be deleted."""
@@ -99,9 +122,9 @@ class Cache:
             _delete(entry.path)
 
     def entries(self) -> list[CacheEntry]:
-        """The files, from the one that was not used for longest."""
+        """All files, also those that are being written; first what was not used for longest."""
         found: list[CacheEntry] = []
-        for path in self.folder.glob(f"*{_SUFFIX}"):
+        for path in self.folder.glob(f"*{_SUFFIX}*"):
             try:
                 status = path.stat()
             except OSError:
@@ -116,10 +139,56 @@ class Cache:
         entries = self.entries()
         excess = sum(entry.size for entry in entries) - self.limit
         for entry in entries:
-            if excess <= 0:
-                return
-            _delete(entry.path)
-            excess -= entry.size
+            if entry.is_abandoned or (entry.is_complete and excess > 0):
+                _delete(entry.path)
+                excess -= entry.size
+
+
+def is_switched_on() -> bool:
+    """Whether models are cached where the caller says nothing of it.
+
+    Raises:
+        ByocError: `$BYOC_CACHE` is none of the words that it may be.
+    """
+    word = os.environ.get(SWITCH_VARIABLE) or "on"
+    if word not in ("on", "off"):
+        raise ByocError(f"{SWITCH_VARIABLE} is {word!r}, accepted are 'on' and 'off'")
+    return word == "on"
+
+
+def users_folder() -> Path:
+    """The folder for what the user's programs may lose.
+
+    Raises:
+        ByocError: the user has no home.
+    """
+    from platformdirs import user_cache_path
+
+    folder = user_cache_path("byoc_mlir", appauthor=False)
+    if not folder.is_absolute():
+        raise ByocError("this user has no home, and so no folder for a cache")
+    return folder
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is there and the user's own."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        raise ByocError(f"the cache folder '{folder}' cannot be made: {error.strerror}") from error
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise UnsafeCacheError(
+            f"the cache folder '{folder}' belongs to somebody else, or others may write to it;"
+            " `chmod go-w` it, or choose another one"
+        )
+    return folder
+
+
+@cache
+def _warn_once(text: str) -> None:
+    """Says it once in a process: each model would say the same again."""
+    warnings.warn(text, stacklevel=2)
 
 
 def _delete(path: Path) -> None:

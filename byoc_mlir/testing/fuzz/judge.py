@@ -57,7 +57,11 @@ def _survives(case: Case, settings: Settings, say: Say) -> Outcome:
     try:
         with _source(case) as source:
             executable = byoc_mlir.compile(
-                source, targets=settings.targets, threads=settings.threads, fallback="allow"
+                source,
+                targets=settings.targets,
+                threads=settings.threads,
+                fallback="allow",
+                cache=False,
             )
             feeds = _small_inputs(executable)
             say("run")
@@ -77,7 +81,11 @@ def _agrees(case: Case, settings: Settings, say: Say, without: frozenset[str]) -
     try:
         with _source(case) as source:
             executable = byoc_mlir.compile(
-                source, targets=settings.targets, threads=settings.threads, fallback="allow"
+                source,
+                targets=settings.targets,
+                threads=settings.threads,
+                fallback="allow",
+                cache=False,
             )
         for feeds in case.feeds:
             say("run")

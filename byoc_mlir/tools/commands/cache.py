@@ -1,4 +1,4 @@
-"""`byoc cache`: what the cache of compiled models holds, and emptying it."""
+"""`byoc cache`: where compiled models are kept, how much that is, and how to be rid of it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from byoc_mlir.compiler.cache.folder import FOLDER_VARIABLE, Cache
-from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.compiler.cache.folder import (
+    FOLDER_VARIABLE,
+    SIZE_VARIABLE,
+    SWITCH_VARIABLE,
+    Cache,
+)
 
 
 def register(commands: Any) -> None:
     """Adds the subcommand."""
     parser: argparse.ArgumentParser = commands.add_parser("cache", help=__doc__)
-    parser.add_argument("folder", nargs="?", help=f"default: ${FOLDER_VARIABLE}")
+    parser.add_argument("folder", nargs="?", help="default: the one that compilations use")
     parser.add_argument("--clear", action="store_true", help="delete all of it")
     parser.set_defaults(run=run)
 
@@ -23,16 +27,31 @@ def register(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     cache = Cache.open(args.folder)
+    console = Console(soft_wrap=True, highlight=False)
     if cache is None:
-        raise InvalidInputError(f"name the folder of the cache, or set {FOLDER_VARIABLE}")
-    entries = cache.entries()
-    size = sum(entry.size for entry in entries)
+        console.print(
+            f"nothing is cached: {SWITCH_VARIABLE} is off, or the user's folder cannot be used;"
+            f" {FOLDER_VARIABLE} names another one"
+        )
+        return 0
+    console.print(escape(describe(cache)) + (", deleted" if args.clear else ""))
     if args.clear:
         cache.clear()
-    Console().print(
-        f"{escape(str(cache.folder))}: {len(entries)} files, {size / 1e6:.1f} MB of"
-        f" {cache.limit / 1e6:.0f} MB{', deleted' if args.clear else ''}",
-        soft_wrap=True,
-        highlight=False,
-    )
+        return 0
+    for variable, meaning in (
+        (FOLDER_VARIABLE, "names another folder"),
+        (SIZE_VARIABLE, "the bytes that it may hold; what was not used for longest goes first"),
+        (SWITCH_VARIABLE, "off: nothing is cached"),
+    ):
+        console.print(f"  {variable:<16} {meaning}")
+    console.print(f"  {'byoc cache --clear':<16} deletes all; deleting files by hand is as good")
     return 0
+
+
+def describe(cache: Cache) -> str:
+    """One line on the place and the size of a cache."""
+    entries = cache.entries()
+    size = sum(entry.size for entry in entries)
+    return (
+        f"{cache.folder}: {len(entries)} files, {size / 1e6:.1f} MB of {cache.limit / 1e6:.0f} MB"
+    )

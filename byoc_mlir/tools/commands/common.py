@@ -14,6 +14,7 @@ import onnx
 
 import byoc_mlir
 from byoc_mlir.backends import load_backend_module, split_targets
+from byoc_mlir.compiler.cache.folder import Folder
 from byoc_mlir.compiler.options import Prune
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.runtime import Executable
@@ -65,8 +66,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add_limit_argument(parser)
 
 
-def compile_model(args: argparse.Namespace) -> Executable:
-    """Compiles the model that the arguments name."""
+def compile_model(args: argparse.Namespace, cache: Folder = None) -> Executable:
+    """Compiles the model that the arguments name; `cache` is that of `compile`."""
     for spec in args.backend:
         load_backend_module(spec)
     targets = None if args.targets is None else split_targets(args.targets)
@@ -79,6 +80,7 @@ def compile_model(args: argparse.Namespace) -> Executable:
             threads=args.threads,
             fallback=args.fallback,
             prune=args.prune,
+            cache=cache,
             limits=limits_of(args),
         )
 

@@ -25,7 +25,11 @@ def register(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("compile", help=__doc__)
     add_model_arguments(parser)
     add_shape_argument(parser)
-    parser.add_argument("--time-passes", action="store_true", help="times of passes, not stages")
+    parser.add_argument(
+        "--time-passes",
+        action="store_true",
+        help="times of passes, not stages; the model is compiled, even if the cache has it",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -40,7 +44,7 @@ def register(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     shapes = shapes_of(args)
-    with compile_model(args) as executable:
+    with compile_model(args, cache=False if args.time_passes else None) as executable:
         if shapes:
             executable.warmup(shapes)
         program = executable.program

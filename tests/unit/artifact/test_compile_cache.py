@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, Option, register_backend
-from byoc_mlir.compiler.cache import cached_model, fingerprint
+from byoc_mlir.compiler.cache import cached_model, fingerprint, folder
 from byoc_mlir.errors import ByocError, UnsafeCacheError
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.executable import Executable
@@ -80,15 +81,106 @@ def test_all_forms_of_a_model_are_cached(cache: Path, tmp_path: Path) -> None:
         assert second.report().rows == first.report().rows
 
 
-def test_nothing_is_cached_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("BYOC_CACHE_DIR", raising=False)
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's home; nothing says where the cache is."""
+    for variable in ("BYOC_CACHE", "BYOC_CACHE_DIR", "BYOC_CACHE_BYTES", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_models_are_cached_in_the_users_folder(home: Path) -> None:
     byoc_mlir.compile(elementwise_model(), targets=())
-    assert entries(tmp_path) == set()
-    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path / "named"))
-    byoc_mlir.compile(elementwise_model(), targets=())
-    assert len(entries(tmp_path / "named")) == 2
+    folder = home / ".cache" / "byoc_mlir"
+    assert len(entries(folder)) == 2
+    assert folder.stat().st_mode & 0o777 == 0o700
     assert was_cached(byoc_mlir.compile(elementwise_model(), targets=()))
+
+
+def test_a_variable_names_another_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(home / "named"))
+    byoc_mlir.compile(elementwise_model(), targets=())
+    assert len(entries(home / "named")) == 2
+    assert entries(home) == {home / "named"}
+
+
+def test_the_cache_can_be_switched_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    byoc_mlir.compile(elementwise_model(), targets=(), cache=False)
+    monkeypatch.setenv("BYOC_CACHE", "off")
+    byoc_mlir.compile(elementwise_model(), targets=())
+    assert entries(home) == set()
+    monkeypatch.setenv("BYOC_CACHE", "no")
+    with pytest.raises(ByocError, match="BYOC_CACHE is 'no', accepted are 'on' and 'off'"):
+        byoc_mlir.compile(elementwise_model(), targets=())
+
+
+def _home_is_a_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "file").touch()
+    monkeypatch.setenv("HOME", str(home / "file"))
+
+
+def _no_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "is_absolute", lambda self: False)
+
+
+def _others_write(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / ".cache" / "byoc_mlir").mkdir(parents=True)
+    (home / ".cache" / "byoc_mlir").chmod(0o777)
+
+
+def _disk_is_full(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(home))
+
+    monkeypatch.setattr(folder, "write_container", write)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        (_home_is_a_file, "cannot be made: Not a directory; BYOC_CACHE_DIR names another folder"),
+        (_no_home, "this user has no home"),
+        (_others_write, "others may write to it"),
+        (_disk_is_full, "cannot be written: No space left on device"),
+    ],
+)
+def test_a_home_that_cannot_be_written_is_one_warning(
+    trouble: Callable[[Path, pytest.MonkeyPatch], None],
+    said: str,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trouble(home, monkeypatch)
+    with pytest.warns(UserWarning, match="nothing is cached") as caught:
+        executables = [byoc_mlir.compile(elementwise_model(), targets=()) for _ in range(2)]
+    for executable in executables:
+        executable.run(inputs_for(executable))
+    assert len(caught) == 1
+    assert said in str(caught[0].message)
+
+
+def test_a_folder_that_is_only_read_serves_as_well(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    byoc_mlir.compile(elementwise_model(), targets=(), cache=cache)
+
+    def touch(path: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(os, "utime", touch)
+    assert was_cached(byoc_mlir.compile(elementwise_model(), targets=(), cache=cache))
+
+
+def test_what_a_killed_process_left_is_deleted(cache: Path) -> None:
+    cache.mkdir(mode=0o700)
+    old, new = (cache / f".key.byoc.{token}" for token in ("1234", "5678"))
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (0, 0))
+    byoc_mlir.compile(elementwise_model(), targets=(), cache=cache)
+    assert not old.exists()
+    assert new.exists()
 
 
 def _other_weights() -> onnx.ModelProto:
@@ -317,18 +409,22 @@ def test_the_folder_stays_small(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_command_line_says_what_is_there_and_deletes_it(
-    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("BYOC_CACHE_DIR", raising=False)
-    byoc_mlir.compile(elementwise_model(), targets=(), cache=cache)
-    assert main(["cache", str(cache)]) == 0
-    assert ": 2 files" in capsys.readouterr().out
-    assert main(["cache", str(cache), "--clear"]) == 0
+    byoc_mlir.compile(elementwise_model(), targets=())
+    assert main(["cache"]) == 0
+    said = capsys.readouterr().out
+    assert f"{home}/.cache/byoc_mlir: 2 files" in said
+    assert all(f"BYOC_CACHE{end} " in said for end in ("", "_DIR", "_BYTES"))
+    assert main(["cache", "--clear"]) == 0
     assert "2 files" in (said := capsys.readouterr().out)
     assert "deleted" in said
-    assert entries(cache) == set()
-    assert main(["cache"]) == 1
-    assert "set BYOC_CACHE_DIR" in capsys.readouterr().err
+    assert entries(home / ".cache" / "byoc_mlir") == set()
+    assert main(["cache", str(home / "another")]) == 0
+    assert "another: 0 files" in capsys.readouterr().out
+    monkeypatch.setenv("BYOC_CACHE", "off")
+    assert main(["cache"]) == 0
+    assert "nothing is cached: BYOC_CACHE is off" in capsys.readouterr().out
 
 
 def test_others_must_not_write_to_the_folder(cache: Path) -> None:
