@@ -32,10 +32,15 @@ _READ, _ALL_LEVELS, _DATA = 0, 3, 1
 
 
 class ModuleBuilder:
-    """A module under construction; what its functions mention is declared once."""
+    """A module under construction; what its functions mention is declared once.
 
-    def __init__(self) -> None:
+    Args:
+        has_threads: whether there is an OpenMP runtime; without it, loops run on one thread.
+    """
+
+    def __init__(self, *, has_threads: bool = True) -> None:
         self.module = ModuleOp([])
+        self.has_threads = has_threads
         self._names: set[str] = set()
 
     def function(
@@ -269,9 +274,18 @@ class FunctionBuilder:
             total: an `i64`.
             threads: the most that there may be, an `i32`; left out: all of the run.
         """
+        if not self.module.has_threads:
+            self.do(body, data, self.integer(0), total)
+            return
         most = self.integer(0, i32) if threads is None else threads
         self.module.define_parallel_for()
         self.do(PARALLEL_FOR, self.address(body), data, total, most)
+
+    def thread_number(self) -> SSAValue:
+        """The number of the thread that runs this, among those of a parallel loop."""
+        if not self.module.has_threads:
+            return self.integer(0)
+        return self.sign_extend(self.call("omp_get_thread_num"))
 
     def loop(self, count: SSAValue, body: Callable[[SSAValue], None]) -> None:
         """Runs `body` for each index below `count`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -78,6 +79,11 @@ class Convolution:
         return self.result.shape[1]
 
     @property
+    def depth(self) -> int:
+        """The products that a result is the sum of."""
+        return self.inputs * math.prod(self.window)
+
+    @property
     def is_padded(self) -> bool:
         """Whether windows reach beyond the source."""
         return any((*self.begins, *self.ends))
@@ -115,6 +121,11 @@ class ConvolutionKernel(ABC):
     @abstractmethod
     def name(self) -> str:
         """What IR and reports call the algorithm."""
+
+    @property
+    def panels(self) -> int:
+        """The columns of the weights, with zeros in the last where outputs end before it does."""
+        return -(-self.convolution.outputs // self.unit.panel)
 
     @abstractmethod
     def milliseconds(self, direct: float, threads: int) -> float:

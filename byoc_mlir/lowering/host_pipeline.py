@@ -18,6 +18,11 @@ from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.add_entry_points import AddEntryPoints
 from byoc_mlir.lowering.bufferize import Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
+from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
+    ChooseConvolutionAlgorithms,
+)
+from byoc_mlir.lowering.convolutions.keep_channels_last import KeepChannelsLast
+from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
 from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
 from byoc_mlir.lowering.llvm_ir.codegen import Target, Timing
@@ -35,20 +40,27 @@ from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 
 
-def loop_passes(*, threads: bool) -> tuple[ModulePass, ...]:
-    """From `relay` on tensors to loops on one arena; @main has its final arguments."""
+def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
+    """From `relay` on tensors to loops on one arena; @main has its final arguments.
+
+    Args:
+        threads: those that run it; 0 where there is no OpenMP runtime.
+    """
     bits = vector_bits(Target.host())
     return (
         LowerSmallTypes(),
+        ChooseConvolutionAlgorithms(threads),
+        LowerConvolutions(threads),
         ConvertRelayToLinalg(),
         CheckLegal("linalg"),
+        KeepChannelsLast(),
         FuseElementwise(),
         PackWeights(vector_bits=bits),
         Bufferize(),
         OutlineKernels(),
         CheckLegal("buffers"),
         PlanBuffers(),
-        ConvertLinalgToLoops(threads=threads, vector_bits=bits),
+        ConvertLinalgToLoops(threads=threads > 1, vector_bits=bits),
         CheckLegal("loops"),
     )
 
@@ -111,7 +123,7 @@ def lower_host(
     """
     parallel = threads > 1
     run = run_verified if verify_each else run_passes
-    run(context, module, loop_passes(threads=parallel), timing)
+    run(context, module, loop_passes(threads=threads), timing)
     constants = host_constants(module)
     separated = SeparatedKernels()
     if shared is not None:

@@ -38,6 +38,11 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "parametrise-kernels",
         "plan-buffers",
     ),
+    "lowering.convolutions": (
+        "choose-convolution-algorithms",
+        "keep-channels-last",
+        "lower-convolutions",
+    ),
     "lowering.integer_products": ("lower-integer-products",),
     "lowering.linalg_to_loops": ("convert-linalg-to-loops",),
     "lowering.relay_to_linalg": ("convert-relay-to-linalg",),

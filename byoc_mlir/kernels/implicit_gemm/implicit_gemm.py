@@ -85,7 +85,7 @@ class ImplicitGemm(ConvolutionKernel):
     def is_faster(self) -> bool:
         """Whether it takes less time than oneDNN's direct algorithm with AVX2: see docs/dnnl.md."""
         it = self.convolution
-        if it.outputs % self.unit.panel or it.inputs * math.prod(it.window) < _LEAST_DEPTH:
+        if it.outputs % self.unit.panel or it.depth < _LEAST_DEPTH:
             return False
         if self._is_flat:
             batch, _, height, width = it.result.shape
@@ -96,14 +96,8 @@ class ImplicitGemm(ConvolutionKernel):
         return direct
 
     @property
-    def panels(self) -> int:
-        """The columns of the weights, with zeros in the last where outputs end before it does."""
-        return -(-self.convolution.outputs // self.unit.panel)
-
-    @property
     def _panel_size(self) -> int:
-        it = self.convolution
-        return self.unit.panel * it.inputs * math.prod(it.window)
+        return self.unit.panel * self.convolution.depth
 
     @property
     def weights_shape(self) -> tuple[int, ...]:

@@ -139,7 +139,7 @@ def _define_blocks(
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     parameters = _parameters(function, slots)
-    thread = function.sign_extend(function.call("omp_get_thread_num"))
+    thread = function.thread_number()
     panels = function.multiply(parameters.panels, algorithm.matrices)
     zero = function.integer(0)
     source, product, result = steps

@@ -122,11 +122,6 @@ class Winograd(ConvolutionKernel):
         """All tiles of all images."""
         return math.prod(self.grid)
 
-    @property
-    def panels(self) -> int:
-        """The columns of the weights, with zeros in the last where outputs end before it does."""
-        return -(-self.convolution.outputs // self.unit.panel)
-
     def blocks(self, threads: int) -> Blocks:
         """How that many threads share the tiles."""
         inputs, outputs = self.convolution.inputs, self.convolution.outputs

@@ -66,7 +66,7 @@ def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = Fa
         for type_ in main.function_type.outputs
         if isinstance(type_, TensorType)
     ]
-    run_verified(Context(), module, loop_passes(threads=threads))
+    run_verified(Context(), module, loop_passes(threads=2 if threads else 0))
     constants = host_constants(module)
     arena = int_attribute(main, ARENA_BYTES)
     run_verified(Context(), module, llvm_passes(threads=threads))

@@ -1,0 +1,87 @@
+"""What follows a convolution, as far as its kernel does it on the way to memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.lowering.convolutions.description import ConvolutionOp
+
+_CHANNEL_AXIS = 1
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A convolution and the ops after it, each the only one to read the one before."""
+
+    convolution: ConvolutionOp
+    followers: tuple[RelayOp, ...] = ()
+    bias: ConstantOp | None = None
+    residual: SSAValue | None = None
+    """A tensor like the result, which is added to it."""
+    lower: float | None = None
+    upper: float | None = None
+
+    @property
+    def ops(self) -> tuple[RelayOp, ...]:
+        """All, in order."""
+        return (self.convolution, *self.followers)
+
+    @property
+    def result(self) -> SSAValue:
+        """That of the last op."""
+        return self.ops[-1].results[0]
+
+    @property
+    def epilogue(self) -> Epilogue:
+        """What the kernel is asked for."""
+        limits = Epilogue()
+        return Epilogue(
+            self.bias is not None,
+            self.residual is not None,
+            limits.lower if self.lower is None else self.lower,
+            limits.upper if self.upper is None else self.upper,
+        )
+
+
+def chain_of(op: ConvolutionOp) -> Chain:
+    """The longest chain behind a convolution."""
+    chain = Chain(op)
+    while True:
+        longer = _longer(chain)
+        if longer is None:
+            return chain
+        chain = longer
+
+
+def _longer(chain: Chain) -> Chain | None:
+    """The chain with the op that follows; `None` where it ends."""
+    uses = tuple(chain.result.uses)
+    if len(uses) != 1 or chain.lower is not None:
+        return None
+    op = uses[0].operation
+    if not isinstance(op, RelayOp):
+        return None
+    added = _with(chain, op)
+    return None if added is None else replace(added, followers=(*chain.followers, op))
+
+
+def _with(chain: Chain, op: RelayOp) -> Chain | None:
+    match op:
+        case nn.BiasAddOp() if not chain.followers and op.positive_axis == _CHANNEL_AXIS:
+            bias = op.bias.owner
+            return replace(chain, bias=bias) if isinstance(bias, ConstantOp) else None
+        case elementwise.AddOp() if chain.residual is None:
+            other = op.lhs if op.rhs is chain.result else op.rhs
+            fits = shape_of(other) == shape_of(chain.result) and other is not chain.result
+            return replace(chain, residual=other) if fits else None
+        case nn.ReluOp():
+            return replace(chain, lower=0.0)
+        case elementwise.ClipOp():
+            return replace(chain, lower=op.a_min.value.data, upper=op.a_max.value.data)
+        case _:
+            return None

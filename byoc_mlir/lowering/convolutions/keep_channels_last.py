@@ -1,0 +1,228 @@
+"""The pass `keep-channels-last`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.passes import ModulePass
+
+from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.lowering.convolutions.channels import (
+    before_channels_first,
+    before_channels_last,
+    channels_first,
+    channels_last,
+    last_type,
+    with_last,
+)
+from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value, is_product_sum
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, static_ints
+
+
+@dataclass(frozen=True)
+class KeepChannelsLast(ModulePass):
+    """Computes what follows a convolution's kernel with channels last, as the kernel wrote them.
+
+    Element-wise ops, pools, slices and what puts slices together go on with the transposed tensor;
+    the transposition moves behind them. Before the next kernel it meets the opposite one, and both
+    are gone. A reduction that reads a tensor once reads it as it is.
+
+    ```mlir
+    %1 = linalg.generic … ins(%0 : tensor<1x8x8x64xf32>) … attrs = {doc = "channels_first"} …
+    %2 = linalg.generic … ins(%1 : tensor<1x64x8x8xf32>) … attrs = {doc = "tanh"} …
+    // becomes
+    %1 = linalg.generic … ins(%0 : tensor<1x8x8x64xf32>) … attrs = {doc = "tanh"} …
+    %2 = linalg.generic … ins(%1 : tensor<1x8x8x64xf32>) … attrs = {doc = "channels_first"} …
+    ```
+    """
+
+    name = "keep-channels-last"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
+                for block in function.body.blocks:
+                    if any(_is_transposed(value) for one in block.ops for value in one.results):
+                        _sink(block)
+
+
+def _is_transposed(value: SSAValue) -> bool:
+    return before_channels_first(value) is not None
+
+
+def _sink(block: Block) -> None:
+    """Moves all transpositions of a block behind what they can pass."""
+    for op in tuple(block.ops):
+        match op:
+            case linalg.GenericOp():
+                _sink_behind_generic(op)
+            case tensor.ExtractSliceOp() if _is_transposed(op.source):
+                _sink_behind_slice(op)
+            case tensor.InsertSliceOp():
+                _sink_behind_insertion(op)
+            case _:
+                pass
+    for op in reversed(tuple(block.ops)):
+        is_pure = isinstance(op, linalg.GenericOp | tensor.EmptyOp)
+        if is_pure and not any(result.first_use for result in op.results):
+            block.erase_op(op)
+
+
+def _replace(op: Operation, transposed: SSAValue) -> None:
+    """`channels_first` of a value in place of the one result of an op."""
+    (result,) = op.results
+    found = channels_first(LinalgBuilder(op), transposed)
+    found.name_hint = result.name_hint
+    result.replace_all_uses_with(found)
+    block = op.parent
+    assert block is not None
+    block.erase_op(op)
+
+
+def _sink_behind_generic(op: linalg.GenericOp) -> None:
+    back = before_channels_last(op.results[0])
+    if back is not None:
+        kernel_result = before_channels_first(back)
+        if kernel_result is not None:
+            op.results[0].replace_all_uses_with(kernel_result)
+        return
+    transposed = [number for number, value in enumerate(op.inputs) if _is_transposed(value)]
+    if not transposed or _is_transposed(op.results[0]) or is_product_sum(op):
+        return
+    follows = _follows(op, transposed[0])
+    if not follows and not _reads_once(op, transposed):
+        return
+    for number in transposed:
+        _read_as_written(op, number)
+    if follows:
+        _write_channels_last(op)
+
+
+def _follows(op: linalg.GenericOp, number: int) -> bool:
+    """Whether the axes of the one new result are those of an input, and may be reordered."""
+    if len(op.results) != 1 or _background(op.outputs[0]) is None:
+        return False
+    if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops):
+        return False
+    reading = op.indexing_maps.data[number].data.results
+    writing = op.indexing_maps.data[-1].data.results
+    return len(reading) == len(writing) and all(
+        isinstance(written, AffineDimExpr) and written.position in read.used_dims()
+        for read, written in zip(reading, writing, strict=True)
+    )
+
+
+def _reads_once(op: linalg.GenericOp, numbers: Sequence[int]) -> bool:
+    """Whether an op runs no more often than its smallest such input has elements."""
+    sizes = [1] * op.indexing_maps.data[0].data.num_dims
+    for operand, map_ in zip(op.operands, op.indexing_maps, strict=True):
+        for size, expr in zip(shape_of(operand), map_.data.results, strict=True):
+            if isinstance(expr, AffineDimExpr):
+                sizes[expr.position] = size
+    return math.prod(sizes) <= min(math.prod(shape_of(op.inputs[number])) for number in numbers)
+
+
+def _read_as_written(op: linalg.GenericOp, number: int) -> None:
+    """Reads what a transposition was made of."""
+    source = before_channels_first(op.operands[number])
+    assert source is not None
+    maps = list(op.indexing_maps.data)
+    map_ = maps[number].data
+    maps[number] = AffineMapAttr(AffineMap(map_.num_dims, 0, tuple(with_last(map_.results))))
+    op.properties["indexing_maps"] = ArrayAttr(maps)
+    op.operands[number] = source
+
+
+def _write_channels_last(op: linalg.GenericOp) -> None:
+    """Makes an op compute its result with channels last, in loops of that order."""
+    *reading, writing = (attribute.data for attribute in op.indexing_maps)
+    written = with_last(writing.results)
+    order = [expr.position for expr in written if isinstance(expr, AffineDimExpr)]
+    order += [loop for loop in range(writing.num_dims) if loop not in order]
+    loops = [AffineDimExpr(order.index(loop)) for loop in range(writing.num_dims)]
+
+    def reordered(exprs: Sequence[AffineExpr]) -> AffineMapAttr:
+        results = tuple(expr.replace_dims_and_symbols(loops, ()) for expr in exprs)
+        return AffineMapAttr(AffineMap(len(loops), 0, results))
+
+    maps = [*(reordered(map_.results) for map_ in reading), reordered(written)]
+    kinds = [op.iterator_types.data[loop] for loop in order]
+    background = _background(op.outputs[0])
+    assert background is not None
+    made = linalg.GenericOp.create(
+        operands=[*op.inputs, background.transposed(LinalgBuilder(op))],
+        result_types=[last_type(op.results[0])],
+        properties={
+            **op.properties,
+            "indexing_maps": ArrayAttr(maps),
+            "iterator_types": ArrayAttr(kinds),
+        },
+        regions=[op.detach_region(op.body)],
+    )
+    _replace(op, LinalgBuilder(op).emit(made))
+
+
+def _sink_behind_slice(op: tensor.ExtractSliceOp) -> None:
+    source = before_channels_first(op.source)
+    assert source is not None
+    offsets, sizes, strides = (
+        with_last(static_ints(values))
+        for values in (op.static_offsets, op.static_sizes, op.static_strides)
+    )
+    _replace(op, LinalgBuilder(op).extract(source, offsets, sizes, strides))
+
+
+def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
+    """Puts a tensor into one with channels last, if one of them has them there already."""
+    background = _background(op.dest)
+    if background is None or not (_is_transposed(op.source) or _is_transposed(op.dest)):
+        return
+    b = LinalgBuilder(op)
+    source = before_channels_first(op.source)
+    if source is None:
+        source = channels_last(b, op.source)
+    offsets, strides = (
+        with_last(static_ints(values)) for values in (op.static_offsets, op.static_strides)
+    )
+    _replace(op, b.insert(source, background.transposed(b), offsets, strides))
+
+
+@dataclass(frozen=True)
+class _Background:
+    """What a result begins with: nothing, one number everywhere, or a transposed tensor."""
+
+    value: SSAValue
+
+    def transposed(self, b: LinalgBuilder) -> SSAValue:
+        """The same with channels last."""
+        known = before_channels_first(self.value)
+        if known is not None:
+            return known
+        empty, fill = b.empty(last_type(self.value)), self.value.owner
+        if not isinstance(fill, linalg.GenericOp):
+            return empty
+        return b.emit(
+            linalg.GenericOp.create(
+                operands=[empty],
+                result_types=[empty.type],
+                properties=dict(fill.properties),
+                regions=[fill.body.clone()],
+            )
+        )
+
+
+def _background(value: SSAValue) -> _Background | None:
+    """What is known of the value that a result begins with; `None` where it is something else."""
+    op = value.owner
+    is_filled = isinstance(op, linalg.GenericOp) and fill_value(op) is not None
+    is_known = isinstance(op, tensor.EmptyOp) or is_filled or _is_transposed(value)
+    return _Background(value) if is_known else None

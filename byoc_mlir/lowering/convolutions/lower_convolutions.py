@@ -1,0 +1,201 @@
+"""The pass `lower-convolutions`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func, llvm
+from xdsl.dialects.builtin import (
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnrealizedConversionCastOp,
+    f32,
+    i64,
+)
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import Tensor
+from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
+from byoc_mlir.kernels.convolutions import convolution_kernels
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.lowering.convolutions.chain import Chain, chain_of
+from byoc_mlir.lowering.convolutions.channels import channels_first, channels_last, last_type
+from byoc_mlir.lowering.convolutions.description import (
+    ALGORITHM,
+    convolutions,
+    described,
+)
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
+from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
+from byoc_mlir.runtime.cpu import Cpu
+
+_ELEMENT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class LowerConvolutions(ModulePass):
+    """Convolutions that name a kernel as their algorithm become calls of it.
+
+    A bias, a tensor that is added, and limits such as relu are done in the kernel. Its tensors have
+    their channels last; `keep-channels-last` removes what is turned there and back.
+
+    Options:
+        threads: those that run it; 0 where there is no OpenMP runtime.
+
+    ```mlir
+    %0 = relay.nn.conv2d %x, %w {…, algorithm = "f4x3"} : … -> tensor<1x64x56x56xf32>
+    %1 = relay.nn.relu %0 : …
+    // becomes
+    %last = linalg.generic … ins(%x : tensor<1x64x56x56xf32>) … -> tensor<1x56x56x64xf32>
+    %0 = host.kernel "relu" %last, %packed : … -> tensor<1x56x56x64xf32>, … {
+    ^bb0(…):
+      llvm.call @byoc_winograd_f4x3_…_of_buffers(%workspace, %weights, %source, …)
+    }
+    %1 = linalg.generic … ins(%0 : …) … -> tensor<1x64x56x56xf32>
+    ```
+    """
+
+    name = "lower-convolutions"
+
+    threads: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        module = ModuleBuilder(has_threads=self.threads > 0)
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
+                for block in function.body.blocks:
+                    self._lower_block(block, module)
+        for kernel in tuple(module.module.ops):
+            kernel.detach()
+            op.body.block.add_op(kernel)
+
+    def _lower_block(self, block: Block, module: ModuleBuilder) -> None:
+        for op in convolutions(tuple(block.ops)):
+            if ALGORITHM not in op.attributes:
+                continue
+            chain, weight = chain_of(op), op.weight
+            result = _Writer(chain, _kernel_of(chain), max(self.threads, 1), module).write()
+            result.name_hint = chain.result.name_hint
+            chain.result.replace_all_uses_with(result)
+            for done in reversed(chain.ops):
+                block.erase_op(done)
+            _drop_unused(block, weight, chain.bias)
+
+
+def _kernel_of(chain: Chain) -> ConvolutionKernel:
+    op = chain.convolution
+    name = op.attributes[ALGORITHM]
+    assert isinstance(name, StringAttr)
+    unit = VectorUnit.of(Cpu.host().features)
+    found = {one.name: one for one in convolution_kernels(described(op, chain.epilogue), unit)}
+    if name.data not in found:
+        raise PassFailedException(
+            f"{op.name} at {op.location}: algorithm is '{name.data}', which is not written for it;"
+            f" accepted are {', '.join(found) or 'none'}"
+        )
+    return found[name.data]
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes the call of a kernel, before the last op of its chain."""
+
+    chain: Chain
+    kernel: ConvolutionKernel
+    threads: int
+    module: ModuleBuilder
+    """Where the kernel's code goes."""
+
+    def write(self) -> SSAValue:
+        """The value that the last op of the chain stands for."""
+        chain, last = self.chain, self.chain.ops[-1]
+        last.location = fused_location(chain.ops)
+        b = LinalgBuilder(last)
+        inputs = {
+            Slot.SOURCE: channels_last(b, chain.convolution.data),
+            Slot.WEIGHTS: b.emit(ConstantOp.of("packed_weight", self._packed())),
+        }
+        if chain.bias is not None:
+            inputs[Slot.BIAS] = b.constant(self._filled(chain.bias.array), "bias")
+        if chain.residual is not None:
+            inputs[Slot.RESIDUAL] = channels_last(b, chain.residual)
+        return channels_first(b, self._call(b, inputs))
+
+    def _packed(self) -> Array:
+        """The weights as the kernel reads them, made once for all convolutions that have them."""
+        weight, it = self.chain.convolution.weight.owner, self.kernel.convolution
+        assert isinstance(weight, ConstantOp)
+        shape = (it.outputs, it.inputs, *it.window)
+        return derived_array(
+            self.kernel.packing,
+            [weight.array],
+            lambda: self.kernel.pack(weight.array.reshape(shape)),
+        )
+
+    def _filled(self, bias: Array) -> Array:
+        """A bias for whole panels of outputs."""
+        filled = np.zeros(self.kernel.panels * self.kernel.unit.panel, np.float32)
+        filled[: bias.size] = bias
+        return filled
+
+    def _call(self, b: LinalgBuilder, inputs: dict[Slot, SSAValue]) -> SSAValue:
+        """The result, as the kernel writes it."""
+        code = self.kernel.code(self.threads)
+        workspace = self.kernel.workspace_bytes(self.threads) // _ELEMENT_BYTES
+        scratch: list[Tensor] = [TensorType(f32, [workspace])] if workspace else []
+        output = last_type(self.chain.result)
+        k = Kernel(self.chain.ops[-1], list(inputs.values()), [output], scratch)
+        given = dict(zip(inputs, k.inputs, strict=True))
+        given[Slot.RESULT], given[Slot.PARAMETERS] = k.outputs[0], _parameters(k, code)
+        if workspace:
+            given[Slot.WORKSPACE] = k.scratch[0]
+        pointers = [_pointer(k, given.get(slot)) for slot in Slot]
+        k.add(llvm.CallOp(_define_call(self.module, code), *pointers))
+        return k.finish(b)[0]
+
+
+def _parameters(k: Kernel, code: Code) -> Buffer:
+    """The words that the kernel reads."""
+    parameters = k.stack(len(code.words), i64)
+    for place, word in enumerate(code.words):
+        parameters[place] = word
+    return parameters
+
+
+def _pointer(k: Kernel, buffer: Buffer | None) -> SSAValue:
+    if buffer is None:
+        return k.emit(llvm.ZeroOp(result_types=[POINTER]))
+    return k.emit(UnrealizedConversionCastOp.get([buffer.memref], [POINTER]))
+
+
+def _define_call(module: ModuleBuilder, code: Code) -> str:
+    """`void (workspace, …)`: calls a kernel with one pointer for each slot."""
+    kernel = code.define(module)
+    name = f"{kernel}_of_buffers"
+    if module.has(name):
+        return name
+    function = module.function(name, [POINTER] * len(Slot), result=VOID, internal=True)
+    slots = function.stack_slots(len(Slot))
+    for slot, pointer in zip(Slot, function.parameters, strict=True):
+        function.store(pointer, function.slot(slots, slot))
+    function.do(kernel, slots)
+    function.finish()
+    return name
+
+
+def _drop_unused(block: Block, *values: SSAValue | ConstantOp | None) -> None:
+    """What was packed is not kept twice."""
+    for value in values:
+        constant = value.owner if isinstance(value, SSAValue) else value
+        if isinstance(constant, ConstantOp) and not constant.output.first_use:
+            block.erase_op(constant)

@@ -1,0 +1,26 @@
+// RUN: byoc-opt %s -p 'choose-convolution-algorithms{algorithm=f4x3}' | filecheck %s
+// RUN: byoc-opt %s -p 'choose-convolution-algorithms' | filecheck %s --check-prefix FASTEST
+
+// CHECK-LABEL: func.func @convolutions
+// FASTEST-LABEL: func.func @convolutions
+func.func @convolutions(%x: tensor<1x128x56x56xf32>) -> (tensor<1x128x56x56xf32>, tensor<1x128x56x56xf32>, tensor<1x2x56x56xf32>) {
+  %w = relay.constant dense<0.5> : tensor<128x128x3x3xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x128x56x56xf32>, tensor<128x128x3x3xf32>) -> tensor<1x128x56x56xf32>
+  // CHECK: relay.nn.conv2d {{.*}} algorithm = "f4x3"}
+  // FASTEST: relay.nn.conv2d {{.*}} algorithm = "f{{[46]}}x3"}
+
+  // Not written for windows of one pixel.
+  %one = relay.constant dense<0.5> : tensor<128x128x1x1xf32>
+  %1 = relay.nn.conv2d %x, %one {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x128x56x56xf32>, tensor<128x128x1x1xf32>) -> tensor<1x128x56x56xf32>
+  // CHECK-NEXT: relay.constant
+  // CHECK-NEXT: relay.nn.conv2d
+  // CHECK-NOT:  algorithm
+  // FASTEST:    relay.nn.conv2d {{.*}} algorithm = "implicit_gemm"}
+
+  // Two channels make no vector.
+  %two = relay.constant dense<0.5> : tensor<2x128x1x1xf32>
+  %2 = relay.nn.conv2d %x, %two {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x128x56x56xf32>, tensor<2x128x1x1xf32>) -> tensor<1x2x56x56xf32>
+  // FASTEST:     relay.nn.conv2d
+  // FASTEST-NOT: algorithm
+  func.return %0, %1, %2 : tensor<1x128x56x56xf32>, tensor<1x128x56x56xf32>, tensor<1x2x56x56xf32>
+}

@@ -1,0 +1,42 @@
+// RUN: byoc-opt %s --split-input-file -p 'lower-convolutions{threads=2}' | filecheck %s
+// RUN: byoc-opt %s --split-input-file -p 'lower-convolutions{threads=0}' | filecheck %s --check-prefix ALONE
+
+// The bias, the sum and relu are the kernel's.
+func.func @chain(%x: tensor<1x16x8x8xf32>, %r: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> {
+  %w = relay.constant dense<0.5> : tensor<16x16x3x3xf32>
+  %b = relay.constant dense<1.0> : tensor<16xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], algorithm = "f4x3"} : (tensor<1x16x8x8xf32>, tensor<16x16x3x3xf32>) -> tensor<1x16x8x8xf32>
+  %1 = relay.nn.bias_add %0, %b {axis = 1} : (tensor<1x16x8x8xf32>, tensor<16xf32>) -> tensor<1x16x8x8xf32>
+  %2 = relay.add %r, %1 : (tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+  %3 = relay.nn.relu %2 : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+  func.return %3 : tensor<1x16x8x8xf32>
+}
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME:  (%[[X:.*]]: tensor<1x16x8x8xf32>, %[[R:.*]]: tensor<1x16x8x8xf32>)
+// CHECK-NOT:   relay.nn
+// CHECK:       %[[SOURCE:.*]] = linalg.generic {{.*}} doc = "channels_last"} ins(%[[X]]
+// CHECK:       %[[WEIGHTS:.*]] = relay.constant #relay.weight<"packed_weight"
+// CHECK:       %[[BIAS:.*]] = relay.constant #relay.weight<"bias"
+// CHECK:       %[[RESIDUAL:.*]] = linalg.generic {{.*}} doc = "channels_last"} ins(%[[R]]
+// CHECK:       %[[SUM:.*]], %{{.*}} = host.kernel "relu" %[[SOURCE]], %[[WEIGHTS]], %[[BIAS]], %[[RESIDUAL]]
+// CHECK-SAME:  -> (tensor<1x8x8x16xf32>, tensor<{{[0-9]+}}xf32>)
+// CHECK:       llvm.call @[[CALL:byoc_winograd_f4x3_.*_bias_sum_of_buffers]](
+// CHECK:       %[[RESULT:.*]] = linalg.generic {{.*}} doc = "channels_first"} ins(%[[SUM]]
+// CHECK:       func.return %[[RESULT]]
+// CHECK:       llvm.call @GOMP_parallel
+// CHECK:       llvm.func internal @[[CALL]](
+
+// Without an OpenMP runtime, nothing of it is mentioned.
+// ALONE-LABEL: func.func @chain
+// ALONE-NOT:   omp
+
+// -----
+
+// A convolution without an algorithm stays for the loops.
+func.func @loops(%x: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> {
+  %w = relay.constant dense<0.5> : tensor<16x16x3x3xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x16x8x8xf32>, tensor<16x16x3x3xf32>) -> tensor<1x16x8x8xf32>
+  func.return %0 : tensor<1x16x8x8xf32>
+}
+// CHECK-LABEL: func.func @loops
+// CHECK:       relay.nn.conv2d

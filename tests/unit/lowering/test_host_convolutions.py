@@ -1,0 +1,142 @@
+"""Convolutions of the host by kernels, and what follows them with channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from host_runner import Array, Network, assert_close, run_on_host
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects import host
+from byoc_mlir.dialects.relay import elementwise, nn, transform, window
+from byoc_mlir.dialects.relay.evaluate import evaluate
+from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
+    ChooseConvolutionAlgorithms,
+)
+from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
+
+_RANDOM = np.random.default_rng(0)
+
+
+def _array(*shape: int) -> Array:
+    return _RANDOM.uniform(-1, 1, shape).astype(np.float32)
+
+
+def _convolved(network: Network, data: SSAValue, weight: Array, **attributes: Any) -> SSAValue:
+    rank = weight.ndim - 2
+    kind = window.Conv1DOp if rank == 1 else window.Conv2DOp
+    defaults = {"strides": [1] * rank, "padding": [1] * 2 * rank, "dilation": [1] * rank}
+    return network.add(kind(data, network.constant(weight), **{**defaults, **attributes}))
+
+
+def _pooled(network: Network, data: SSAValue, kind: Any, **attributes: Any) -> SSAValue:
+    defaults = {"strides": [2, 2], "padding": [1, 1, 0, 0], "dilation": [1, 1]}
+    return network.add(kind(data, pool_size=[3, 3], **{**defaults, **attributes}))
+
+
+def _check(
+    network: Network, *outputs: SSAValue, algorithm: str, kernels: int, threads: int = 0
+) -> None:
+    """Compares with the evaluator; so many kernels must be called."""
+    module = network.returning(*outputs)
+    wanted = evaluate(network.function, network.inputs)
+    ChooseConvolutionAlgorithms(max(threads, 1), algorithm).apply(Context(), module)
+    LowerConvolutions(threads).apply(Context(), module)
+    module.verify()
+    assert _kernels(module) == kernels
+    found = run_on_host(module, network.inputs, threads=threads > 0)
+    for got, want in zip(found, wanted, strict=True):
+        assert_close(got, want, 2e-5, algorithm)
+
+
+def _kernels(module: ModuleOp) -> int:
+    main = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    return sum(isinstance(op, host.KernelOp) for op in main.body.block.ops)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("algorithm", ["f2x3", "f4x3", "f6x3", "implicit_gemm"])
+def test_a_block_with_a_residual(algorithm: str, threads: int) -> None:
+    """Bias, sum and relu are the kernel's; limits, too; batch 2 and odd sizes."""
+    network = Network(_array(2, 32, 13, 11))
+    (data,) = network.args
+    first = _convolved(network, data, _array(32, 32, 3, 3))
+    first = network.add(nn.BiasAddOp(first, network.constant(_array(32)), axis=1))
+    first = network.add(elementwise.ClipOp(first, a_min=-0.5, a_max=6.0))
+    second = _convolved(network, first, _array(32, 32, 3, 3))
+    second = network.add(nn.BiasAddOp(second, network.constant(_array(32)), axis=1))
+    result = network.add(nn.ReluOp(network.add(elementwise.AddOp(data, second))))
+    _check(network, result, algorithm=algorithm, kernels=2, threads=threads)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"strides": [2, 3], "padding": [0, 2, 1, 0]},
+        {"dilation": [2, 1], "padding": [3, 0, 0, 2]},
+        {"strides": [2, 1], "dilation": [1, 2], "padding": [0, 0, 0, 0]},
+    ],
+    ids=str,
+)
+def test_windows(attributes: dict[str, Sequence[int]]) -> None:
+    network = Network(_array(1, 16, 12, 15))
+    result = _convolved(network, network.args[0], _array(20, 16, 3, 2), **attributes)
+    _check(network, result, algorithm="implicit_gemm", kernels=1)
+
+
+def test_lines() -> None:
+    network = Network(_array(2, 12, 40))
+    first = _convolved(network, network.args[0], _array(24, 12, 5), padding=[0, 4], dilation=[2])
+    second = _convolved(network, network.add(nn.ReluOp(first)), _array(8, 24, 3), strides=[2])
+    _check(network, second, algorithm="implicit_gemm", kernels=2)
+
+
+def test_what_follows() -> None:
+    """Pools, slices, sums with a plain tensor, a concatenation and a mean of all pixels."""
+    network = Network(_array(1, 16, 9, 14), _array(1, 32, 4, 7))
+    data, plain = network.args
+    convolved = _convolved(network, data, _array(32, 16, 3, 3))
+    largest = _pooled(network, convolved, window.MaxPool2DOp)
+    mean = _pooled(network, convolved, window.AvgPool2DOp)
+    swish = network.add(elementwise.SigmoidOp(network.add(elementwise.AddOp(largest, plain))))
+    product = network.add(elementwise.MultiplyOp(swish, mean))
+    joined = network.add(transform.ConcatenateOp([plain, product, largest], axis=1))
+    narrow = network.add(
+        transform.StridedSliceOp(
+            joined, begin=[0, 16, 1, 0], end=[1, 80, 4, 7], strides=[1, 2, 1, 2]
+        )
+    )
+    again = _convolved(network, narrow, _array(16, 32, 1, 1), padding=[0, 0, 0, 0])
+    total = network.add(window.GlobalAvgPool2DOp(again))
+    flat = network.add(transform.ReshapeOp(again, newshape=[1, -1]))
+    _check(network, total, flat, joined, algorithm="implicit_gemm", kernels=2)
+
+
+def test_others_stay() -> None:
+    """Groups, weights that are computed, other types."""
+    network = Network(_array(1, 16, 6, 6), _array(16, 16, 3, 3), np.ones((1, 16, 6, 6)))
+    data, weight, double = network.args
+    window_ = {"strides": [1, 1], "padding": [1] * 4, "dilation": [1, 1]}
+    grouped = _convolved(network, data, _array(16, 8, 3, 3), groups=2)
+    computed = network.add(window.Conv2DOp(data, weight, **window_))
+    wide = _convolved(network, double, np.ones((16, 16, 3, 3)))
+    module = network.returning(grouped, computed, wide)
+    before = str(module)
+    ChooseConvolutionAlgorithms(1, "implicit_gemm").apply(Context(), module)
+    assert str(module) == before
+
+
+def test_an_algorithm_that_is_not_written_for_it() -> None:
+    network = Network(_array(1, 16, 6, 6))
+    result = _convolved(network, network.args[0], _array(16, 16, 1, 1))
+    result.owner.attributes["algorithm"] = StringAttr("f4x3")
+    module = network.returning(result)
+    with pytest.raises(PassFailedException, match="'f4x3', which is not written for it; accepted"):
+        LowerConvolutions().apply(Context(), module)
