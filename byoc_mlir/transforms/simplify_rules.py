@@ -182,7 +182,7 @@ def product_with_a_weight_is_dense(op: nn.MatmulOp) -> Simplified:
     if weight is None or weight.ndim != 2 or op.transpose_a.value.data:
         return None
     if op.transpose_b.value.data:
-        return _merged(nn.DenseOp(op.a, op.b), op)
+        return _merged(nn.DenseOp(op.a, op.b, out_dtype=op.out_dtype), op)
 
     def turned() -> Array:
         return np.ascontiguousarray(weight.T)
@@ -192,7 +192,7 @@ def product_with_a_weight_is_dense(op: nn.MatmulOp) -> Simplified:
     constant.location = op.location
     assert op.parent is not None
     op.parent.insert_op_before(constant, op)
-    return _merged(nn.DenseOp(op.a, constant.output), op)
+    return _merged(nn.DenseOp(op.a, constant.output, out_dtype=op.out_dtype), op)
 
 
 def _bounds(op: Operation) -> tuple[float, float] | None:

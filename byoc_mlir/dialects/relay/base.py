@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     TensorType,
+    f32,
     f64,
     i1,
     i64,
@@ -24,6 +25,7 @@ from xdsl.irdl import (
     AttrSizedOperandSegments,
     BaseAttr,
     IRDLOperation,
+    opt_prop_def,
     prop_def,
     traits_def,
 )
@@ -32,7 +34,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.element_types import HALVES, numpy_dtype
 from byoc_mlir.dialects.relay.shape import (
     DYNAMIC,
     ShapeAttr,
@@ -111,6 +113,27 @@ def bool_prop(default: bool | None = None) -> BoolAttr:
 def str_prop(default: str | None = None) -> StringAttr:
     """A string property, printed as `layout = "NCHW"`."""
     return prop_def(StringAttr, default_value=None if default is None else StringAttr(default))
+
+
+def out_dtype_prop() -> Attribute | None:
+    """The element type of a product's result, where it is not that of its operands."""
+    return opt_prop_def(Attribute)
+
+
+def product_element(op: RelayOp, operands: Attribute, out_dtype: Attribute | None) -> Attribute:
+    """The element type of a product's result.
+
+    Raises:
+        VerifyException: operands of this type do not give the result that is asked for.
+    """
+    if out_dtype is None:
+        return operands
+    if out_dtype != f32 or operands not in HALVES:
+        raise VerifyException(
+            f"{op.name}: out_dtype is {out_dtype} for operands of {operands}; accepted is f32 for"
+            " f16 and bf16"
+        )
+    return out_dtype
 
 
 def to_attribute(value: PyValue) -> Any:

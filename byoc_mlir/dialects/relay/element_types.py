@@ -60,6 +60,9 @@ _DTYPES: dict[Attribute, np.dtype[Any]] = {
 }
 ui8 = _unsigned(8)
 
+HALVES: tuple[Attribute, ...] = (Float16Type(), BFloat16Type())
+"""Floats of 16 bits, which are computed with as `f32`."""
+
 NARROW_INTEGERS: tuple[IntegerType, ...] = (
     *(IntegerType(width) for width in (2, 4, 8, 16)),
     *(_unsigned(width) for width in (2, 4, 8, 16)),

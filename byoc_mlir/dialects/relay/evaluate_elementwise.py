@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import elementwise as relay
 from byoc_mlir.dialects.relay import integers, logic
-from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -20,6 +21,11 @@ def widened(array: Array) -> Array:
     """Half precision as f32, everything else as it is."""
     is_half = array.dtype.itemsize <= 2 and array.dtype.kind not in "iub"
     return array.astype(np.float32) if is_half else array
+
+
+def element_dtype(value: SSAValue) -> np.dtype[Any]:
+    """The dtype of the arrays that a value stands for."""
+    return numpy_dtype(tensor_type(value).element_type)
 
 
 def _in_float(function: Callable[..., Any]) -> Callable[..., Array]:

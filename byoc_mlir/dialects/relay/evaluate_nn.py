@@ -9,7 +9,7 @@ import numpy as np
 
 from byoc_mlir.dialects.relay import integers, nn, reduce
 from byoc_mlir.dialects.relay.base import RelayOp, normalize_axis, shape_of
-from byoc_mlir.dialects.relay.evaluate_elementwise import widened
+from byoc_mlir.dialects.relay.evaluate_elementwise import element_dtype, widened
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -20,13 +20,13 @@ def _along(vector: Array, axis: int, rank: int) -> Array:
 
 
 def _dense(op: nn.DenseOp, data: Array, weight: Array) -> Array:
-    return (widened(data) @ widened(weight).T).astype(data.dtype)
+    return (widened(data) @ widened(weight).T).astype(element_dtype(op.output))
 
 
 def _matmul(op: nn.MatmulOp, a: Array, b: Array) -> Array:
     left = a.swapaxes(-1, -2) if op.transpose_a.value.data else a
     right = b.swapaxes(-1, -2) if op.transpose_b.value.data else b
-    return np.matmul(widened(left), widened(right)).astype(a.dtype)
+    return np.matmul(widened(left), widened(right)).astype(element_dtype(op.output))
 
 
 def _bias_add(op: nn.BiasAddOp, data: Array, bias: Array) -> Array:

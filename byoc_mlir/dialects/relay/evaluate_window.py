@@ -10,7 +10,7 @@ import numpy as np
 
 from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
-from byoc_mlir.dialects.relay.evaluate_elementwise import widened
+from byoc_mlir.dialects.relay.evaluate_elementwise import element_dtype, widened
 from byoc_mlir.dialects.relay.evaluate_nn import limit
 from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp
 
@@ -47,7 +47,7 @@ def correlate(op: relay.CorrelationOp, data: Array, weight: Array) -> Array:
             np.split(windows, groups, 1), np.split(widened(weight), groups), strict=True
         )
     ]
-    return np.moveaxis(np.concatenate(results, -1), -1, 1).astype(data.dtype)
+    return np.moveaxis(np.concatenate(results, -1), -1, 1).astype(element_dtype(op.output))
 
 
 def correlate_transposed(op: relay.TransposedCorrelationOp, data: Array, weight: Array) -> Array:
@@ -82,7 +82,7 @@ def correlate_transposed(op: relay.TransposedCorrelationOp, data: Array, weight:
     kept = tuple(
         slice(before, before + out) for before, out in zip(padding[:n], shape[2:], strict=True)
     )
-    return result[(slice(None), slice(None), *kept)].astype(data.dtype)
+    return result[(slice(None), slice(None), *kept)].astype(element_dtype(op.output))
 
 
 def _max_pool(op: relay.MaxPoolOp, data: Array) -> Array:

@@ -16,6 +16,8 @@ from byoc_mlir.dialects.relay.base import (
     float_prop,
     int_prop,
     normalize_axis,
+    out_dtype_prop,
+    product_element,
     rank_of,
     tensor_of,
     tensor_type,
@@ -42,11 +44,15 @@ def check_channels(op: RelayOp, what: str, value: SSAValue, data: Tensor, axis: 
 
 @irdl_op_definition
 class DenseOp(RelayOp):
-    """`data [..., in], weight [units, in] -> output [..., units]`: `data · weightᵀ`."""
+    """`data [..., in], weight [units, in] -> output [..., units]`: `data · weightᵀ`.
+
+    The output is of the operands' type, or of `out_dtype`.
+    """
 
     name = "relay.nn.dense"
     data = operand_def(TensorType)
     weight = operand_def(TensorType)
+    out_dtype = out_dtype_prop()
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -62,14 +68,16 @@ class DenseOp(RelayOp):
                 f"{self.name}: expected data [..., in] and weight [units, in] of one element"
                 f" type, found {data} and {weight}"
             )
-        return (tensor_of(data.element_type, [*shape[:-1], kernel[0]]),)
+        element = product_element(self, data.element_type, self.out_dtype)
+        return (tensor_of(element, [*shape[:-1], kernel[0]]),)
 
 
 @irdl_op_definition
 class MatmulOp(RelayOp):
     """`a [..., m, k], b [..., k, n] -> output [..., m, n]`; leading dimensions broadcast.
 
-    `transpose_a` and `transpose_b` swap the last two dimensions of an operand first.
+    `transpose_a` and `transpose_b` swap the last two dimensions of an operand first. The output is
+    of the operands' type, or of `out_dtype`.
     """
 
     name = "relay.nn.matmul"
@@ -77,6 +85,7 @@ class MatmulOp(RelayOp):
     b = operand_def(TensorType)
     transpose_a = bool_prop(False)
     transpose_b = bool_prop(False)
+    out_dtype = out_dtype_prop()
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -96,7 +105,8 @@ class MatmulOp(RelayOp):
                 f"{self.name}: inner dimensions {one[-1]} and {two[-2]} of {a} and {b} differ"
             )
         batch = broadcast_shapes(one[:-2], two[:-2])
-        return (tensor_of(a.element_type, [*batch, one[-2], two[-1]]),)
+        element = product_element(self, a.element_type, self.out_dtype)
+        return (tensor_of(element, [*batch, one[-2], two[-1]]),)
 
 
 @irdl_op_definition

@@ -24,6 +24,8 @@ from byoc_mlir.dialects.relay.base import (
     int_prop,
     ints,
     ints_prop,
+    out_dtype_prop,
+    product_element,
     str_prop,
     tensor_of,
     tensor_type,
@@ -176,23 +178,29 @@ class TransposedCorrelationOp(WindowOp, ABC):
         return [shape[0], kernel[1] * groups, *spatial]
 
 
-def _result_of_one_type(op: CorrelationOp | TransposedCorrelationOp) -> Sequence[Attribute]:
-    """The result of a convolution whose operands and result have one element type."""
+def _result_of_one_type(op: ConvOp | ConvTransposeOp) -> Sequence[Attribute]:
+    """The result of a convolution whose operands have one element type."""
     data, weight = tensor_type(op.data), tensor_type(op.weight)
     if data.element_type != weight.element_type:
         raise VerifyException(f"{op.name}: weight {weight} does not fit data {data}")
-    return (tensor_of(data.element_type, op.output_sizes()),)
+    element = product_element(op, data.element_type, op.out_dtype)
+    return (tensor_of(element, op.output_sizes()),)
 
 
 class ConvOp(CorrelationOp, ABC):
-    """A correlation; data, weight and output are of one type."""
+    """A correlation; data and weight are of one type, and so is the output without `out_dtype`."""
+
+    out_dtype = out_dtype_prop()
 
     def infer_types(self) -> Sequence[Attribute]:
         return _result_of_one_type(self)
 
 
 class ConvTransposeOp(TransposedCorrelationOp, ABC):
-    """The gradient of a correlation; data, weight and output are of one type."""
+    """The gradient of a correlation; data and weight are of one type, and so is the output without
+    `out_dtype`."""
+
+    out_dtype = out_dtype_prop()
 
     def infer_types(self) -> Sequence[Attribute]:
         return _result_of_one_type(self)

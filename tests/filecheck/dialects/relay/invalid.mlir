@@ -245,3 +245,11 @@ func.func @f(%x: tensor<3x0xf32>) {
   func.return
 }
 // CHECK: relay.argmax: axis 1 has no elements to choose from
+
+// -----
+
+func.func @out_dtype(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>) -> tensor<2x4xf64> {
+  %0 = relay.nn.dense %x, %w {out_dtype = f64} : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<2x4xf64>
+  func.return %0 : tensor<2x4xf64>
+}
+// CHECK: relay.nn.dense: out_dtype is f64 for operands of f32; accepted is f32 for f16 and bf16

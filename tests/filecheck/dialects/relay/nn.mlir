@@ -62,3 +62,14 @@ func.func @nn_prelu(%0: tensor<2x1xf32>, %1: tensor<3xf32>) -> tensor<2x3xf32> {
 }
 // CHECK-LABEL: func.func @nn_prelu(
 // CHECK-NEXT:    %2 = relay.nn.prelu %0, %1 : (tensor<2x1xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+
+// -----
+
+func.func @products_of_halves(%0: tensor<2x3xbf16>, %1: tensor<4x3xbf16>) -> tensor<2x4xf32> {
+  %2 = relay.nn.dense %0, %1 {out_dtype = f32} : (tensor<2x3xbf16>, tensor<4x3xbf16>) -> tensor<2x4xf32>
+  %3 = relay.nn.matmul %0, %1 {transpose_b = true, out_dtype = f32} : (tensor<2x3xbf16>, tensor<4x3xbf16>) -> tensor<2x4xf32>
+  func.return %3 : tensor<2x4xf32>
+}
+// CHECK-LABEL: func.func @products_of_halves(
+// CHECK-NEXT:    relay.nn.dense %0, %1 {out_dtype = f32} : (tensor<2x3xbf16>, tensor<4x3xbf16>) -> tensor<2x4xf32>
+// CHECK-NEXT:    relay.nn.matmul %0, %1 {transpose_b = true, out_dtype = f32} : (tensor<2x3xbf16>, tensor<4x3xbf16>) -> tensor<2x4xf32>
