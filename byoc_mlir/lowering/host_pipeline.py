@@ -38,6 +38,7 @@ from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
 from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
+from byoc_mlir.lowering.widen_products import WidenProducts
 
 
 def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
@@ -49,6 +50,7 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
     bits = vector_bits(Target.host())
     return (
         LowerSmallTypes(),
+        WidenProducts(),
         ChooseConvolutionAlgorithms(threads),
         LowerConvolutions(threads),
         ConvertRelayToLinalg(),

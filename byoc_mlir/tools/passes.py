@@ -37,6 +37,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "pack-weights",
         "parametrise-kernels",
         "plan-buffers",
+        "widen-products",
     ),
     "lowering.convolutions": (
         "choose-convolution-algorithms",

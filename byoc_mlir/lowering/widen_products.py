@@ -1,0 +1,82 @@
+"""The pass `widen-products`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
+from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.element_types import HALVES
+from byoc_mlir.dialects.relay.elementwise import CastOp
+from byoc_mlir.dialects.relay.nn import DenseOp, MatmulOp
+from byoc_mlir.dialects.relay.window import ConvOp, ConvTransposeOp
+
+_PRODUCTS = (ConvOp, ConvTransposeOp, DenseOp, MatmulOp)
+
+
+@dataclass(frozen=True)
+class WidenProducts(ModulePass):
+    """Products of 16-bit floats become products of `f32`, for which the host has kernels.
+
+    Constant weights are widened here, other operands when the model runs.
+
+    ```mlir
+    %0 = relay.nn.dense %x, %w : (tensor<4x8xf16>, tensor<2x8xf16>) -> tensor<4x2xf16>
+    // becomes
+    %1 = relay.cast %x {dtype = f32} : (tensor<4x8xf16>) -> tensor<4x8xf32>
+    %2 = relay.nn.dense %1, %wide : (tensor<4x8xf32>, tensor<2x8xf32>) -> tensor<4x2xf32>
+    %0 = relay.cast %2 {dtype = f16} : (tensor<4x2xf32>) -> tensor<4x2xf16>
+    ```
+    """
+
+    name = "widen-products"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
+                for inner in list(function.walk()):
+                    if isinstance(inner, _PRODUCTS) and _is_half(inner):
+                        _widen(inner)
+
+
+def _is_half(op: RelayOp) -> bool:
+    return tensor_type(op.operands[0]).element_type in HALVES
+
+
+def _widen(op: RelayOp) -> None:
+    result = op.results[0]
+    properties = {name: one for name, one in op.properties.items() if name != "out_dtype"}
+    wide = type(op)(*(_wide(value, op) for value in op.operands), **cast(Any, properties))
+    wide.location = op.location
+    Rewriter.insert_op(wide, InsertPoint.before(op))
+    value: SSAValue = wide.results[0]
+    if value.type != result.type:
+        value = _added(CastOp(value, dtype=tensor_type(result).element_type), op)
+    result.replace_all_uses_with(value)
+    Rewriter.erase_op(op)
+
+
+def _wide(value: SSAValue, op: Operation) -> SSAValue:
+    known = value.owner
+    if not isinstance(known, ConstantOp):
+        return _added(CastOp(value, dtype=f32), op)
+    array = known.array
+    content = derived_array("widened", [array], lambda: array.astype(np.float32))
+    return _added(ConstantOp.of(known.weight.name, content), op)
+
+
+def _added(new: RelayOp, before: Operation) -> SSAValue:
+    new.location = before.location
+    Rewriter.insert_op(new, InsertPoint.before(before))
+    return new.results[0]
