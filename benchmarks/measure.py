@@ -103,7 +103,7 @@ def last_error(log: Path) -> str:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A model on disk, its inputs, and ONNX Runtime's outputs for them."""
+    """A model on disk, its inputs, and where ONNX Runtime's outputs for them go."""
 
     name: str
     model: Path
@@ -117,16 +117,18 @@ def measure(
     """Measures every combination; the engines of one model and thread count take turns."""
     for name in models:
         with tempfile.TemporaryDirectory(prefix="byoc-benchmark-") as folder:
-            files = _prepare(name, Path(folder))
-            for count in threads:
-                yield from _measure_engines(files, engines, count, rounds)
+            model, inputs = write_model(name, Path(folder))
+            files = ModelFiles(name, model, inputs, Path(folder) / "reference.npz")
+            yield from measure_files(files, engines, threads, rounds)
 
 
-def _prepare(name: str, folder: Path) -> ModelFiles:
-    model, inputs = write_model(name, folder)
-    files = ModelFiles(name, model, inputs, folder / "reference.npz")
+def measure_files(
+    files: ModelFiles, engines: Sequence[str], threads: Sequence[int], rounds: int
+) -> Iterator[Measurement | Failure]:
+    """Measures one model that is on disk; writes its reference first."""
     Worker("onnxruntime", files, 1, files.reference).close()
-    return files
+    for count in threads:
+        yield from _measure_engines(files, engines, count, rounds)
 
 
 def _measure_engines(
@@ -135,7 +137,7 @@ def _measure_engines(
     workers: list[tuple[Worker, Measurement]] = []
     with ExitStack() as stack:
         for engine in engines:
-            outputs = files.model.with_name(f"{engine}-{threads}.npz")
+            outputs = files.reference.with_name(f"{engine}-{threads}.npz")
             try:
                 worker = Worker(engine, files, threads, outputs)
             except WorkerError as error:
