@@ -19,6 +19,7 @@ from byoc_mlir.compiler.cache.fingerprint import (
     stamp,
 )
 from byoc_mlir.compiler.cache.folder import Cache
+from byoc_mlir.compiler.cache.stored_weights import StoredWeight, StoredWeights
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError, InputValuesNeededError
 from byoc_mlir.runtime.arguments import Shape
@@ -130,8 +131,12 @@ class CachedModel:
         contents = {name: array_digest(array) for name, array in values.items()}
         return digest(self.key, dict(entry.files), dict(entry.environment), sizes, contents)
 
-    def read_program(self, key: str) -> Program | None:
-        """A program of the cache; its warnings are given again."""
+    def read_program(self, key: str, shared: StoredWeights) -> Program | None:
+        """A program of the cache; its warnings are given again.
+
+        Args:
+            shared: weights that the model's programs share.
+        """
         start = time.perf_counter()
         container = self.cache.read(key)
         if container is None:
@@ -140,6 +145,11 @@ class CachedModel:
         try:
             code = decode(ObjectCode, document.get("code"), blobs)
             said = decode(_Circumstances, document.get("circumstances"), blobs)
+            places = decode(Mapping[str, StoredWeight], document.get("weights"), blobs)
+            weights = shared.read(places)
+            if weights is None:
+                return None
+            code = replace(code, weights={**code.weights, **weights})
             folder = self.cache.folder
             program = decode_program(document.get("program"), blobs, code, "the cache", folder)
         except ArtifactError:
@@ -153,13 +163,18 @@ class CachedModel:
         report = replace(program.report, compile_seconds=seconds, pass_seconds=())
         return replace(program, report=report)
 
-    def write_program(self, key: str, program: Program, said: tuple[str, ...]) -> None:
+    def write_program(
+        self, key: str, program: Program, said: tuple[str, ...], shared: StoredWeights
+    ) -> None:
         """Keeps a program, and what was said while it was compiled."""
-        assert isinstance(program.code, ObjectCode)
-        blobs: list[Blob] = []
+        code, blobs = program.code, list[Blob]()
+        assert isinstance(code, ObjectCode)
+        places = shared.write(code.weights)
+        own = {name: array for name, array in code.weights.items() if name not in places}
         document: dict[str, Json] = {
             "program": encode_program(program, blobs),
-            "code": encode(program.code, blobs),
+            "code": encode(replace(code, weights=own), blobs),
+            "weights": encode(places, blobs),
             "circumstances": encode(_Circumstances(said, _libraries(program)), blobs),
         }
         self.cache.write(key, document, blobs)
@@ -186,6 +201,7 @@ class CachedSpecialiser:
         self._model = model
         self._entry = entry
         self._compiler = compiler
+        self._weights = StoredWeights(model.cache)
 
     @property
     def value_inputs(self) -> tuple[str, ...]:
@@ -193,7 +209,7 @@ class CachedSpecialiser:
 
     def specialise(self, arrays: Mapping[str, Array]) -> Program:
         """The program for inputs of these shapes, with the values that shapes depend on."""
-        found = self._model.read_program(self._key(arrays))
+        found = self._model.read_program(self._key(arrays), self._weights)
         if found is not None:
             return found
         compiler = self._compiler_now()
@@ -202,7 +218,7 @@ class CachedSpecialiser:
         if values != self._entry.value_inputs:
             self._entry = replace(self._entry, value_inputs=values)
             self._model.write_entry(self._entry)
-        self._model.write_program(self._key(arrays), program, said)
+        self._model.write_program(self._key(arrays), program, said, self._weights)
         return program
 
     def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
@@ -210,12 +226,12 @@ class CachedSpecialiser:
         if self._entry.value_inputs:
             raise InputValuesNeededError((), self._entry.value_inputs)
         key = self._model.program_key(self._entry, shapes, {})
-        found = self._model.read_program(key)
+        found = self._model.read_program(key, self._weights)
         if found is not None:
             return found
         compiler = self._compiler_now()
         program, said = _recorded(lambda: compiler.specialise_shapes(shapes))
-        self._model.write_program(key, program, said)
+        self._model.write_program(key, program, said, self._weights)
         return program
 
     def _key(self, arrays: Mapping[str, Array]) -> str:

@@ -24,7 +24,8 @@ from byoc_mlir.errors import ByocError, UnsafeCacheError
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.networks import NETWORKS
-from byoc_mlir.testing.reference import random_inputs
+from byoc_mlir.testing.networks.encoder import symbolised
+from byoc_mlir.testing.reference import assert_agrees, random_inputs
 from byoc_mlir.tools.byoc import main
 
 
@@ -314,6 +315,33 @@ def test_every_shape_of_a_symbolic_model_is_cached(cache: Path) -> None:
     assert [run(second, size) for size in (5, 2, 7)] == [True, True, False]
 
 
+def test_programs_of_all_shapes_have_their_weights_stored_once(cache: Path) -> None:
+    model = symbolised(NETWORKS["mlp3"](), {"input": {0: "batch"}})
+    weights = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
+    inputs = {size: random_inputs(model, 0, {"batch": size}) for size in (2, 5, 9)}
+    first = byoc_mlir.compile(model, targets=(), cache=cache)
+    expected = {size: first.run(arrays)["output"] for size, arrays in inputs.items()}
+    stored = sum(path.stat().st_size for path in entries(cache))
+    assert stored < 2.5 * weights  # the model's, and those that are packed
+    second = byoc_mlir.compile(model, targets=(), cache=cache)
+    for size, arrays in inputs.items():
+        np.testing.assert_array_equal(second.run(arrays)["output"], expected[size])
+        assert was_cached(second)
+
+
+def test_programs_whose_weights_are_gone_are_compiled_again(cache: Path) -> None:
+    model = NETWORKS["mlp3"]()
+    inputs = random_inputs(model)
+    expected = byoc_mlir.compile(model, targets=(), cache=cache).run(inputs)
+    largest = max(entries(cache), key=lambda path: path.stat().st_size)
+    for damage in (Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-9])):
+        damage(largest)
+        again = byoc_mlir.compile(model, targets=(), cache=cache)
+        assert not was_cached(again)
+        assert_agrees(again.run(inputs), expected)
+        assert was_cached(byoc_mlir.compile(model, targets=(), cache=cache))
+
+
 def value_model() -> onnx.ModelProto:
     """`y = reshape(x, shape)`: the output's shape is in an input."""
     node = helper.make_node("Reshape", ["x", "shape"], ["y"])
@@ -393,8 +421,8 @@ def test_ir_and_stages_are_compiled_each_time(cache: Path) -> None:
 
 
 def test_the_folder_stays_small(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = NETWORKS["mlp3"]()
-    byoc_mlir.compile(model, targets=(), threads=1, cache=cache)
+    model = NETWORKS["mlp3"](seed=1)
+    byoc_mlir.compile(NETWORKS["mlp3"](), targets=(), threads=1, cache=cache)
     size = sum(path.stat().st_size for path in entries(cache))
     old = entries(cache)
     for path in old:

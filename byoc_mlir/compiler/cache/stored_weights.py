@@ -1,0 +1,78 @@
+"""The weights of a model's programs in a cache: each is stored once, whatever programs have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from byoc_mlir.compiler.cache.fingerprint import digest
+from byoc_mlir.compiler.cache.folder import Cache
+from byoc_mlir.errors import ArtifactError
+from byoc_mlir.runtime.program import Array
+from byoc_mlir.runtime.serialise import Blob, decode, encode
+
+_LEAST_BYTES = 1 << 12
+"""Smaller weights stay with their program."""
+
+
+@dataclass(frozen=True)
+class StoredWeight:
+    """Where a weight is."""
+
+    pack: str
+    """The key of the cache's entry."""
+    number: int
+    """Its number in there."""
+
+
+class StoredWeights:
+    """The weights that programs of one model share, on disk and, once they are read, in memory.
+
+    They are stored in packs: the first program's, and then what each further one has new.
+    """
+
+    def __init__(self, cache: Cache):
+        self._cache = cache
+        self._places: dict[str, StoredWeight] = {}
+        self._packs: dict[str, tuple[Array, ...]] = {}
+
+    def write(self, weights: Mapping[str, Array]) -> dict[str, StoredWeight]:
+        """Where the large ones of some weights are; those that are new are stored.
+
+        Args:
+            weights: by symbol; equal symbols are equal weights.
+        """
+        large = {name: array for name, array in weights.items() if array.nbytes >= _LEAST_BYTES}
+        new = sorted(large.keys() - self._places.keys())
+        if new:
+            key, blobs = digest("weights", new), list[Blob]()
+            arrays = encode(tuple(large[name] for name in new), blobs)
+            self._cache.write(key, {"arrays": arrays}, blobs)
+            self._places |= {name: StoredWeight(key, number) for number, name in enumerate(new)}
+        return {name: self._places[name] for name in large}
+
+    def read(self, places: Mapping[str, StoredWeight]) -> dict[str, Array] | None:
+        """The weights that are at some places; `None` if they are not there any more."""
+        found: dict[str, Array] = {}
+        for name, place in places.items():
+            pack = self._pack(place.pack)
+            if pack is None or not 0 <= place.number < len(pack):
+                return None
+            found[name] = pack[place.number]
+        self._places |= places
+        return found
+
+    def _pack(self, key: str) -> tuple[Array, ...] | None:
+        if key not in self._packs:
+            container = self._cache.read(key)
+            if container is None:
+                return None
+            try:
+                arrays = decode(
+                    tuple[Array, ...], container.document.get("arrays"), container.blobs
+                )
+            except ArtifactError:
+                self._cache.delete(key)
+                return None
+            self._packs[key] = arrays
+        return self._packs[key]
