@@ -12,9 +12,18 @@ from rich.markup import escape
 from byoc_mlir import __version__
 from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ByocError
-from byoc_mlir.tools.commands import bench, cache, compile_, doctor, new_backend, report, run
+from byoc_mlir.tools.commands import (
+    bench,
+    cache,
+    compile_,
+    doctor,
+    new_backend,
+    profile,
+    report,
+    run,
+)
 
-COMMANDS = (run, compile_, report, bench, cache, doctor, new_backend)
+COMMANDS = (run, compile_, report, bench, profile, cache, doctor, new_backend)
 
 
 def main(args: Sequence[str] | None = None) -> int:

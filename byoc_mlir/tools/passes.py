@@ -37,6 +37,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "pack-weights",
         "parametrise-kernels",
         "plan-buffers",
+        "profile-steps",
         "widen-products",
     ),
     "lowering.convolutions": (

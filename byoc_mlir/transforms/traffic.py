@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.transforms.blocks import is_constant
@@ -51,7 +52,8 @@ class Traffic:
                 continue
             reads, writes = tuple(number(op.operands)), tuple(number(op.results))
             one = _Op(frozenset(node_names(op)), multiplications(op), reads, writes)
-            traffic._ops.append(one)
+            if isinstance(op, RelayOp):  # calls and terminators only read
+                traffic._ops.append(one)
             for value in reads:
                 traffic._readers.setdefault(value, []).append(one)
         return traffic

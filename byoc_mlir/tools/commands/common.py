@@ -66,8 +66,10 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add_limit_argument(parser)
 
 
-def compile_model(args: argparse.Namespace, cache: Folder = None) -> Executable:
-    """Compiles the model that the arguments name; `cache` is that of `compile`."""
+def compile_model(
+    args: argparse.Namespace, cache: Folder = None, *, profile: bool = False
+) -> Executable:
+    """Compiles the model that the arguments name; `cache` and `profile` are those of `compile`."""
     for spec in args.backend:
         load_backend_module(spec)
     targets = None if args.targets is None else split_targets(args.targets)
@@ -82,7 +84,21 @@ def compile_model(args: argparse.Namespace, cache: Folder = None) -> Executable:
             prune=args.prune,
             cache=cache,
             limits=limits_of(args),
+            profile=profile,
         )
+
+
+def open_model(args: argparse.Namespace, *, profile: bool = False) -> Executable:
+    """As `compile_model`; a `.so` file, which is compiled already, is loaded.
+
+    Raises:
+        InvalidInputError: targets are given for such a file.
+    """
+    if not args.model.endswith(".so"):
+        return compile_model(args, profile=profile)
+    if args.targets is not None:
+        raise InvalidInputError(f"{args.model} is compiled already; --targets changes nothing")
+    return byoc_mlir.load(args.model, threads=args.threads)
 
 
 def at_least(least: int) -> Callable[[str], int]:

@@ -11,16 +11,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.files import open_file
-from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.commands.common import (
     add_model_arguments,
     add_shape_argument,
     at_least,
-    compile_model,
+    open_model,
     random_inputs,
     shapes_of,
 )
@@ -41,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     console = Console()
     start = time.perf_counter()
-    with _open(args) as executable:
+    with open_model(args) as executable:
         if args.input:
             inputs = _load(args.input)
         else:
@@ -59,15 +57,6 @@ def run(args: argparse.Namespace) -> int:
     if args.output:
         np.savez(args.output, allow_pickle=False, **outputs)
     return 0
-
-
-def _open(args: argparse.Namespace) -> Executable:
-    """The compiled model: `.so` files are loaded."""
-    if not args.model.endswith(".so"):
-        return compile_model(args)
-    if args.targets is not None:
-        raise InvalidInputError(f"{args.model} is compiled already; --targets changes nothing")
-    return byoc_mlir.load(args.model, threads=args.threads)
 
 
 def placement_table(report: Report) -> Table:

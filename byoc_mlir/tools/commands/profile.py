@@ -1,0 +1,40 @@
+"""`byoc profile`: where the time of a run goes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from byoc_mlir.tools.commands.common import (
+    add_model_arguments,
+    add_shape_argument,
+    at_least,
+    open_model,
+    random_inputs,
+    shapes_of,
+)
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("profile", help=__doc__)
+    add_model_arguments(parser)
+    add_shape_argument(parser)
+    parser.add_argument("--runs", type=at_least(1), default=20, help="the median one is shown")
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    parser.add_argument(
+        "--trace", metavar="FILE.json", type=Path, help="write a trace for Perfetto, too"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    with open_model(args, profile=True) as executable:
+        inputs = random_inputs(executable.inputs, shapes_of(args))
+        profile = executable.profile(inputs, args.runs)
+    if args.trace is not None:
+        args.trace.write_text(profile.to_chrome_trace())
+    print(profile.to_json() if args.json else profile)
+    return 0

@@ -1,0 +1,140 @@
+"""`Executable.profile`: every step of a run with its time."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, numpy_helper, parser
+
+import byoc_mlir
+from byoc_mlir.errors import ExecutionError, InvalidInputError
+from byoc_mlir.runtime.profile import Profile
+from byoc_mlir.runtime.profiled import CALL, REGION
+from byoc_mlir.tools.byoc import main
+
+_CONVOLUTIONS = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[1, 8, 16, 16] x) => (float[1, 8, 16, 16] y) {
+  [first] a = Conv<pads = [1, 1, 1, 1]>(x, w)
+  [relu] b = Relu(a)
+  [cos] c = Cos(b)
+  [second] y = Conv<pads = [1, 1, 1, 1]>(c, w)
+}
+"""
+_LOOP = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (int64 count, float[8, 8] x) => (float[8, 8] y) {
+  [loop] y = Loop(count, , x)
+  <body = b (int64 i, bool c, float[8, 8] s) => (bool d, float[8, 8] t) {
+    d = Identity(c)
+    [product] p = MatMul(s, s)
+    [sine] t = Sin(p)
+  }>
+}
+"""
+_PRODUCTS = 8 * 8 * 3 * 3 * 16 * 16
+_X = np.random.default_rng(0).standard_normal((1, 8, 16, 16)).astype(np.float32)
+
+
+def _convolutions() -> ModelProto:
+    model = parser.parse_model(_CONVOLUTIONS)
+    weights = np.random.default_rng(1).standard_normal((8, 8, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    return model
+
+
+def _profile(model: ModelProto, targets: tuple[str, ...], inputs: Any) -> Profile:
+    options = {"threads": 1, "fallback": "allow", "profile": True}
+    with byoc_mlir.compile(model, targets, **options) as executable:
+        expected = byoc_mlir.compile(model, targets, threads=1, fallback="allow").run(inputs)
+        for name, value in executable.run(inputs).items():
+            np.testing.assert_array_equal(value, expected[name])
+        return executable.profile(inputs, runs=5)
+
+
+@pytest.mark.parametrize("targets", [(), ("dnnl",)])
+def test_every_node_has_a_row_and_rows_sum_to_the_run(targets: tuple[str, ...]) -> None:
+    profile = _profile(_convolutions(), targets, {"x": _X})
+    assert {node for row in profile for node in row.nodes} == {"first", "relu", "cos", "second"}
+    assert sum(row.milliseconds for row in profile) == pytest.approx(profile.milliseconds)
+    assert profile.rows[-1].implementation == CALL
+    assert sum(row.multiplications for row in profile) == 2 * _PRODUCTS
+
+
+def test_steps_of_a_region_are_told_apart() -> None:
+    rows = [row for row in _profile(_convolutions(), ("dnnl",), {"x": _X}) if row.region]
+    steps = [row for row in rows if row.implementation != REGION]
+    assert [row.nodes for row in steps] == [("first", "relu"), ("second",)]
+    assert [row.ops for row in steps] == [("Conv", "Relu"), ("Conv",)]
+    assert {row.backend for row in rows} == {"dnnl"}
+    weights = 4 * 8 * 8 * 3 * 3
+    assert [row.bytes for row in steps] == [2 * _X.nbytes + weights] * 2
+    assert all(row.implementation for row in steps)
+    assert all(row.layout for row in steps)
+
+
+def test_bodies_of_loops_are_inside() -> None:
+    x = np.random.default_rng(2).standard_normal((8, 8)).astype(np.float32)
+    profile = _profile(parser.parse_model(_LOOP), (), {"count": np.int64(7), "x": x})
+    nodes = {node.rpartition("/")[2] for row in profile for node in row.nodes}
+    assert nodes >= {"product", "sine"}
+
+
+def test_a_compiled_file_keeps_its_steps(tmp_path: Path) -> None:
+    path = tmp_path / "model.so"
+    with byoc_mlir.compile(_convolutions(), (), threads=1, profile=True) as executable:
+        steps = {row.nodes for row in executable.profile({"x": _X})}
+        executable.export_library(path)
+    with byoc_mlir.load(path) as loaded:
+        assert {row.nodes for row in loaded.profile({"x": _X})} == steps
+
+
+def test_symbolic_sizes() -> None:
+    model = parser.parse_model(_CONVOLUTIONS.replace("float[1,", "float[n,"))
+    model.graph.initializer.extend(_convolutions().graph.initializer)
+    with byoc_mlir.compile(model, (), threads=1, profile=True) as executable:
+        products = [
+            sum(row.multiplications for row in executable.profile({"x": np.repeat(_X, n, 0)}))
+            for n in (1, 3)
+        ]
+    assert products == [2 * _PRODUCTS, 6 * _PRODUCTS]
+
+
+def test_text_and_documents() -> None:
+    profile = _profile(_convolutions(), (), {"x": _X})
+    lines = str(profile).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == len(profile) + 2
+    document = json.loads(profile.to_json())
+    assert sum(row["share"] for row in document["rows"]) == pytest.approx(1)
+    assert document["rows"][0].keys() >= {"nodes", "backend", "gflops", "gbytes", "precision"}
+    events = json.loads(profile.to_chrome_trace())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert len(spans) == len(profile)
+    for before, after in pairwise(spans):
+        assert before["ts"] + before["dur"] == pytest.approx(after["ts"])
+    assert all({"pid", "tid", "name", "ts", "dur"} <= span.keys() for span in spans)
+
+
+def test_refused() -> None:
+    with byoc_mlir.compile(_convolutions(), ()) as executable:
+        with pytest.raises(ExecutionError, match="compile the model with profile=True"):
+            executable.profile({"x": _X})
+        with pytest.raises(InvalidInputError, match="runs is 0, accepted are 1 and more"):
+            executable.profile({"x": _X}, runs=0)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, trace = tmp_path / "model.onnx", tmp_path / "trace.json"
+    path.write_bytes(_convolutions().SerializeToString())
+    command = ["profile", str(path), "--targets", "", "--threads", "1", "--runs", "3"]
+    assert main([*command, "--trace", str(trace)]) == 0
+    assert "GFLOP/s" in capsys.readouterr().out
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == 3
