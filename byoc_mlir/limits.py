@@ -42,6 +42,10 @@ class Limits:
     """Of graphs in graphs, functions in functions, and of brackets in a `.mlir` file."""
     name_length: int = 65_536
     """Characters of a name in the model."""
+    kept_bytes: int = 1 << 30
+    """Of the programs that stay compiled for one model with symbolic dimensions: their code, arenas
+    and copies of constants. Nothing is refused: those that were not used for longest go, and the
+    one that is used stays."""
     seconds: float = math.inf
     """For each compilation: that of a model of fixed shapes, or for one set of shapes. Looked at
     between passes, between nodes and between ops; LLVM and a backend's library cannot be

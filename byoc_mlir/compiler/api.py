@@ -97,7 +97,8 @@ def _compile(request: Request, cache: Folder) -> Executable:
     cached = None if opened is None else CachedModel.of(opened, request)
     entry = None if cached is None else cached.read_entry()
     if cached is not None and entry is not None:
-        return compile_ahead(entry.inputs, entry.outputs, CachedSpecialiser(cached, entry))
+        specialiser = CachedSpecialiser(cached, entry)
+        return compile_ahead(entry.inputs, entry.outputs, specialiser, request.limits)
     with collection_paused():  # much is made while modules are imported, and nothing freed
         from byoc_mlir.compiler.execution.model import compile_model
 

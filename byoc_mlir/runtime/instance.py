@@ -154,6 +154,12 @@ class Instance:
         return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._outputs)
 
     @property
+    def held_bytes(self) -> int:
+        """The memory of its code, its arenas, and the copies of constants that it made."""
+        arenas = len(self._all) * self.program.arena_bytes
+        return self.program.code.size + arenas + self._copied_bytes
+
+    @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
         return not self._release.alive

@@ -116,6 +116,11 @@ class LoadedCode(Protocol):
 class Code(Protocol):
     """Native code with its weights, in one of the forms in which it is kept."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of the code, with the weights where both are one file."""
+        ...
+
     def load(self, symbols: Mapping[str, int], threads: int) -> LoadedCode:
         """Brings it into the process.
 
@@ -143,6 +148,10 @@ class ObjectCode:
     def files(self) -> tuple[bytes, ...]:
         """All object files."""
         return self.data, *self.kernels
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.files))
 
     def load(self, symbols: Mapping[str, int], threads: int) -> LoadedCode:
         from byoc_mlir.runtime.jit import link  # LLVM, which an artifact does without

@@ -28,10 +28,20 @@ class Recent(Generic[_Key, _Value]):
     Args:
         limit: how many are kept; left out, `CACHED_SHAPES`.
         values: those that are made already.
+        most_bytes: how much memory those that are kept may hold. The last one stays in any case.
+        bytes_of: says how much one holds.
     """
 
-    def __init__(self, limit: int | None = None, values: Mapping[_Key, _Value] | None = None):
+    def __init__(
+        self,
+        limit: int | None = None,
+        values: Mapping[_Key, _Value] | None = None,
+        *,
+        most_bytes: int = 0,
+        bytes_of: Callable[[_Value], int] = lambda _: 0,
+    ):
         self._limit = CACHED_SHAPES if limit is None else limit
+        self._most_bytes, self._bytes_of = most_bytes, bytes_of
         self._lock = ForkSafeLock()
         """Held for a moment, whenever `_values` is looked at."""
         self._making = ForkSafeLock()
@@ -70,10 +80,14 @@ class Recent(Generic[_Key, _Value]):
                 value.close()
             self._check_open()
             self._values[key] = value
-            while len(self._values) > self._limit:
+            while len(self._values) > 1 and self._is_too_much():
                 # A call may still be using it: it is freed when the last reference goes.
                 self._values.popitem(last=False)
             return value
+
+    def _is_too_much(self) -> bool:
+        held = sum(map(self._bytes_of, self._values.values()))
+        return len(self._values) > self._limit or held > self._most_bytes
 
     def _check_open(self) -> None:
         if self._closed:

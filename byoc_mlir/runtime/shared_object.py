@@ -42,6 +42,10 @@ class SharedCode:
     content: memoryview
     """All of the file, also when it is closed."""
 
+    @property
+    def size(self) -> int:
+        return self.content.nbytes
+
     def load(self, symbols: Mapping[str, int], threads: int) -> SharedModule:
         """Loads the code.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from byoc_mlir.errors import ExecutionError, ExportError, InputValuesNeededError
+from byoc_mlir.limits import DEFAULT_LIMITS
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.destinations import run_into
 from byoc_mlir.runtime.executable import Executable, Exporter
@@ -46,6 +47,13 @@ class SpecialisingExecutable(Executable):
     """A program for each set of input shapes, compiled when the first inputs of those shapes come.
 
     Its outputs have the names that the program says: of a sequence, their number depends on shapes.
+
+    Args:
+        inputs: what the model takes, in order.
+        outputs: the names of what it gives, in order.
+        specialiser: compiles it.
+        exporter: as for `Executable`.
+        kept_bytes: the most memory that programs may hold that are not in use.
     """
 
     def __init__(
@@ -54,10 +62,14 @@ class SpecialisingExecutable(Executable):
         outputs: Sequence[str],
         specialiser: Specialiser,
         exporter: Exporter | None,
+        kept_bytes: int = DEFAULT_LIMITS.kept_bytes,
     ):
         super().__init__(inputs, outputs, exporter)
         self._specialiser = specialiser
-        self._instances = Recent[_Key, Instance]()
+        self._kept_bytes = kept_bytes
+        self._instances = Recent[_Key, Instance](
+            most_bytes=kept_bytes, bytes_of=lambda instance: instance.held_bytes
+        )
 
     @property
     def program(self) -> Program:
@@ -100,8 +112,8 @@ class SpecialisingExecutable(Executable):
         """What pickle keeps: the model, which is compiled again."""
         if self._instances.is_closed:
             raise ExecutionError("the executable is closed; pickle it before, or compile again")
-        arguments = (self.inputs, self.outputs, self._specialiser, self._exporter)
-        return SpecialisingExecutable, arguments
+        made_of = (self.inputs, self.outputs, self._specialiser, self._exporter, self._kept_bytes)
+        return SpecialisingExecutable, made_of
 
     def _instance_of_shapes(self, shapes: Mapping[str, Shape]) -> Instance:
         checked = self._arguments.shapes(shapes)

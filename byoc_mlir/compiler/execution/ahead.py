@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from byoc_mlir.artifact import write
 from byoc_mlir.errors import InputValuesNeededError
+from byoc_mlir.limits import Limits
 from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.forks import on_live_threads
@@ -14,7 +15,10 @@ from byoc_mlir.tensors import TensorInfo
 
 
 def compile_ahead(
-    inputs: Sequence[TensorInfo], outputs: Sequence[str], specialiser: Specialiser
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[str],
+    specialiser: Specialiser,
+    limits: Limits,
 ) -> Executable:
     """The executable of a model: compiled now, if its shapes are known and depend on no values.
 
@@ -22,8 +26,9 @@ def compile_ahead(
         inputs: what the model takes, in order.
         outputs: the names of what it gives, in order.
         specialiser: compiles it.
+        limits: say how much memory programs may hold that are not in use.
     """
-    later = SpecialisingExecutable(inputs, outputs, specialiser, write)
+    later = SpecialisingExecutable(inputs, outputs, specialiser, write, limits.kept_bytes)
     if not all(info.is_static for info in inputs):
         return later
     shapes = {info.name: tuple(map(int, info.shape)) for info in inputs}

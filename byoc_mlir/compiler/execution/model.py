@@ -33,7 +33,7 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
 
         def compile_whole(source: Source) -> Executable:
             specialiser = ModelSpecialiser(source, options)
-            return compile_ahead(source.inputs, source.outputs, specialiser)
+            return compile_ahead(source.inputs, source.outputs, specialiser, request.limits)
 
         def compile_part(source: Source) -> Executable:
             return compile_in_stages(source, compile_whole) or compile_whole(source)
@@ -50,7 +50,7 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
             return special
         specialiser = ModelSpecialiser(source, options)
         kept = specialiser if keep is None else keep(source, options, specialiser)
-        return compile_ahead(source.inputs, source.outputs, kept)
+        return compile_ahead(source.inputs, source.outputs, kept, request.limits)
 
 
 def specialiser(request: Request) -> Specialiser:

@@ -101,3 +101,12 @@ def test_those_used_last_stay() -> None:
     assert got(values, "a") is first
     got(values, "c")
     assert list(values.known()) == ["a", "c"]
+
+
+def test_what_holds_too_much_memory_goes_but_for_the_last() -> None:
+    values = Recent[str, Value](most_bytes=5, bytes_of=lambda value: len(value.name))
+    for key in ("aaa", "bb", "cc"):
+        got(values, key)
+    assert list(values.known()) == ["bb", "cc"]
+    got(values, "dddddddd")
+    assert list(values.known()) == ["dddddddd"]
