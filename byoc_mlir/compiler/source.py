@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.mlir_file import check_module_size, read_mlir
-from byoc_mlir.frontend.model import ImportedModel
+from byoc_mlir.frontend.model import ImportedModel, ImportVariant
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
@@ -61,7 +61,16 @@ class Source:
         imported = import_loaded(self.model, self.tensors, shapes, values)
         if all(info.is_static for info in self.inputs):  # it is seldom bound again
             self.tensors.let_go()
-        return imported
+        if self.symbolic is None:
+            return imported
+        return replace(imported, variant=ImportVariant(reason=self._why_alone(values)))
+
+    def _why_alone(self, values: Values) -> str:
+        """Why an import of a model with symbolic dimensions is right for these shapes alone."""
+        if values:
+            return f"the values of {', '.join(values)} are compiled in"
+        because = None if self.symbolic is None else self.symbolic.reason
+        return because or "there are imports for other sizes, as many as are kept"
 
 
 def read_source(model: ModelSource) -> Source:

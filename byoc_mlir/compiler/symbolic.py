@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dims import LEAST_HINT, evaluated, parse_size
+from byoc_mlir.dialects.relay import ConstantOp, GuardOp
+from byoc_mlir.dims import LEAST_HINT, Guard, evaluated, parse_size
 from byoc_mlir.errors import ByocError, LimitExceededError, OutOfMemoryError, UndecidedSizeError
 from byoc_mlir.frontend.importer import import_symbolic
 from byoc_mlir.frontend.inputs import sizes_of_symbols
-from byoc_mlir.frontend.model import NODE_NOTES, ImportedModel, OnnxNode
+from byoc_mlir.frontend.model import NODE_NOTES, ImportedModel, ImportVariant, OnnxNode
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.specialise_dims import check_sizes, specialised
@@ -96,6 +96,16 @@ def _specialised(variant: ImportedModel, sizes: Mapping[str, int]) -> ImportedMo
         _with_numbers(variant.inputs, sizes),
         _with_numbers(variant.outputs, sizes),
         _nodes_of(variant.nodes, module),
+        ImportVariant(guards_of(variant.module)),
+    )
+
+
+def guards_of(module: ModuleOp) -> tuple[Guard, ...]:
+    """The guards of a module, each with the ONNX node that asked."""
+    return tuple(
+        replace(op.guard, reason=", ".join(node_names(op)))
+        for op in module.body.block.ops
+        if isinstance(op, GuardOp)
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
+from byoc_mlir.dims import Guard
 from byoc_mlir.tensors import TensorInfo
 
 __all__ = ["NODE_NOTES", "ImportedModel", "NodeStatus", "OnnxNode", "TensorInfo"]
@@ -42,6 +43,16 @@ class OnnxNode:
 
 
 @dataclass(frozen=True)
+class ImportVariant:
+    """What an import of a model with symbolic dimensions is right for."""
+
+    guards: tuple[Guard, ...] = ()
+    """Sizes that fulfil these."""
+    reason: str = ""
+    """Where it is right for one set of input shapes alone: why."""
+
+
+@dataclass(frozen=True)
 class ImportedModel:
     """An ONNX model as `relay` ops in `func.func @main`, inputs and outputs in its order."""
 
@@ -49,3 +60,5 @@ class ImportedModel:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     nodes: tuple[OnnxNode, ...]
+    variant: ImportVariant | None = None
+    """Of a model with symbolic dimensions."""

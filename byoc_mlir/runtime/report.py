@@ -27,6 +27,36 @@ class ReportRow:
 
 
 @dataclass(frozen=True)
+class GuardRow:
+    """What sizes must fulfil where something was decided by them."""
+
+    relation: str
+    """In terms of the model's symbolic dimensions: `seq == past`."""
+    node: str
+    """The ONNX node that asked; empty where nobody did."""
+
+    def __str__(self) -> str:
+        return f"{self.relation} ({self.node})" if self.node else self.relation
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One import of a model with symbolic dimensions, and what is compiled of it."""
+
+    guards: tuple[GuardRow, ...] = ()
+    """It is right for all sizes that fulfil these."""
+    reason: str = ""
+    """Why it is right for one set of input shapes alone, where it is."""
+    shapes: tuple[str, ...] = ()
+    """The sets of input shapes that it is compiled for: `x[2, 8], y[2, 1]`."""
+
+    def __str__(self) -> str:
+        where = self.reason or ", ".join(map(str, self.guards)) or "all sizes"
+        sets = f"{len(self.shapes)} set{'' if len(self.shapes) == 1 else 's'}"
+        return f"{where}; compiled for {sets} of input shapes"
+
+
+@dataclass(frozen=True)
 class Report:
     """One row for every node of the model, in the model's order.
 
@@ -39,6 +69,8 @@ class Report:
     """How many composites of each name there are."""
     multiplications: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many products of convolutions and matrices are computed in each precision."""
+    variants: tuple[Variant, ...] = ()
+    """The imports of a model with symbolic dimensions; none of other models."""
     compile_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     """How long each stage of the compilation took."""
     pass_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
@@ -56,6 +88,7 @@ class Report:
             tuple(warning for report in reports for warning in report.warnings),
             composites,
             multiplications,
+            tuple(variant for report in reports for variant in report.variants),
             reports[0].compile_seconds,
             reports[0].pass_seconds,
         )
@@ -80,6 +113,7 @@ class Report:
             "nodes": [asdict(row) for row in self.rows],
             "composites": dict(self.composites),
             "multiplications": dict(self.multiplications),
+            "variants": [asdict(variant) for variant in self.variants],
             "warnings": list(self.warnings),
         }
         return json.dumps(document, indent=2)
@@ -99,6 +133,7 @@ class Report:
         lines.append(f"{len(self)} node{'' if len(self) == 1 else 's'}: {summary}")
         if set(self.multiplications) - _TACIT["precision"]:
             lines.append(f"multiplications: {self._shares()}")
+        lines += (f"variant {number}: {one}" for number, one in enumerate(self.variants, 1))
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from byoc_mlir.errors import ExecutionError, ExportError, InputValuesNeededError
@@ -16,6 +17,7 @@ from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.profiled import profiled
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
+from byoc_mlir.runtime.report import Report, Variant
 from byoc_mlir.tensors import TensorInfo
 
 _Key: TypeAlias = tuple[tuple[Shape, ...], tuple[bytes, ...]]
@@ -74,6 +76,14 @@ class SpecialisingExecutable(Executable):
     @property
     def program(self) -> Program:
         return self._instances.latest.program
+
+    def report(self) -> Report:
+        shapes: dict[Variant, list[str]] = {}
+        for instance in self._instances.known().values():
+            for variant in instance.program.report.variants:
+                shapes.setdefault(variant, []).append(_input_shapes(instance.program))
+        variants = (replace(one, shapes=tuple(texts)) for one, texts in shapes.items())
+        return replace(self.program.report, variants=tuple(variants))
 
     def close(self) -> None:
         self._instances.close()
@@ -136,6 +146,10 @@ class SpecialisingExecutable(Executable):
     def _key(self, arrays: Mapping[str, Array]) -> _Key:
         values = tuple(arrays[name].tobytes() for name in self._specialiser.value_inputs)
         return tuple(array.shape for array in arrays.values()), values
+
+
+def _input_shapes(program: Program) -> str:
+    return ", ".join(f"{spec.name}{list(spec.shape)}" for spec in program.inputs)
 
 
 def _loaded(specialise: Callable[[], Program]) -> Instance:

@@ -15,8 +15,8 @@ from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.options import Fallback
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.errors import FallbackForbiddenError
-from byoc_mlir.frontend.model import ImportedModel, OnnxNode
-from byoc_mlir.runtime.report import Report, ReportRow
+from byoc_mlir.frontend.model import ImportedModel, ImportVariant, OnnxNode
+from byoc_mlir.runtime.report import GuardRow, Report, ReportRow, Variant
 from byoc_mlir.transforms.annotate_target import CONTROL_FLOW
 from byoc_mlir.transforms.fake_quantization_to_integer import KEPT_FLOAT
 from byoc_mlir.transforms.placement import HOST, Placement, placements
@@ -75,7 +75,15 @@ def build_report(
         (*problems, *notes),
         dict(sorted(composites.items())),
         {name: count for name, count in products.items() if count},
+        _variants(imported.variant),
     )
+
+
+def _variants(variant: ImportVariant | None) -> tuple[Variant, ...]:
+    if variant is None:
+        return ()
+    guards = tuple(GuardRow(str(guard), guard.reason) for guard in variant.guards)
+    return (Variant(guards, " ".join(variant.reason.split())),)
 
 
 def _with_precision(row: ReportRow, module: ModuleOp) -> ReportRow:
