@@ -24,7 +24,7 @@ from byoc_mlir.lowering.convolutions.channels import (
     last_type,
     with_last,
 )
-from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value, is_product_sum
+from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, static_ints
 
 
@@ -96,7 +96,7 @@ def _sink_behind_generic(op: linalg.GenericOp) -> None:
             op.results[0].replace_all_uses_with(kernel_result)
         return
     transposed = [number for number, value in enumerate(op.inputs) if _is_transposed(value)]
-    if not transposed or _is_transposed(op.results[0]) or is_product_sum(op):
+    if not transposed or _is_transposed(op.results[0]):
         return
     follows = _follows(op, transposed[0])
     if not follows and not _reads_once(op, transposed):

@@ -16,6 +16,7 @@ from xdsl.ir.affine import AffineExpr
 
 from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import Tensor, ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.lowering.relay_to_linalg import reduce as reductions
 from byoc_mlir.lowering.relay_to_linalg.builder import (
@@ -106,9 +107,36 @@ def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     data = padded(b, op.data, padding[:n], padding[n:], 0)
     output = tensor_type(op.output)
     groups = op.groups.value.data
+    if 1 < groups == shape_of(op.weight)[0]:
+        return [_correlate_each(b, op, data)]
     return [
         _correlate(b, data, op.weight, output, groups=groups, strides=strides, dilation=dilation)
     ]
+
+
+def _correlate_each(b: LinalgBuilder, op: relay.ConvOp, data: SSAValue) -> SSAValue:
+    """A depthwise convolution of padded data. Loop dimensions: n, c, spatial..., kernel..."""
+    output, n = tensor_type(op.output), op.SPATIAL_RANK
+    strides, _, dilation = op.checked_window()
+    spatial, kernel = range(2, 2 + n), range(2 + n, 2 + 2 * n)
+    window = _sliding(spatial, kernel, strides, dilation)
+    reads = [Read(data, [dim(0), dim(1), *window]), _channels_last(b, op.weight, kernel)]
+    return contract(b, reads, output, dims(range(2 + n)), kernel, 2 + 2 * n)
+
+
+def _channels_last(b: LinalgBuilder, weight: SSAValue, kernel: Sequence[int]) -> Read:
+    """A weight `[C, 1, kernel...]`; constants as `[kernel..., C]`, which vectors of channels read
+    at once.
+    """
+    channel = 1
+    if not isinstance(weight.owner, ConstantOp):
+        shape = shape_of(weight)
+        return Read(b.reshape(weight, (shape[0], *shape[2:])), dims((channel, *kernel)))
+    array = weight.owner.array
+    last = derived_array(
+        "channels_last", [array], lambda: np.ascontiguousarray(np.moveaxis(array[:, 0], 0, -1))
+    )
+    return Read(b.constant(last, "weight"), dims((*kernel, channel)))
 
 
 def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
