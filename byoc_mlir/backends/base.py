@@ -143,6 +143,18 @@ class Blob:
 GeneratedCode: TypeAlias = NativeCode | CSource | Blob
 
 
+@dataclass(frozen=True)
+class Gains:
+    """What a backend computes faster in a type of 16 bits than in `f32`."""
+
+    ops: frozenset[str] = frozenset()
+    """Convolutions and matrix products by Relay name (`nn.conv2d`). Their operands may then be of
+    that type and their results of either; in composites with functions of their results, what is
+    around them is in `f32`: `to-mixed-precision` shows both."""
+    reason: str = "it computes nothing faster in that type"
+    """Why there are none, if so."""
+
+
 class Backend(ABC):
     """A backend; one instance serves one compilation.
 
@@ -205,6 +217,10 @@ class Backend(ABC):
     def patterns(self) -> Sequence[CompositePattern]:
         """Patterns for composites; the first one that matches wins."""
         return ()
+
+    def gains_from(self, element_type: str) -> Gains:
+        """What is faster in `element_type` (`bf16`) on this machine."""
+        return Gains()
 
     def dialects(self) -> Sequence[Dialect]:
         """Dialects of the backend's own, which `byoc-opt` shall read."""

@@ -1,4 +1,4 @@
-"""Two backends without code generators, for the partitioner's tests."""
+"""Backends without code generators, for the partitioner's tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Operation
 
-from byoc_mlir.backends import Backend, Rule, register_backend
+from byoc_mlir.backends import Backend, Gains, Rule, register_backend
 from byoc_mlir.dialects.relay.window import Conv2DOp
 from byoc_mlir.patterns import CompositePattern, Match, is_constant, is_op, wildcard
 from byoc_mlir.patterns import is_tuple_get_item as item
@@ -68,3 +68,20 @@ class Beta(NoCode):
     def patterns(self) -> Sequence[CompositePattern]:
         x = wildcard()
         return [CompositePattern("beta.swish", x * is_op("sigmoid")(x))]
+
+
+@register_backend
+class Gamma(NoCode):
+    """Has instructions for `bf16`."""
+
+    name = "gamma"
+
+    def op_rules(self) -> Mapping[str, Rule]:
+        return {"nn.conv2d": accept}
+
+    def gains_from(self, element_type: str) -> Gains:
+        return Gains(frozenset({"nn.conv2d"}))
+
+    def patterns(self) -> Sequence[CompositePattern]:
+        biased = is_op("nn.bias_add")(is_op("nn.conv2d")(wildcard(), wildcard()), wildcard())
+        return [CompositePattern("gamma.conv2d_bias_relu", is_op("nn.relu")(biased))]

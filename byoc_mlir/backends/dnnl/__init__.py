@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends.base import (
     Backend,
     CodegenContext,
+    Gains,
     GeneratedCode,
     NativeCode,
     Rule,
@@ -79,6 +80,16 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.patterns import patterns
 
         return patterns(has_all_products=self.settings["quantized_products"] == "all")
+
+    def gains_from(self, element_type: str) -> Gains:
+        from byoc_mlir.backends.dnnl.api import api
+        from byoc_mlir.backends.dnnl.patterns import ANCHORS
+
+        if element_type != "bf16":
+            return Gains()
+        if not api().has_bf16:
+            return Gains(reason="this processor has no instructions for bf16 (AVX-512 BF16 or AMX)")
+        return Gains(frozenset(ANCHORS))
 
     def faster_on_host(self, region: FuncOp) -> str | None:
         from byoc_mlir.backends.dnnl.host_regions import faster_on_host

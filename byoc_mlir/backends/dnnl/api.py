@@ -101,13 +101,22 @@ class PrimitiveDescriptor:
 _VNNI_BITS = 0x48
 """In `dnnl_cpu_isa_t`: one is set in `avx2_vnni` (0x0f), the other in `avx512_core_vnni` (0x67)."""
 
+_BF16_BIT = 0x80
+"""In `dnnl_cpu_isa_t`: set in `avx512_core_bf16` (0xe7) and all that contain it."""
+
 _AMX_INT8_BIT = 0x200
 
 _AVX512_BIT = 0x20
 """In `dnnl_cpu_isa_t`: set in `avx512_core` (0x27) and all that contain it."""
 
 
-_NOISE = np.random.default_rng(0).uniform(-1, 1, 1 << 14).astype(np.float32)
+def _noise() -> NDArray[np.float32]:
+    """Numbers between -1 and 1, both as `f32` and as twice as many `bf16`."""
+    bits = np.random.default_rng(0).uniform(-1, 1, 1 << 14).astype(np.float32).view(np.uint32)
+    return (bits & 0xFFFF0000 | bits >> 16).view(np.float32)
+
+
+_NOISE = _noise()
 """What is computed with while measuring: some code is faster on zeros, or on one sign."""
 
 
@@ -140,6 +149,11 @@ class Api:
     def has_avx512(self) -> bool:
         """Whether the library generates AVX-512 code here, a cap on its instructions included."""
         return bool(self.library.dnnl_get_effective_cpu_isa() & _AVX512_BIT)
+
+    @property
+    def has_bf16(self) -> bool:
+        """Whether the library multiplies `bf16` by instructions for it."""
+        return bool(self.library.dnnl_get_effective_cpu_isa() & _BF16_BIT)
 
     @property
     def has_amx_int8(self) -> bool:

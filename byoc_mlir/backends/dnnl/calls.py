@@ -18,6 +18,7 @@ LLVM IR. An argument of a call is a Python value:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -49,9 +50,18 @@ class MemoryDescriptor:
         return layouts.byte_size(self.dims, self.layout, element_bytes(self.data_type))
 
 
+_BYTES: Mapping[DataType, int] = {
+    DataType.BF16: 2,
+    DataType.F32: 4,
+    DataType.S32: 4,
+    DataType.S8: 1,
+    DataType.U8: 1,
+}
+
+
 def element_bytes(data_type: DataType) -> int:
     """The bytes of an element."""
-    return 1 if data_type in (DataType.U8, DataType.S8) else 4
+    return _BYTES[data_type]
 
 
 @dataclass(frozen=True)

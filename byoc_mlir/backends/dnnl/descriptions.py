@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from xdsl.dialects.builtin import FloatAttr, f32, i8, i32
+from xdsl.dialects.builtin import FloatAttr, bf16, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl import enums
@@ -68,6 +68,7 @@ class Primitive:
 
 
 _DATA_TYPES: Mapping[Attribute, DataType] = {
+    bf16: DataType.BF16,
     f32: DataType.F32,
     i32: DataType.S32,
     i8: DataType.S8,

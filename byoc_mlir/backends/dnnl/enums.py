@@ -20,6 +20,7 @@ class DataType(IntEnum):
     """`dnnl_data_type_t`."""
 
     UNDEFINED = 0
+    BF16 = 2
     F32 = 3
     S32 = 4
     S8 = 5

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.descriptions import LayoutOf
+from byoc_mlir.backends.dnnl.descriptions import LayoutOf, data_type_of
 from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
-from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
+from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS, DataType
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.errors import CompilationError
@@ -57,6 +57,7 @@ def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
         len(weights) != 4
         or op.groups.value.data != 1
         or not isinstance(op.weights.owner, ConstantOp)
+        or any(data_type_of(value) != DataType.F32 for value in (*op.arguments, op.output))
     ):
         return None
     read, written, epilogue = _image(source, layout), _image(result, layout), _epilogue(op, layout)

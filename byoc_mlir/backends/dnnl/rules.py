@@ -7,18 +7,20 @@ See `docs/dnnl.md` for the policy behind the element-wise rules.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from typing import TypeVar
 
-from xdsl.dialects.builtin import f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import bf16, f32
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import Commutative
 
 from byoc_mlir.backends.base import Rule
 from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.resampling import is_between_centres
 from byoc_mlir.backends.dnnl.trial import slow_here
+from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, image, nn, reduce, transform, window
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
@@ -64,6 +66,7 @@ def op_rules() -> Mapping[str, Rule]:
     ):
         table |= {cls.name.removeprefix("relay."): rule for cls in classes}
     table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
+    table["cast"] = _guarded(conversion)
     table["transpose"] = _guarded(transpose)
     table["split"] = _guarded(split)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
@@ -92,8 +95,8 @@ them: they take the other number for a NaN."""
 
 
 def _guarded(rule: Callable[[Op], str | None]) -> Rule:
-    """The rule, asked only for ops on static `f32` tensors of a rank that oneDNN has, and refused
-    where that has nothing but reference code."""
+    """The rule, asked only for ops on static tensors of floats of a rank that oneDNN has, and
+    refused where that has nothing but reference code."""
 
     @wraps(rule)
     def guarded(op: Operation) -> str | None:
@@ -114,9 +117,17 @@ def unsupported_types(op: Operation) -> str | None:
 
 def _unsupported_type(value: SSAValue) -> str | None:
     type_ = tensor_type(value)
-    if type_.element_type != f32:
-        return f"element type {type_.element_type} (oneDNN runs f32 here)"
+    if type_.element_type not in element_types():
+        known = " and ".join(map(str, element_types()))
+        return f"element type {type_.element_type} (oneDNN runs {known} here)"
     return unsupported_shape(value)
+
+
+@cache
+def element_types() -> Sequence[Attribute]:
+    """The floats that the library has fast code for on this machine."""
+    has_bf16 = unavailable_reason() is None and api().has_bf16
+    return (f32, bf16) if has_bf16 else (f32,)
 
 
 def unsupported_shape(value: SSAValue) -> str | None:
@@ -264,6 +275,11 @@ def view(op: RelayOp) -> str | None:
     return f"{relay_name(op)} away from any primitive (it is free)"
 
 
+def conversion(op: RelayOp) -> str | None:
+    """Tensors that primitives write and read in other types."""
+    return None if _is_between(op) else "cast not between two primitives (cheaper on the host)"
+
+
 def split(op: transform.SplitOp) -> str | None:
     """Parts that lie in one piece each, where oneDNN reads and writes them."""
     if math.prod(shape_of(op.data)[: op.positive_axis]) != 1:
@@ -355,7 +371,7 @@ def _is_primitive(op: Operation) -> bool:
     if isinstance(op, CompositeOp):
         return op.composite_name.data.startswith("dnnl.")
     name = relay_name(op)
-    if name in (*_PASSED, "transpose") or isinstance(op, _VIEWS) or name not in op_rules():
+    if name in (*_PASSED, "transpose", "cast") or isinstance(op, _VIEWS) or name not in op_rules():
         return False
     return op_rules()[name](op) is None
 

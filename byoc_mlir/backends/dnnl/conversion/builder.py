@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.dialect import PermuteOp, ReorderOp, SliceOp, ViewOp
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 
 
 class Builder:
@@ -21,6 +21,8 @@ class Builder:
     def __init__(self, block: Block):
         self.block = block
         self.location: LocationAttr | None = None
+        self.written: Attribute | None = None
+        """The element type of what the ops being converted write."""
         self._parameters: dict[SSAValue, SSAValue] = {}
         self._converted: dict[SSAValue, SSAValue] = {}
         self.reader = Reader(self.resolve)
@@ -49,6 +51,10 @@ class Builder:
             op.location = self.location
         self.block.add_op(op)
         return op.results[0]
+
+    def element(self, source: SSAValue) -> Attribute | None:
+        """The element type of a product's result, where it is not that of its source."""
+        return None if tensor_type(source).element_type == self.written else self.written
 
     def view(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """The same memory under another shape."""

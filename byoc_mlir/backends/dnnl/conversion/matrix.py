@@ -51,6 +51,7 @@ def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAVal
             transpose_a=op.transpose_a,
             transpose_b=op.transpose_b,
             post_ops=post.attributes,
+            element=builder.element(op.a),
         )
     )
 
@@ -79,5 +80,10 @@ def _rows_times_matrix(
         *([builder.expanded(bias, 2)] if bias else []),
         *post.operands,
     ]
-    product = MatmulOp(operands, transpose_b=transpose_b, post_ops=post.attributes)
+    product = MatmulOp(
+        operands,
+        transpose_b=transpose_b,
+        post_ops=post.attributes,
+        element=builder.element(rows_),
+    )
     return builder.view(builder.add(product), shape)

@@ -16,6 +16,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     BinaryOp,
     ConcatOp,
+    ConvertOp,
     EltwiseOp,
     LayerNormalizationOp,
     LrnOp,
@@ -27,6 +28,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.layer_norm import LayerNorm
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
 from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.dialects.relay.elementwise import CastOp
 
 
 def softmax(builder: Builder, op: reduce.SoftmaxLikeOp, steps: Sequence[Step]) -> SSAValue:
@@ -83,6 +85,11 @@ def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:
 def view(builder: Builder, op: RelayOp) -> SSAValue:
     """`dnnl.view`: reshape, squeeze, expand_dims."""
     return builder.view(builder.value(op.operands[0]), shape_of(op.results[0]))
+
+
+def convert(builder: Builder, op: CastOp) -> SSAValue:
+    """`dnnl.convert`."""
+    return builder.add(ConvertOp(builder.row_major(builder.value(op.data)), element=op.dtype))
 
 
 def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:

@@ -38,6 +38,7 @@ def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> S
             dilation=op.dilation,
             groups=op.groups,
             post_ops=post.attributes,
+            element=builder.element(op.data),
         )
     )
 
@@ -59,7 +60,8 @@ def _product(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAV
     post = post_ops(builder, rest, rank, flat)
     row = [] if bias is None else [builder.expanded(bias, 2)]
     operands = [flat(builder.value(op.data)), flat(builder.value(op.weight)), *row, *post.operands]
-    product = MatmulOp(operands, transpose_b=True, post_ops=post.attributes)
+    element = builder.element(op.data)
+    product = MatmulOp(operands, transpose_b=True, post_ops=post.attributes, element=element)
     return builder.view(builder.add(product), shape_of(op.output))
 
 
@@ -81,6 +83,7 @@ def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[
             dilation=op.dilation,
             groups=op.groups,
             post_ops=post.attributes,
+            element=builder.element(op.data),
         )
     )
 

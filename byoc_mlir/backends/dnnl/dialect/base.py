@@ -205,6 +205,19 @@ class PostOpsOp(ExecutedOp, ABC):
         return layout_of(operand) == layout_of(self.result)
 
 
+class ProductOp(PostOpsOp, ABC):
+    """A product of a source and weights of one type, summed in `f32`.
+
+    `element` is the type of the result, where it is not that of the source.
+    """
+
+    element = opt_prop_def(Attribute)
+
+    def written(self, source: SSAValue, shape: Sequence[int]) -> Tensor:
+        """The type of the result."""
+        return like(source, shape) if self.element is None else TensorType(self.element, shape)
+
+
 def like(value: SSAValue, shape: Sequence[int]) -> Tensor:
     """A tensor type of another shape and the element type of `value`, row-major."""
     return TensorType(cast(Tensor, value.type).element_type, shape)

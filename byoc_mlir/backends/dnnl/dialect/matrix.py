@@ -10,13 +10,13 @@ from xdsl.irdl import irdl_op_definition, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, like
+from byoc_mlir.backends.dnnl.dialect.base import ProductOp
 from byoc_mlir.dialects.relay.base import bool_prop, shape_of, str_prop
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 
 
 @irdl_op_definition
-class InnerProductOp(PostOpsOp):
+class InnerProductOp(ProductOp):
     """`source [M, K], weights [N, K], bias [N] -> [M, N]`.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_inner_product.html
@@ -37,11 +37,11 @@ class InnerProductOp(PostOpsOp):
             raise VerifyException(
                 f"{self.name}: weights {weights.type} do not fit source {source.type}"
             )
-        return (like(source, [shape[0], kernel[0]]),)
+        return (self.written(source, [shape[0], kernel[0]]),)
 
 
 @irdl_op_definition
-class MatmulOp(PostOpsOp):
+class MatmulOp(ProductOp):
     """`a [..., M, K], b [..., K, N], bias [..., 1, N] -> [..., M, N]`; leading dims broadcast.
 
     `transpose_a` and `transpose_b` swap the last two dimensions of an operand first. Both
@@ -71,4 +71,5 @@ class MatmulOp(PostOpsOp):
         if len(one) != len(two) or len(one) < 2 or one[-1] != two[-2]:
             raise VerifyException(f"{self.name}: {a.type} and {b.type} do not fit together")
         check_name(f"{self.name}: packing", self.packing.data, ("any", "ba"))
-        return (like(a, [*broadcast_shapes(one[:-2], two[:-2]), one[-2], two[-1]]),)
+        shape = [*broadcast_shapes(one[:-2], two[:-2]), one[-2], two[-1]]
+        return (self.written(a, shape),)

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, like
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, ProductOp, like
 from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, str_prop
 
 
@@ -107,7 +107,7 @@ class WeightedWindowOp(WindowOp, ABC):
 
 
 @irdl_op_definition
-class ConvolutionOp(WeightedWindowOp):
+class ConvolutionOp(WeightedWindowOp, ProductOp):
     """`source [N, C, ...], weights [O, C / groups, ...], bias [O] -> [N, O, ...]`.
 
     `algorithm` is `direct` or `winograd` (oneDNN's), or one of ours: `f4x3`, `implicit_gemm`.
@@ -120,11 +120,11 @@ class ConvolutionOp(WeightedWindowOp):
     def infer_types(self) -> Sequence[Attribute]:
         source, _ = self.check_primary(2, 3)[:2]
         check_name(f"{self.name}: algorithm", self.algorithm.data, enums.CONVOLUTION)
-        return (like(source, self.correlated_shape()),)
+        return (self.written(source, self.correlated_shape()),)
 
 
 @irdl_op_definition
-class DeconvolutionOp(WeightedWindowOp):
+class DeconvolutionOp(WeightedWindowOp, ProductOp):
     """`source [N, C, ...], weights [C, O / groups, ...], bias [O] -> [N, O, ...]`.
 
     The end padding may be negative, which adds to the output.
@@ -154,7 +154,7 @@ class DeconvolutionOp(WeightedWindowOp):
                 strict=True,
             )
         ]
-        return (like(source, [shape[0], kernel[1] * groups, *spatial]),)
+        return (self.written(source, [shape[0], kernel[1] * groups, *spatial]),)
 
 
 @irdl_op_definition

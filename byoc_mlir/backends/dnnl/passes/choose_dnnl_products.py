@@ -65,7 +65,8 @@ def _choose(op: MatmulOp, costs: Costs) -> None:
     if not op.transpose_b.value.data or op.transpose_a.value.data:
         return
     bias, view = _vector(op.bias)
-    other = InnerProductOp([*op.primary[:2], *bias, *op.post_op_operands], post_ops=op.post_ops)
+    operands = [*op.primary[:2], *bias, *op.post_op_operands]
+    other = InnerProductOp(operands, post_ops=op.post_ops, element=op.element)
     if costs.op(other, layout_of) >= times[best]:
         other.erase()
         for one in view:

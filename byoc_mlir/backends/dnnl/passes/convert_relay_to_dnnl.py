@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xdsl.dialects.builtin import bf16, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
@@ -26,8 +27,9 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, read_recurrent_layer
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, image, nn, reduce, transform
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, image, nn, reduce, transform
 from byoc_mlir.dialects.relay import window as relay_window
+from byoc_mlir.dialects.relay.base import tensor_type
 
 _WITH_POST_OPS: tuple[
     tuple[type[RelayOp], Callable[[Builder, Any, Sequence[Step]], SSAValue]], ...
@@ -51,6 +53,7 @@ _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
     (nn.LayerNormOp, others.layer_norm),
     (transform.ConcatenateOp, others.concatenate),
     (transform.TransposeOp, others.transpose),
+    (elementwise.CastOp, others.convert),
     (transform.ReshapeOp, others.view),
     (transform.SqueezeOp, others.view),
     (transform.ExpandDimsOp, others.view),
@@ -117,6 +120,7 @@ def _convert(builder: Builder, op: Operation) -> None:
     elif isinstance(op, transform.SplitOp):
         others.split(builder, op)
     else:
+        builder.written = tensor_type(op.results[0]).element_type
         builder.convert(op.results[0], _convert_group(builder, op.results[0], [op]))
 
 
@@ -127,6 +131,8 @@ def _convert_composite(builder: Builder, op: byoc.CompositeOp) -> None:
     for inner in ops:
         if isinstance(inner, ConstantOp):
             builder.convert(inner.output, builder.add(inner.clone()))
+        elif isinstance(inner, elementwise.CastOp) and inner.dtype == f32:
+            builder.bind(inner.output, inner.data)  # primitives widen what they read
     builder.location = fused_location([op, *ops])
     layer = read_recurrent_layer(builder.reader, op.yielded[0])
     if layer is not None:
@@ -134,7 +140,14 @@ def _convert_composite(builder: Builder, op: byoc.CompositeOp) -> None:
         return
     if len(op.outputs) != 1:
         raise PassFailedException(f"composite {op.composite_name}: expected one result")
-    builder.convert(op.outputs[0], _convert_expression(builder, op.yielded[0], ops))
+    builder.written = tensor_type(op.outputs[0]).element_type
+    builder.convert(op.outputs[0], _convert_expression(builder, _rounded(op.yielded[0]), ops))
+
+
+def _rounded(value: SSAValue) -> SSAValue:
+    """What a primitive rounds where it writes it; another value as it is."""
+    op = value.owner
+    return op.data if isinstance(op, elementwise.CastOp) and op.dtype == bf16 else value
 
 
 def _convert_layer(builder: Builder, op: byoc.CompositeOp, layer: RecurrentLayer) -> None:

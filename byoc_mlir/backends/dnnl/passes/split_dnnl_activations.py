@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -23,6 +23,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.dialects.relay.base import tensor_type
 
 _WORTH_A_PASS = 0.95
 """How much cheaper it must be: the results are read and written once more."""
@@ -93,6 +94,8 @@ class SplitDnnlActivations(RegionPass):
 
 
 def _last_activation(op: PostOpsOp) -> str | None:
+    if tensor_type(op.result).element_type != f32:
+        return None
     last = op.post_ops.data[-1] if op.post_ops else None
     if not isinstance(last, EltwiseAttr) or last.algorithm.data not in ACTIVATION_RATES:
         return None

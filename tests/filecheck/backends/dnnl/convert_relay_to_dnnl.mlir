@@ -133,3 +133,38 @@ func.func private @residual(%x: tensor<1x1x2x2xui8>, %y: tensor<1x1x2x2xui8>) ->
 // CHECK-DAG:     %[[S:.*]] = relay.constant dense<2.000000e+00> : tensor<1xf32>
 // CHECK-DAG:     %[[Z:.*]] = relay.constant dense<0> : tensor<1xi32>
 // CHECK:         dnnl.quantized_convolution %x, %{{.*}}, %{{.*}}, %[[S]], %{{.*}}, %[[Z]], %y {{.*}}post_ops = [#dnnl.eltwise<clip, -4.0, 251.0>, #dnnl.binary<add>, #dnnl.eltwise<linear, 2.0, 2.0>]
+
+// -----
+
+// Of 16 bits are what primitives read and write; between those they compute in f32.
+func.func private @bf16(%x: tensor<1x3x8x8xbf16>, %w: tensor<16x3x3x3xbf16>, %b: tensor<16xf32>, %y: tensor<1x16x8x8xbf16>) -> tensor<1x16x8x8xbf16> attributes {byoc.compiler = "dnnl"} {
+  %0 = byoc.composite "dnnl.conv2d_bias_sum_relu" from "" (%p = %x : tensor<1x3x8x8xbf16>, %q = %w : tensor<16x3x3x3xbf16>, %r = %b : tensor<16xf32>, %s = %y : tensor<1x16x8x8xbf16>) -> tensor<1x16x8x8xbf16> {
+    %1 = relay.nn.conv2d %p, %q {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], out_dtype = f32} : (tensor<1x3x8x8xbf16>, tensor<16x3x3x3xbf16>) -> tensor<1x16x8x8xf32>
+    %2 = relay.nn.bias_add %1, %r : (tensor<1x16x8x8xf32>, tensor<16xf32>) -> tensor<1x16x8x8xf32>
+    %3 = relay.cast %s {dtype = f32} : (tensor<1x16x8x8xbf16>) -> tensor<1x16x8x8xf32>
+    %4 = relay.add %3, %2 : (tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+    %5 = relay.nn.relu %4 : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+    %6 = relay.cast %5 {dtype = bf16} : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xbf16>
+    byoc.yield %6 : tensor<1x16x8x8xbf16>
+  }
+  func.return %0 : tensor<1x16x8x8xbf16>
+}
+// CHECK-LABEL: func.func private @bf16
+// CHECK-NEXT:    %[[R:.*]] = dnnl.convolution %x, %w, %b, %y {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], post_ops = [#dnnl.binary<add>, #dnnl.eltwise<relu>]} : (tensor<1x3x8x8xbf16>, tensor<16x3x3x3xbf16>, tensor<16xf32>, tensor<1x16x8x8xbf16>) -> tensor<1x16x8x8xbf16>
+// CHECK-NEXT:    func.return %[[R]]
+
+// -----
+
+// A softmax between two products is one of f32.
+func.func private @softmax(%a: tensor<4x8xbf16>, %b: tensor<8x8xbf16>) -> tensor<4x8xf32> attributes {byoc.compiler = "dnnl"} {
+  %0 = relay.nn.matmul %a, %b {out_dtype = f32} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xf32>
+  %1 = relay.nn.softmax %0 {axis = 1} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = relay.cast %1 {dtype = bf16} : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+  %3 = relay.nn.matmul %2, %b {out_dtype = f32} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xf32>
+  func.return %3 : tensor<4x8xf32>
+}
+// CHECK-LABEL: func.func private @softmax
+// CHECK-NEXT:    %[[M:.*]] = dnnl.matmul %a, %b {element = f32} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xf32>
+// CHECK-NEXT:    %[[S:.*]] = dnnl.softmax %[[M]] {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT:    %[[C:.*]] = dnnl.convert %[[S]] {element = bf16}
+// CHECK-NEXT:    dnnl.matmul %[[C]], %b {element = f32}
