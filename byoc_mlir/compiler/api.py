@@ -46,7 +46,9 @@ def compile(
             `()` compiles everything for the host. Left out: every backend that is used by default
             and runs on this machine.
         threads: OpenMP threads per run; left out: the cores this process may use.
-        precision: `"f32"`: full single precision, nothing is rounded to less.
+        precision: `"f32"`: full single precision, nothing is rounded to less. `"bf16"`: where this
+            processor is faster so, products read numbers rounded to 16 bits; inputs, outputs and
+            sums stay in `f32`. See docs/precision.md.
         fallback: `"warn"` warns when a convolution or matrix product stays on the host, `"allow"`
             does not, `"forbid"` raises when any node does.
         backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.

@@ -13,9 +13,9 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime.threads import available_threads
+from byoc_mlir.transforms.to_mixed_precision import Precision
 
 Fallback: TypeAlias = Literal["allow", "warn", "forbid"]
-Precision: TypeAlias = Literal["f32"]
 Prune: TypeAlias = Literal["off", "estimated", "measured", "auto"]
 Denormals: TypeAlias = Literal["keep", "flush"]
 
@@ -32,6 +32,7 @@ class CompileOptions:
     denormals: Denormals = "keep"
     limits: Limits = DEFAULT_LIMITS
     profile: bool = False
+    precision: Precision = "f32"
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -40,8 +41,6 @@ class CompileOptions:
         Raises:
             ByocError: a value is not accepted; the message says what is.
         """
-        if request.precision not in get_args(Precision):
-            raise ByocError(f"precision is {request.precision!r}, accepted is 'f32'")
         targets, prune = request.targets, request.prune
         if prune is None:
             prune = "auto" if targets is None and request.fallback != "forbid" else "off"
@@ -49,6 +48,7 @@ class CompileOptions:
             ("fallback", request.fallback, Fallback),
             ("prune", prune, Prune),
             ("denormals", request.denormals, Denormals),
+            ("precision", request.precision, Precision),
         )
         for name, value, kind in choices:
             if value not in get_args(kind):
@@ -70,6 +70,7 @@ class CompileOptions:
             cast(Denormals, request.denormals),
             request.limits,
             request.profile,
+            cast(Precision, request.precision),
         )
 
 

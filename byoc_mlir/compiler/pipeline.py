@@ -44,6 +44,7 @@ from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
+from byoc_mlir.transforms.to_mixed_precision import why_nothing_gains
 from byoc_mlir.transforms.traffic import Traffic
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
@@ -141,7 +142,11 @@ def partition(build: Build) -> None:
         build.problems += run_module_passes(
             build.context, build.module, build.backends, build.options.fallback
         )
-        passes = (PartitionFor(targets=targets),)
+        precision = build.options.precision
+        reason = why_nothing_gains(precision, targets) if precision != "f32" else None
+        if reason is not None:
+            build.problems.append(f"the model runs in f32, not in {precision}: {reason}")
+        passes = (PartitionFor(targets=targets, precision=precision),)
         run_verified(build.context, build.module, passes, build.stages.add_pass)
 
 

@@ -25,6 +25,8 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "prune-regions",
         "simplify",
         "specialise-dims",
+        "to-mixed-precision",
+        "to-mixed-precision",
     ),
     "lowering": (
         "add-entry-points",

@@ -9,14 +9,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.transforms.annotate_target import AnnotateTarget
+from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.merge_compiler_regions import MergeCompilerRegions
 from byoc_mlir.transforms.merge_composite import MergeComposite
 from byoc_mlir.transforms.partition_graph import PartitionGraph
+from byoc_mlir.transforms.to_mixed_precision import Precision, ToMixedPrecision
 
 
 @dataclass(frozen=True)
 class PartitionFor(ModulePass):
     """`merge-composite`, `annotate-target`, `merge-compiler-regions` and `partition-graph`.
+
+    With `precision=bf16`, `to-mixed-precision` and `fold-constants` come after the first.
 
     ```mlir
     func.func @main(%x: tensor<…>) -> tensor<…> {
@@ -43,9 +47,13 @@ class PartitionFor(ModulePass):
 
     targets: tuple[str, ...]
     bind_constants: bool = True
+    precision: Precision = "f32"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         MergeComposite(self.targets).apply(ctx, op)
+        if self.precision != "f32":
+            ToMixedPrecision(self.precision, self.targets).apply(ctx, op)
+            FoldConstants().apply(ctx, op)
         AnnotateTarget(self.targets).apply(ctx, op)
         MergeCompilerRegions().apply(ctx, op)
         PartitionGraph(self.bind_constants).apply(ctx, op)

@@ -20,6 +20,7 @@ from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.tools.limits import add_limit_argument, limits_of
+from byoc_mlir.transforms.to_mixed_precision import Precision
 
 DEFAULT_MODEL = "resnet50"
 
@@ -57,6 +58,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         " else auto)",
     )
     parser.add_argument(
+        "--precision",
+        choices=get_args(Precision),
+        default="f32",
+        help="bf16: products read numbers rounded to 16 bits, where that is faster here",
+    )
+    parser.add_argument(
         "--backend",
         action="append",
         default=[],
@@ -80,6 +87,7 @@ def compile_model(
             find_model(args.model),
             targets=targets,
             threads=args.threads,
+            precision=args.precision,
             fallback=args.fallback,
             prune=args.prune,
             cache=cache,

@@ -89,7 +89,7 @@ def test_closed_executable_says_so() -> None:
     ("options", "message"),
     [
         ({"threads": 0}, "threads is 0, accepted are whole numbers, at least 1"),
-        ({"precision": "bf16"}, "accepted is 'f32'"),
+        ({"precision": "f16"}, "precision is 'f16', accepted are 'f32', 'bf16'"),
         ({"fallback": "maybe"}, "accepted are 'allow', 'warn', 'forbid'"),
         ({"targets": "dnnl"}, "sequence of names"),
         ({"targets": ("dnll",)}, "no backend is named 'dnll'"),

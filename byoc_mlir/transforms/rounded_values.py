@@ -1,0 +1,159 @@
+"""Which values of a block are rounded to 16 bits: what `to-mixed-precision` decides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import TensorType, f32
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from byoc_mlir.backends import Backend
+from byoc_mlir.dialects.byoc import CompositeOp
+from byoc_mlir.dialects.relay.base import relay_name, tensor_type
+from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp, WhereOp
+from byoc_mlir.dialects.relay.nn import BiasAddOp
+from byoc_mlir.transforms.blocks import is_constant, is_node, is_terminator
+
+_MOVES = frozenset(
+    {
+        *("reshape", "squeeze", "expand_dims", "transpose", "broadcast_to"),
+        *("concatenate", "split", "strided_slice", "nn.pad", "nn.relu"),
+        *(f"nn.{kind}_pool{rank}d" for kind in ("max", "global_max") for rank in (1, 2, 3)),
+    }
+)
+"""Ops whose results are among what they read: they lose nothing by being rounded before."""
+
+_FOLLOWING = _MOVES | {
+    *("add", "subtract", "multiply", "clip", "sigmoid", "tanh", "nn.leaky_relu"),
+    *(f"nn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
+    *("mean", "image.resize"),
+}
+"""Ops that are computed in `f32` and rounded once, where all that they read is rounded already.
+
+All others stay in `f32`: softmax, norms, sums, exponentials, logarithms, …
+"""
+
+_FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
+"""What a composite with a product may hold besides: functions of the product's elements."""
+
+
+class Gains:
+    """The products that backends compute faster in a type of 16 bits."""
+
+    def __init__(self, type_: str, backends: Sequence[Backend]):
+        self._backends = backends
+        self._ops = {one.name: one.gains_from(type_).ops for one in backends}
+
+    def product(self, op: Operation) -> Operation | None:
+        """The product in an op that gains, which is itself or a composite with one product."""
+        if not isinstance(op, CompositeOp):
+            return op if relay_name(op) in self._of_taker(op) else None
+        known = self._ops.get(op.compiler, frozenset())
+        found = [one for one in op.ops() if relay_name(one) in known]
+        others = [one for one in op.ops() if one not in found and not is_constant(one)]
+        if len(found) != 1 or len(op.outputs) != 1:
+            return None
+        return found[0] if all(isinstance(one, _FUSED) for one in others) else None
+
+    def _of_taker(self, op: Operation) -> Collection[str]:
+        """What gains in the backend that takes an op alone."""
+        for backend in self._backends if self._known(op) else ():
+            rule = backend.op_rules().get(relay_name(op))
+            if rule is not None and rule(op) is None:
+                return self._ops[backend.name]
+        return ()
+
+    def _known(self, op: Operation) -> bool:
+        return any(relay_name(op) in ops for ops in self._ops.values())
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product that gains."""
+
+    op: Operation
+    operands: frozenset[int]
+    """Which operands of the op in the block, this one or its composite, are multiplied."""
+
+
+class RoundedValues:
+    """The plan for one block: which ops write rounded numbers, and who reads them."""
+
+    def __init__(self, block: Block, gains: Gains):
+        self.ops = [op for op in block.ops if is_node(op)]
+        found = {op: _product(op, gains) for op in self.ops}
+        self._products = {op: one for op, one in found.items() if one is not None}
+        kept = {value for op in block.ops if is_terminator(op) for value in op.operands}
+        self._rounding = self._wanted(self._able(kept))
+        self._read = {op: self._reading(op) for op in self.ops}
+
+    def product(self, op: Operation) -> Product | None:
+        """The product that gains in an op of the block."""
+        return self._products.get(op)
+
+    def is_rounding(self, op: Operation) -> bool:
+        """Whether an op writes numbers of 16 bits."""
+        return op in self._rounding
+
+    def rounded_operands(self, op: Operation) -> Collection[int]:
+        """The operands that an op reads as numbers of 16 bits, by position."""
+        return self._read.get(op, ())
+
+    def _able(self, kept: Container[SSAValue]) -> set[Operation]:
+        """Ops that could write rounded numbers, for all that they read; not those of `kept`."""
+        able: set[Operation] = set()
+        for op in self.ops:
+            follows = _follows(op) and all(op.operands[one].owner in able for one in _floats(op))
+            if (op in self._products or follows) and not any(one in kept for one in op.results):
+                able.add(op)
+        return able
+
+    def _wanted(self, able: Collection[Operation]) -> set[Operation]:
+        """Those of them whose numbers a product reads in the end."""
+        wanted: set[Operation | Block] = set()
+        for op in reversed(self.ops):
+            if op in wanted and op in able:
+                wanted.update(op.operands[index].owner for index in _floats(op))
+            elif op in self._products:
+                wanted.update(op.operands[index].owner for index in self._products[op].operands)
+        return {op for op in able if op in wanted}
+
+    def _reading(self, op: Operation) -> frozenset[int]:
+        found = self._products.get(op)
+        if found is None:
+            return frozenset(_floats(op) if op in self._rounding else ())
+        rounded = {index for index in _floats(op) if op.operands[index].owner in self._rounding}
+        return found.operands | rounded
+
+
+def _product(op: Operation, gains: Gains) -> Product | None:
+    product = gains.product(op)
+    if product is None or any(tensor_type(one).element_type != f32 for one in product.operands):
+        return None
+    if product is op:
+        return Product(op, frozenset(range(len(op.operands))))
+    arguments = [one for one in product.operands if isinstance(one, BlockArgument)]
+    if len(arguments) < len(product.operands):
+        return None
+    return Product(product, frozenset(one.index for one in arguments))
+
+
+def _follows(op: Operation) -> bool:
+    """Whether an op is computed as well on rounded numbers, none of which is a constant."""
+    floats = [op.operands[index] for index in _floats(op)]
+    if not floats or any(isinstance(value.owner, ConstantOp) for value in floats):
+        return False
+    if isinstance(op, CompositeOp):
+        return all(relay_name(one) in _MOVES for one in op.ops())
+    return relay_name(op) in _FOLLOWING
+
+
+def _floats(op: Operation) -> Sequence[int]:
+    """The positions of the operands of `f32`."""
+    return [
+        index
+        for index, value in enumerate(op.operands)
+        if isinstance(value.type, TensorType) and tensor_type(value).element_type == f32
+    ]

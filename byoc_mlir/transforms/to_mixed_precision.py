@@ -1,0 +1,165 @@
+"""The pass `to-mixed-precision`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, bf16, f32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.backends import get_backend
+from byoc_mlir.dialects.byoc import CompositeOp, YieldOp
+from byoc_mlir.dialects.relay.base import tensor_of, tensor_type, type_sizes
+from byoc_mlir.dialects.relay.elementwise import CastOp
+from byoc_mlir.transforms.blocks import blocks_of, host_functions
+from byoc_mlir.transforms.rounded_values import Gains, Product, RoundedValues
+
+MixedType: TypeAlias = Literal["bf16"]
+Precision: TypeAlias = Literal["f32", "bf16"]
+_TYPES: Mapping[MixedType, Attribute] = {"bf16": bf16}
+
+
+@dataclass(frozen=True)
+class ToMixedPrecision(ModulePass):
+    """Gives the products that a backend computes faster in 16 bits to it in this type.
+
+    Products are summed in `f32`, and what is in one composite with them is computed in `f32`.
+    Rounded is what they read, and what they write if another such product reads it, directly or
+    through ops that *follow* (`rounded_values.py` lists them). What only other ops read stays in
+    `f32`, and so do inputs and outputs of the model.
+
+    Runs between `merge-composite` and `annotate-target`.
+
+    Options:
+        type: `bf16`.
+        targets: the backends that are asked what they compute faster.
+
+    ```mlir
+    %0 = byoc.composite "dnnl.conv2d_relu" from "nn.conv2d_nn.relu_"
+        (%a = %x : tensor<1x8x9x9xf32>, %b = %w : …) -> tensor<1x8x9x9xf32> {
+      %1 = relay.nn.conv2d %a, %b {…} : (…) -> tensor<1x8x9x9xf32>
+      %2 = relay.nn.relu %1 : (tensor<1x8x9x9xf32>) -> tensor<1x8x9x9xf32>
+      byoc.yield %2 : tensor<1x8x9x9xf32>
+    }
+    %3 = relay.nn.conv2d %0, %v {…} : (…) -> tensor<1x8x9x9xf32>
+    ```
+    becomes
+    ```mlir
+    %4 = relay.cast %x {dtype = bf16} : (tensor<1x8x9x9xf32>) -> tensor<1x8x9x9xbf16>
+    %0 = byoc.composite "dnnl.conv2d_relu" from "nn.conv2d_nn.relu_"
+        (%a = %4 : tensor<1x8x9x9xbf16>, %b = … : …) -> tensor<1x8x9x9xbf16> {
+      %1 = relay.nn.conv2d %a, %b {…, out_dtype = f32} : (…) -> tensor<1x8x9x9xf32>
+      %2 = relay.nn.relu %1 : (tensor<1x8x9x9xf32>) -> tensor<1x8x9x9xf32>
+      %5 = relay.cast %2 {dtype = bf16} : (tensor<1x8x9x9xf32>) -> tensor<1x8x9x9xbf16>
+      byoc.yield %5 : tensor<1x8x9x9xbf16>
+    }
+    %3 = relay.nn.conv2d %0, … {…, out_dtype = f32} : (…) -> tensor<1x8x9x9xf32>
+    ```
+    """
+
+    name = "to-mixed-precision"
+
+    type: MixedType
+    targets: tuple[str, ...]
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        gains = Gains(self.type, [get_backend(target) for target in self.targets])
+        for func in host_functions(op):
+            for block in blocks_of(func):
+                _Mixer(RoundedValues(block, gains), _TYPES[self.type]).run()
+
+
+def why_nothing_gains(type_: MixedType, targets: Sequence[str]) -> str | None:
+    """Why no target computes anything faster in a type of 16 bits; `None` where one does."""
+    answers = {target: get_backend(target).gains_from(type_) for target in targets}
+    if any(answer.ops for answer in answers.values()):
+        return None
+    reasons = [f"{target}: {answer.reason}" for target, answer in answers.items()]
+    return "; ".join(reasons) or "the host alone computes nothing faster in it"
+
+
+class _Mixer:
+    """Rewrites the ops of a block, in their order."""
+
+    def __init__(self, plan: RoundedValues, type_: Attribute):
+        self._plan, self._type = plan, type_
+        self._rounded: dict[SSAValue, SSAValue] = {}
+        """Values of `f32` with their casts."""
+
+    def run(self) -> None:
+        for op in self._plan.ops:
+            product = self._plan.product(op)
+            for index in self._plan.rounded_operands(op):
+                op.operands[index] = self._as_rounded(op.operands[index])
+            if product is not None:
+                self._mix(op, product)
+            for result in tuple(op.results) if self._plan.is_rounding(op) else ():
+                self._retype(op, result)
+
+    def _as_rounded(self, value: SSAValue) -> SSAValue:
+        if tensor_type(value).element_type == self._type:
+            return value
+        if value not in self._rounded:
+            cast = CastOp(value, dtype=self._type)
+            Rewriter.insert_op(cast, _after(value))
+            self._rounded[value] = cast.output
+        return self._rounded[value]
+
+    def _mix(self, op: Operation, product: Product) -> None:
+        """Lets a product of rounded operands have the result that it had."""
+        is_rounding = self._plan.is_rounding(op)
+        if isinstance(op, CompositeOp):
+            _mix_body(op, product.op)
+            if is_rounding:
+                _round_yielded(op, self._type)
+        if isinstance(op, CompositeOp) or not is_rounding:
+            product.op.properties["out_dtype"] = f32
+
+    def _retype(self, op: Operation, result: SSAValue) -> None:
+        """Makes a result one of rounded numbers; who wants `f32` gets that."""
+        type_ = tensor_of(self._type, type_sizes(tensor_type(result)))
+        new = Rewriter.replace_value_with_new_type(result, type_)
+        uses = [
+            use for use in new.uses if use.index not in self._plan.rounded_operands(use.operation)
+        ]
+        if uses:
+            cast = CastOp(new, dtype=f32)
+            Rewriter.insert_op(cast, InsertPoint.after(op))
+            for use in uses:
+                use.operation.operands[use.index] = cast.output
+
+
+def _after(value: SSAValue) -> InsertPoint:
+    """The first place where a value is known."""
+    owner = value.owner
+    return InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
+
+
+def _mix_body(op: CompositeOp, product: Operation) -> None:
+    """Lets the body of a composite read what its operands became; all but the product in `f32`."""
+    block = op.body.block
+    for argument, operand in zip(block.args, op.inputs, strict=True):
+        if argument.type == operand.type:
+            continue
+        argument = Rewriter.replace_value_with_new_type(argument, operand.type)
+        uses = [use for use in argument.uses if use.operation is not product]
+        if uses:
+            cast = CastOp(argument, dtype=f32)
+            cast.location = op.location
+            Rewriter.insert_op(cast, InsertPoint.at_start(block))
+            for use in uses:
+                use.operation.operands[use.index] = cast.output
+
+
+def _round_yielded(op: CompositeOp, type_: Attribute) -> None:
+    end = op.body.block.last_op
+    assert isinstance(end, YieldOp)
+    cast = CastOp(end.values[0], dtype=type_)
+    cast.location = op.location
+    Rewriter.insert_op(cast, InsertPoint.before(end))
+    end.operands[0] = cast.output

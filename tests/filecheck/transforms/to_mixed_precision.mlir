@@ -1,0 +1,71 @@
+// RUN: byoc-opt %s --backend %backends --split-input-file -p 'merge-composite{targets=gamma},to-mixed-precision{type=bf16 targets=gamma},fold-constants' | filecheck %s
+// RUN: byoc-opt %s --backend %backends --split-input-file -p 'merge-composite{targets=beta},to-mixed-precision{type=bf16 targets=beta}' | filecheck %s --check-prefix NONE
+
+// NONE-NOT: bf16
+
+// Between two products numbers are rounded; the model's input and output are not.
+func.func @chain(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32> {
+  %w = relay.constant dense<0.3> : tensor<2x2x1x1xf32>
+  %b = relay.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %1 = relay.nn.bias_add %0, %b : (tensor<1x2x4x4xf32>, tensor<2xf32>) -> tensor<1x2x4x4xf32>
+  %2 = relay.nn.relu %1 : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %3 = relay.nn.max_pool2d %2 {pool_size = [1, 1], strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %4 = relay.nn.conv2d %3, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  func.return %4 : tensor<1x2x4x4xf32>
+}
+// CHECK-LABEL: func.func @chain(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+// CHECK-NEXT:    %[[X:.*]] = relay.cast %x {dtype = bf16}
+// CHECK-NEXT:    %[[W:.*]] = relay.constant #relay.weight<{{.*}}> : tensor<2x2x1x1xbf16>
+// CHECK-NEXT:    %[[B:.*]] = relay.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+// CHECK-NEXT:    %[[C:.*]] = byoc.composite "gamma.conv2d_bias_relu" {{.*}} (%[[P:.*]] = %[[X]] : tensor<1x2x4x4xbf16>, %[[Q:.*]] = %[[W]] : tensor<2x2x1x1xbf16>, %[[R:.*]] = %[[B]] : tensor<2xf32>) -> tensor<1x2x4x4xbf16> {
+// CHECK-NEXT:      %[[S:.*]] = relay.nn.conv2d %[[P]], %[[Q]] {{.*}}, out_dtype = f32} : {{.*}} -> tensor<1x2x4x4xf32>
+// CHECK-NEXT:      %[[T:.*]] = relay.nn.bias_add %[[S]], %[[R]] {{.*}} -> tensor<1x2x4x4xf32>
+// CHECK-NEXT:      %[[U:.*]] = relay.nn.relu %[[T]]
+// CHECK-NEXT:      %[[V:.*]] = relay.cast %[[U]] {dtype = bf16}
+// CHECK-NEXT:      byoc.yield %[[V]]
+// CHECK:         %[[M:.*]] = relay.nn.max_pool2d %[[C]] {{.*}} -> tensor<1x2x4x4xbf16>
+// CHECK-NEXT:    %[[Y:.*]] = relay.nn.conv2d %[[M]], %[[W]] {{.*}}, out_dtype = f32} : {{.*}} -> tensor<1x2x4x4xf32>
+// CHECK-NEXT:    func.return %[[Y]]
+
+// -----
+
+// What must be exact reads and gives f32: one cast in front of it, one behind it.
+func.func @refused(%x: tensor<1x2x4x4xf32>, %w: tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32> {
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %1 = relay.nn.conv2d %0, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %2 = relay.nn.softmax %0 {axis = 1} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %3 = relay.nn.conv2d %2, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %4 = relay.add %1, %3 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  func.return %4 : tensor<1x2x4x4xf32>
+}
+// CHECK-LABEL: func.func @refused
+// CHECK:         %[[A:.*]] = relay.nn.conv2d {{.*}} -> tensor<1x2x4x4xbf16>
+// CHECK-NEXT:    %[[F:.*]] = relay.cast %[[A]] {dtype = f32}
+// CHECK-NEXT:    %[[B:.*]] = relay.nn.conv2d %[[A]], {{.*}} out_dtype = f32}
+// CHECK-NEXT:    %[[S:.*]] = relay.nn.softmax %[[F]] {{.*}} (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+// CHECK-NEXT:    %[[R:.*]] = relay.cast %[[S]] {dtype = bf16}
+// CHECK-NEXT:    %[[C:.*]] = relay.nn.conv2d %[[R]], {{.*}} out_dtype = f32}
+// CHECK-NEXT:    relay.add %[[B]], %[[C]] : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+
+// -----
+
+// A sum follows where all its parts are rounded. A result of the model keeps its precision.
+func.func @sums(%x: tensor<1x2x4x4xf32>, %w: tensor<2x2x1x1xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) {
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %1 = relay.nn.conv2d %0, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %2 = relay.add %0, %1 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %3 = relay.nn.conv2d %2, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %4 = relay.add %2, %3 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %5 = relay.nn.conv2d %4, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  func.return %4, %5 : tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>
+}
+// CHECK-LABEL: func.func @sums
+// CHECK:         %[[A:.*]] = relay.nn.conv2d {{.*}} -> tensor<1x2x4x4xbf16>
+// CHECK-NEXT:    %[[B:.*]] = relay.nn.conv2d %[[A]], {{.*}} -> tensor<1x2x4x4xbf16>
+// CHECK-NEXT:    %[[S:.*]] = relay.add %[[A]], %[[B]] : (tensor<1x2x4x4xbf16>, tensor<1x2x4x4xbf16>) -> tensor<1x2x4x4xbf16>
+// CHECK-NEXT:    %[[W:.*]] = relay.cast %[[S]] {dtype = f32}
+// CHECK-NEXT:    %[[C:.*]] = relay.nn.conv2d %[[S]], {{.*}} out_dtype = f32}
+// CHECK-NEXT:    %[[T:.*]] = relay.add %[[W]], %[[C]] : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+// CHECK-NEXT:    %[[R:.*]] = relay.cast %[[T]] {dtype = bf16}
+// CHECK-NEXT:    relay.nn.conv2d %[[R]], {{.*}} out_dtype = f32}

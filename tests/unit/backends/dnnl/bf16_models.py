@@ -1,0 +1,83 @@
+"""Small networks in `bf16`, and checks that run at every instruction set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+import byoc_mlir
+from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.runtime import Executable
+from byoc_mlir.testing.networks.builder import GraphBuilder
+from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
+
+STEP = 2.0**-8
+"""Half a step of `bf16`, relative to a number."""
+
+
+def convolutions() -> ModelProto:
+    """A stem, a pool, a block with a residual, one of channels apart, and a classifier."""
+    net = GraphBuilder("convolutions", seed=0)
+    x = net.input("x", [1, 3, 24, 24])
+    x = net.max_pool(net.relu(net.conv(x, 16, 3)), 2, 2)
+    y = net.conv(net.relu(net.conv(x, 16, 3)), 16, 3)
+    x = net.relu(net.add(x, y))
+    x = net.relu6(net.conv(x, 16, 3, groups=16))
+    net.output(net.classifier(x, 10), "y", [1, 10])
+    return net.build()
+
+
+def attention() -> ModelProto:
+    """Products of activations, a softmax and a gelu between products of weights."""
+    net = GraphBuilder("attention", seed=0)
+    x = net.input("x", [1, 16, 32], channel_axis=2)
+    heads = [
+        net.transpose(net.reshape(net.linear(x, 32), 1, 16, 4, 8), *axes)
+        for axes in ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
+    ]
+    scores = net.op("Softmax", net.op("MatMul", heads[0], heads[1]), axis=-1)
+    mixed = net.transpose(net.op("MatMul", scores, heads[2]), 0, 2, 1, 3)
+    x = net.add(x, net.linear(net.reshape(mixed, 1, 16, 32), 32))
+    y = net.linear(x, 64)
+    cut = net.op("Erf", net.op("Div", y, net.scalar(2**0.5)))
+    y = net.op("Mul", net.op("Mul", y, net.op("Add", cut, net.scalar(1.0))), net.scalar(0.5))
+    net.output(net.linear(y, 32), "y", [1, 16, 32])
+    return net.build()
+
+
+MODELS = {"convolutions": convolutions, "attention": attention}
+
+
+def compiled(model: ModelProto, precision: str = "bf16", **options: Any) -> Executable:
+    """The model for one thread of oneDNN."""
+    return byoc_mlir.compile(
+        model, targets=("dnnl",), threads=1, precision=precision, prune="off", **options
+    )
+
+
+def check_network(name: str) -> None:
+    """It gives what ONNX Runtime does in `f32` up to some roundings, and the report says how."""
+    model = MODELS[name]()
+    inputs = random_inputs(model)
+    with compiled(model) as executable:
+        found, report = executable.run(inputs), executable.report()
+    _assert_close(found, run_onnxruntime(model, inputs))
+    products = [row for row in report if row.op_type in ("Conv", "MatMul", "Gemm")]
+    if api().has_bf16:
+        assert set(report.multiplications) == {"bf16"}
+        assert all("bf16" in row.implementation for row in products), report
+        return
+    assert set(report.multiplications) == {"f32"}
+    assert "the model runs in f32, not in bf16: dnnl: this processor has no" in str(report)
+    with compiled(model, "f32") as executable:
+        exact = executable.run(inputs)
+    assert all(np.array_equal(found[one], exact[one]) for one in exact)
+
+
+def _assert_close(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name, expected in wanted.items():
+        assert found[name].dtype == np.float32
+        assert np.abs(found[name] - expected).max() <= 8 * STEP * np.abs(expected).max()

@@ -1,0 +1,87 @@
+"""`precision="bf16"`: products in `bf16` where the processor has instructions for it."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from bf16_models import MODELS, check_network, compiled
+from onnx import ModelProto, helper, numpy_helper
+
+from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.testing.isa import call_at, run_at
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_network(name: str) -> None:
+    check_network(name)
+
+
+@pytest.mark.parametrize("level", ["avx2", "avx512_vnni"])
+def test_a_processor_without_bf16(level: str) -> None:
+    call_at(level, check_network, "convolutions")
+
+
+VERBOSE = """
+import os, sys
+os.environ["ONEDNN_VERBOSE"] = "1"
+sys.path.insert(0, sys.argv[1])
+from bf16_models import MODELS, compiled
+model = MODELS[sys.argv[2]]()
+with compiled(model) as executable:
+    print("measured", flush=True)
+    executable.run(random_inputs(model))
+"""
+
+
+def test_activations_stay_in_bf16_between_primitives() -> None:
+    if not api().has_bf16:
+        return
+    printed = run_at("amx", VERBOSE, str(__file__).rpartition("/")[0], "convolutions")
+    lines = [line for line in printed.partition("measured")[2].splitlines() if ",exec," in line]
+    convolutions = [line for line in lines if ",convolution," in line]
+    assert len(convolutions) == 4
+    assert all("src_bf16" in line and "dst_bf16" in line for line in convolutions)
+    assert not [line for line in lines if re.search("reorder.*(src_f32.*dst_bf16)", line)]
+
+
+def _times_weights(weights: npt.NDArray[np.float32]) -> ModelProto:
+    rows, columns = weights.shape
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="n")],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [4, rows])],
+        [helper.make_tensor_value_info("y", 1, [4, columns])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def test_rounding_is_to_the_nearest_and_sums_are_exact() -> None:
+    if not api().has_bf16:
+        return
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((4, 32)).astype(np.float32)
+    w = rng.standard_normal((32, 64)).astype(np.float32)
+    halfway = np.float32(1 + 2.0**-8)  # to 1, the even one; 3 halves of a step to 2 of them
+    x[0, :2] = halfway, halfway + 2 * np.float32(2.0**-8)
+    w[0, 0] = halfway
+    with compiled(_times_weights(w)) as executable:
+        (found,) = executable.run({"x": x}).values()
+    rounded = [one.astype(ml_dtypes.bfloat16).astype(np.float64) for one in (x, w)]
+    np.testing.assert_allclose(found, rounded[0] @ rounded[1], rtol=1e-5, atol=1e-5)
+
+
+def test_numbers_that_are_not_finite() -> None:
+    w = np.eye(16, 32, dtype=np.float32)
+    x = np.zeros((4, 16), np.float32)
+    x[0, 0], x[1, 1], x[2, 2] = np.nan, np.inf, np.finfo(np.float32).max
+    with compiled(_times_weights(w)) as executable:
+        (found,) = executable.run({"x": x}).values()
+    assert np.isnan(found[0]).all()
+    assert found[1, 1] == np.inf
+    assert np.isnan(found[1, 2]) or found[1, 2] == 0
+    assert found[2, 2] == (np.inf if api().has_bf16 else x[2, 2])  # the nearest number of bf16
