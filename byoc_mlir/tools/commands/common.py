@@ -100,12 +100,14 @@ def open_model(args: argparse.Namespace, *, profile: bool = False) -> Executable
     """As `compile_model`; a `.so` file, which is compiled already, is loaded.
 
     Raises:
-        InvalidInputError: targets are given for such a file.
+        InvalidInputError: targets or a precision are given for such a file.
     """
     if not args.model.endswith(".so"):
         return compile_model(args, profile=profile)
-    if args.targets is not None:
-        raise InvalidInputError(f"{args.model} is compiled already; --targets changes nothing")
+    if args.targets is not None or args.precision != "f32":
+        raise InvalidInputError(
+            f"{args.model} is compiled already; --targets and --precision change nothing"
+        )
     return byoc_mlir.load(args.model, threads=args.threads)
 
 

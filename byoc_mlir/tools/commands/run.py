@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -22,6 +24,7 @@ from byoc_mlir.tools.commands.common import (
     random_inputs,
     shapes_of,
 )
+from byoc_mlir.transforms.to_mixed_precision import Precision
 
 
 def register(commands: Any) -> None:
@@ -31,12 +34,19 @@ def register(commands: Any) -> None:
     parser.add_argument("--input", metavar="FILE.npz", help="inputs by name (default: random)")
     add_shape_argument(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="write the outputs there")
+    parser.add_argument(
+        "--compare",
+        choices=get_args(Precision),
+        help="also run in that precision, and show how far the outputs are from it",
+    )
     parser.add_argument("--seed", type=at_least(0), default=0, help="of random inputs")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    if args.compare and args.model.endswith(".so"):
+        raise InvalidInputError(f"{args.model} is compiled already, in the precision that it has")
     console = Console()
     start = time.perf_counter()
     with open_model(args) as executable:
@@ -54,9 +64,39 @@ def run(args: argparse.Namespace) -> int:
         f"from file to first answer [bold]{first:.2f} s[/], then [bold]{seconds * 1e3:.2f} ms[/]"
         f" a run on {executable.threads} thread(s)"
     )
+    if args.compare:
+        with open_model(_changed(args, precision=args.compare)) as executable:
+            console.print(difference_table(outputs, executable.run(inputs), args.compare))
     if args.output:
         np.savez(args.output, allow_pickle=False, **outputs)
     return 0
+
+
+def _changed(args: argparse.Namespace, **values: str) -> argparse.Namespace:
+    """The arguments, some of them with other values."""
+    return argparse.Namespace(**{**vars(args), **values})
+
+
+def difference_table(
+    outputs: Mapping[str, NDArray[Any]], wanted: Mapping[str, NDArray[Any]], precision: str
+) -> Table:
+    """How far outputs are from those in another precision.
+
+    Elements that are NaN in both, or the same infinity, do not differ.
+    """
+    table = Table(title=f"difference from {precision}", title_justify="left")
+    for column in ("output", "largest", "mean", "largest element"):
+        table.add_column(column, justify="left" if column == "output" else "right")
+    for name, array in outputs.items():
+        if array.dtype.kind not in "biufV":
+            continue
+        found, expected = (one.astype(np.float64) for one in (array, wanted[name]))
+        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        difference = np.abs(np.where(same, 0.0, found) - np.where(same, 0.0, expected))
+        numbers = (difference.max(initial=0), difference.mean() if difference.size else 0.0)
+        largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
+        table.add_row(name, *(f"{number:.3g}" for number in (*numbers, largest)))
+    return table
 
 
 def placement_table(report: Report) -> Table:

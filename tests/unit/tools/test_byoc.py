@@ -15,6 +15,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.tools.byoc import main
+from byoc_mlir.tools.commands.run import difference_table
 
 TARGETS = ["--targets", "dnnl", "--threads", "1"]
 
@@ -110,6 +111,22 @@ def test_run(byoc, path: str, tmp_path: Path):
     wanted = ReferenceEvaluator(cli_models.model()).run(None, {"x": x})
     np.testing.assert_allclose(found["y"], wanted[0], rtol=1e-4)
     np.testing.assert_allclose(found["z"], wanted[1], rtol=1e-4, atol=1e-5)
+
+
+def test_run_compares_precisions(byoc, path: str):
+    code, out, _ = byoc("run", path, "--precision", "bf16", "--compare", "f32", *TARGETS)
+    assert code == 0
+    _, _, table = out.partition("difference from f32")
+    assert [word for word in ("output", "largest", "mean", "largest element") if word in table]
+    assert "y" in table.split()
+
+
+def test_differences_count_what_is_not_finite_as_equal_where_it_is() -> None:
+    found = {"y": np.array([1.0, np.nan, np.inf, 2.0]), "name": np.array(["a"])}
+    wanted = {"y": np.array([1.0, np.nan, np.inf, 4.0]), "name": np.array(["b"])}
+    table = difference_table(found, wanted, "f32")
+    cells = [list(column.cells) for column in table.columns]
+    assert cells == [["y"], ["2"], ["0.5"], ["4"]]
 
 
 def test_run_invents_inputs_for_given_shapes(byoc, tmp_path: Path):
