@@ -42,6 +42,7 @@ from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
+from byoc_mlir.transforms.halves_to_float import HalvesToFloat
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
 from byoc_mlir.transforms.to_mixed_precision import why_nothing_gains
@@ -64,6 +65,7 @@ _HOST_INTEGERS: tuple[ModulePass, ...] = (
 )
 
 CANONICALISATION: tuple[ModulePass, ...] = (
+    HalvesToFloat(),
     FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
     ConvolutionsToFloat(),
     DecomposeQnn(kept=_INTEGER_OPS),

@@ -17,6 +17,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "fake-quantization-to-integer",
         "fold-batch-norm",
         "fold-constants",
+        "halves-to-float",
         "inline-partitions",
         "merge-compiler-regions",
         "merge-composite",

@@ -1,0 +1,142 @@
+"""The pass `halves-to-float`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.dialects.relay.base import relay_name, tensor_of, tensor_type, type_sizes
+from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
+from byoc_mlir.dialects.relay.element_types import HALVES
+from byoc_mlir.dialects.relay.elementwise import CastOp
+from byoc_mlir.transforms.rewriting import host_blocks
+
+_EXACT = frozenset(
+    {
+        *("reshape", "transpose", "squeeze", "expand_dims", "broadcast_to", "concatenate", "split"),
+        *("strided_slice", "nn.pad", "take", "gather", "gather_nd", "where"),
+        *("negative", "abs", "maximum", "minimum", "max", "min", "nn.relu"),
+        *(f"nn.{kind}_pool{rank}d" for kind in ("max", "global_max") for rank in (1, 2, 3)),
+    }
+)
+"""Ops whose results are among what they read, or its opposite."""
+
+_ROUNDED = frozenset(
+    {
+        *("add", "subtract", "multiply", "divide", "power", "exp", "log", "log1p", "sqrt", "rsqrt"),
+        *("tanh", "sigmoid", "erf", "sin", "cos", "clip", "sum", "mean", "image.resize"),
+        *("nn.leaky_relu", "nn.prelu", "nn.bias_add", "nn.softmax", "nn.log_softmax", "nn.lrn"),
+        *("nn.batch_norm", "nn.layer_norm", "nn.dense", "nn.matmul", "nn.lstm", "nn.gru"),
+        *(f"nn.conv{rank}d{kind}" for rank in (1, 2, 3) for kind in ("", "_transpose")),
+        *(f"nn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
+    }
+)
+"""Ops that are computed in `f32` anyway. Not among them are those that tell close numbers apart,
+such as comparisons, sorting and rounding: they read what the model says."""
+
+
+@dataclass(frozen=True)
+class HalvesToFloat(ModulePass):
+    """Models of 16-bit floats are computed in `f32`, as ONNX Runtime does.
+
+    Numbers are widened where they come in and rounded where they go out: inputs and outputs, casts
+    that the model has, and ops that tell close numbers apart. Weights are widened here.
+
+    ```mlir
+    func.func @main(%x: tensor<4x8xf16>) -> tensor<4x2xf16> {
+      %w = relay.constant … : tensor<2x8xf16>
+      %0 = relay.nn.dense %x, %w : (tensor<4x8xf16>, tensor<2x8xf16>) -> tensor<4x2xf16>
+      %1 = relay.tanh %0 : (tensor<4x2xf16>) -> tensor<4x2xf16>
+      func.return %1 : tensor<4x2xf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: tensor<4x8xf16>) -> tensor<4x2xf16> {
+      %w = relay.constant … : tensor<2x8xf32>
+      %2 = relay.cast %x {dtype = f32} : (tensor<4x8xf16>) -> tensor<4x8xf32>
+      %0 = relay.nn.dense %2, %w : (tensor<4x8xf32>, tensor<2x8xf32>) -> tensor<4x2xf32>
+      %1 = relay.tanh %0 : (tensor<4x2xf32>) -> tensor<4x2xf32>
+      %3 = relay.cast %1 {dtype = f16} : (tensor<4x2xf32>) -> tensor<4x2xf16>
+      func.return %3 : tensor<4x2xf16>
+    }
+    ```
+    """
+
+    name = "halves-to-float"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in host_blocks(op):
+            widener = _Widener()
+            for inner in list(block.ops):
+                widener.visit(inner)
+
+
+class _Widener:
+    def __init__(self) -> None:
+        self._types: dict[SSAValue, Attribute] = {}
+        """The values that are `f32` by now, with the type that they had."""
+        self._casts: dict[tuple[SSAValue, Attribute], SSAValue] = {}
+
+    def visit(self, op: Operation) -> None:
+        if isinstance(op, ConstantOp):
+            return
+        if isinstance(op, CastOp) and op.dtype == f32:
+            return  # of an `f32` it is none, and `simplify` knows
+        if self._is_widened(op):
+            self._widen(op)
+        else:
+            for index, value in enumerate(op.operands):
+                if value in self._types:
+                    op.operands[index] = self._cast(value, self._types[value])
+
+    def _is_widened(self, op: Operation) -> bool:
+        halves = [value for value in op.operands if value in self._types or _is_half(value)]
+        if relay_name(op) in _EXACT:
+            known = [value for value in halves if not isinstance(value.owner, ConstantOp)]
+            return bool(known) and all(value in self._types for value in known)
+        return bool(halves) and relay_name(op) in _ROUNDED
+
+    def _widen(self, op: Operation) -> None:
+        for index, value in enumerate(op.operands):
+            if _is_half(value):
+                op.operands[index] = self._wide(value)
+        op.properties.pop("out_dtype", None)
+        for result in tuple(op.results):
+            if _is_half(result):
+                type_ = tensor_type(result)
+                wide = tensor_of(f32, type_sizes(type_))
+                new = Rewriter.replace_value_with_new_type(result, wide)
+                self._types[new] = type_.element_type
+
+    def _wide(self, value: SSAValue) -> SSAValue:
+        constant = value.owner
+        if not isinstance(constant, ConstantOp):
+            return self._cast(value, f32)
+        if (value, f32) not in self._casts:
+            array = constant.array
+            content = derived_array("widened", [array], lambda: array.astype(np.float32))
+            new = ConstantOp.of(constant.weight.name, content)
+            new.location = constant.location
+            Rewriter.insert_op(new, InsertPoint.after(constant))
+            self._casts[value, f32] = new.output
+        return self._casts[value, f32]
+
+    def _cast(self, value: SSAValue, type_: Attribute) -> SSAValue:
+        if (value, type_) not in self._casts:
+            cast, owner = CastOp(value, dtype=type_), value.owner
+            is_block = isinstance(owner, Block)
+            place = InsertPoint.at_start(owner) if is_block else InsertPoint.after(owner)
+            Rewriter.insert_op(cast, place)
+            self._casts[value, type_] = cast.output
+        return self._casts[value, type_]
+
+
+def _is_half(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType) and tensor_type(value).element_type in HALVES
