@@ -16,7 +16,6 @@ from byoc_mlir.dims.dim import (
     common_factor,
     divided,
     size_of,
-    terms_of,
 )
 
 Number: TypeAlias = int | float
@@ -29,30 +28,93 @@ Ranges: TypeAlias = Mapping[str, Range]
 _DEPTH = 4
 """How many functions in a row are replaced to find a closer bound."""
 
+_REPLACED = 64
+"""How many functions are replaced in all. Each may bring others, as windows in a row nest them, and
+what is not proved is asked of the call: a longer search would cost more than it is worth."""
+
 
 def bounds(size: Size, ranges: Ranges) -> Range:
     """Numbers that the size is never below, and never above."""
-    return _least(size, ranges, _DEPTH), -_least(-size, ranges, _DEPTH)
+    return _Search(ranges).bounds(size)
 
 
 def at_least_zero(size: Size, ranges: Ranges | None = None) -> bool:
     """Whether the size is proved to be 0 or more."""
-    return _least(size, ranges or {}, _DEPTH) >= 0
+    return _Search(ranges or {}).least(size, _DEPTH) >= 0
 
 
-def _least(size: Size, ranges: Ranges, depth: int) -> Number:
-    """The best lower bound: plain intervals, or those after a function has been replaced."""
-    if not isinstance(size, Dim):
-        return size
-    factor = common_factor([size])
-    if factor > 1:  # what is rounded below is rounded less
-        return factor * _least(divided(size, factor), ranges, depth)
-    best = _interval(size, ranges)[0]
-    if best >= 0 or not depth:
+class _Search:
+    """The search for the bounds of one size, which remembers those of what is in it."""
+
+    def __init__(self, ranges: Ranges):
+        self._ranges = ranges
+        self._known: dict[tuple[Size, int], Number] = {}
+        self._left = _REPLACED
+
+    def bounds(self, size: Size) -> Range:
+        return self.least(size, _DEPTH), -self.least(-size, _DEPTH)
+
+    def least(self, size: Size, depth: int) -> Number:
+        """The best lower bound: plain intervals, or those after a function has been replaced."""
+        if not isinstance(size, Dim):
+            return size
+        key = (size, depth)
+        if key not in self._known:
+            self._known[key] = self._least(size, depth)
+        return self._known[key]
+
+    def _least(self, size: Dim, depth: int) -> Number:
+        factor = common_factor([size])
+        if factor > 1:  # what is rounded below is rounded less
+            return factor * self.least(divided(size, factor), depth)
+        best = self._interval(size)[0]
+        if best >= 0 or not depth:
+            return best
+        for item in _functions(size):
+            if not self._left:
+                break
+            self._left -= 1
+            best = max(best, self._least_without(size, item, depth - 1))
         return best
-    for item in _functions(size):
-        best = max(best, _least_without(size, item, ranges, depth - 1))
-    return best
+
+    def _least_without(self, size: Dim, item: Call, depth: int) -> Number:
+        """A lower bound of the size, found by putting arguments in the place of a function."""
+        factor = dict(size.terms)[(item,)]
+        rest = size - size_of({(item,): factor})
+        if item.kind == "floordiv":
+            dividend, divisor = item.arguments
+            if isinstance(divisor, Dim):
+                return -math.inf
+            # divisor * quotient is at most the dividend, and at least that less (divisor - 1)
+            low = dividend if factor < 0 else dividend - (divisor - 1)
+            found = self.least(rest * divisor + low * factor, depth)
+            return found if math.isinf(found) else -(-found // divisor)
+        found = [self.least(rest + one * factor, depth) for one in item.arguments]
+        at_every_argument = (item.kind == "max") == (factor > 0)
+        return max(found) if at_every_argument else min(found)
+
+    def _interval(self, size: Dim) -> Range:
+        low: Number = 0
+        high: Number = 0
+        for monomial, factor in size.terms:
+            one, two = _times((factor, factor), self._monomial(monomial))
+            low, high = low + one, high + two
+        return low, high
+
+    def _monomial(self, monomial: Monomial) -> Range:
+        found: Range = (1, 1)
+        for item in monomial:
+            found = _times(found, self._atom(item))
+        return found
+
+    def _atom(self, item: Atom) -> Range:
+        if isinstance(item, Symbol):
+            return self._ranges.get(item.name, (0, math.inf))
+        found = [self.bounds(argument) for argument in item.arguments]
+        if item.kind == "floordiv":
+            return _quotient(*found)
+        choose: Callable[[Iterable[Number]], Number] = max if item.kind == "max" else min
+        return choose(low for low, _ in found), choose(high for _, high in found)
 
 
 def _functions(size: Dim) -> Iterable[Call]:
@@ -60,49 +122,6 @@ def _functions(size: Dim) -> Iterable[Call]:
     atoms = [item for monomial, _ in size.terms for item in monomial if isinstance(item, Call)]
     alone = {monomial[0] for monomial, _ in size.terms if len(monomial) == 1}
     return [item for item in dict.fromkeys(atoms) if item in alone and atoms.count(item) == 1]
-
-
-def _least_without(size: Dim, item: Call, ranges: Ranges, depth: int) -> Number:
-    """A lower bound of the size, found by putting arguments in the place of a function."""
-    factor = dict(size.terms)[(item,)]
-    rest = size - size_of({(item,): factor})
-    if item.kind == "floordiv":
-        dividend, divisor = item.arguments
-        if isinstance(divisor, Dim):
-            return -math.inf
-        # divisor * quotient is at most the dividend, and at least that less (divisor - 1)
-        low = dividend if factor < 0 else dividend - (divisor - 1)
-        found = _least(rest * divisor + low * factor, ranges, depth)
-        return found if math.isinf(found) else -(-found // divisor)
-    found = [_least(rest + one * factor, ranges, depth) for one in item.arguments]
-    at_every_argument = (item.kind == "max") == (factor > 0)
-    return max(found) if at_every_argument else min(found)
-
-
-def _interval(size: Size, ranges: Ranges) -> Range:
-    low: Number = 0
-    high: Number = 0
-    for monomial, factor in terms_of(size):
-        one, two = _times((factor, factor), _monomial(monomial, ranges))
-        low, high = low + one, high + two
-    return low, high
-
-
-def _monomial(monomial: Monomial, ranges: Ranges) -> Range:
-    found: Range = (1, 1)
-    for item in monomial:
-        found = _times(found, _atom(item, ranges))
-    return found
-
-
-def _atom(item: Atom, ranges: Ranges) -> Range:
-    if isinstance(item, Symbol):
-        return ranges.get(item.name, (0, math.inf))
-    found = [bounds(argument, ranges) for argument in item.arguments]
-    if item.kind == "floordiv":
-        return _quotient(*found)
-    choose: Callable[[Iterable[Number]], Number] = max if item.kind == "max" else min
-    return choose(low for low, _ in found), choose(high for _, high in found)
 
 
 def _quotient(dividend: Range, divisor: Range) -> Range:

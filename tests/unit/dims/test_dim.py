@@ -90,6 +90,14 @@ def test_a_size_lies_within_its_bounds(expression: Expression, values: Values) -
     assert low <= expression.value(values) <= high
 
 
+def test_functions_in_functions_are_bounded_without_a_long_search() -> None:
+    size: Size = A
+    for step in range(12):
+        size = largest(floordiv(size - step, 2), B - step)
+    low, high = bounds(size - A, {"a": (0, 9), "b": (0, 9)})
+    assert low <= evaluated(size - A, {"a": 7, "b": 3}) <= high
+
+
 @given(SIZES, SIZES, VALUES)
 @settings(max_examples=60, deadline=None)
 def test_substitution_is_composition(outer: Expression, inner: Expression, values: Values) -> None:
