@@ -1,7 +1,7 @@
 """Runs Python packages that ship ONNX models, and keeps what they hand to ONNX Runtime.
 
 `record.py FOLDER` is run by `real.py` in an environment that has the packages. Every package does
-its own work on images and audio that are made here. For each of its models the folder gets a folder
+its own work on images and audio that are made here. Each of its models gets a folder
 `PACKAGE-MODEL` with a link `model.onnx` and the inputs of the first call of each shape: `0.npz`,
 `1.npz`, … with the largest inputs first.
 """
