@@ -26,6 +26,7 @@ from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import BackendError
+from byoc_mlir.ir_dump import apply_pass
 from byoc_mlir.runtime.program import LibrarySymbol, PythonRegion, TensorSpec
 
 _POINTER = LLVMPointerType()
@@ -102,7 +103,7 @@ def prepare_regions(
         return regions
     module = ModuleOp([region.clone() for region in regions])
     for pass_ in passes:
-        pass_.apply(context, module)
+        apply_pass(pass_, context, module)
         module.verify()
     found = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     for region in regions:

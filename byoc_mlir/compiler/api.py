@@ -37,6 +37,7 @@ def compile(
     cache: Folder = None,
     limits: Limits | None = None,
     profile: bool = False,
+    dump_ir: str | Path | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -64,6 +65,8 @@ def compile(
         limits: how much the model may ask for; left out: `Limits()`. See docs/limits.md.
         profile: whether `Executable.profile` can tell the time of each step. Reading the clock
             takes some 25 ns a step. See docs/profiling.md.
+        dump_ir: a folder for the IR after each pass, LLVM's IR and assembly, and what backends
+            generated. Nothing comes from the cache then. See docs/debugging.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled for each set of input shapes
@@ -86,12 +89,13 @@ def compile(
         request = Request(
             *(model, targets, threads, precision, fallback, options, prune, denormals, limits),
             profile=profile,
+            dump_ir=dump_ir,
         )
         request.check()
         if cache is not False:
             accepted = "the path of a folder, False, or None"
             check_argument("cache", cache, str | Path | None, accepted)
-        return _compile(request, cache)
+        return _compile(request, cache if dump_ir is None else False)
 
 
 def _compile(request: Request, cache: Folder) -> Executable:

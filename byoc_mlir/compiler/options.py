@@ -6,6 +6,7 @@ import platform
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 from byoc_mlir.backends import Setting, Target, backend_names, get_backend
@@ -32,6 +33,7 @@ class CompileOptions:
     denormals: Denormals = "keep"
     limits: Limits = DEFAULT_LIMITS
     profile: bool = False
+    dump_ir: Path | None = None
     precision: Precision = "f32"
 
     @staticmethod
@@ -70,6 +72,7 @@ class CompileOptions:
             cast(Denormals, request.denormals),
             request.limits,
             request.profile,
+            None if request.dump_ir is None else Path(request.dump_ir),
             cast(Precision, request.precision),
         )
 

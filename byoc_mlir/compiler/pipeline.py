@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import get_backends
@@ -26,6 +29,7 @@ from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.relay.constant import held_bytes
+from byoc_mlir.ir_dump import dump_text, dumping
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
@@ -95,13 +99,22 @@ def build_program(
         ByocError: what `compile` raises.
     """
     build = Build(source, shapes, values, options, shared)
-    with limited(options.limits), build.stages.shown():
+    folder = dump_folder(options.dump_ir, source, shapes)
+    with limited(options.limits), build.stages.shown(), dumping(folder):
         import_model(build)
         canonicalise(build)
         partition(build)
         prune(build)
         collect_weights(held_bytes())
         return build_partitioned(build)
+
+
+def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:
+    """Where the IR of one set of input shapes is dumped: each has a folder if there are several."""
+    if folder is None or all(info.is_static for info in source.inputs):
+        return folder
+    parts = (f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes.items())
+    return folder / "_".join(re.sub(r"[^\w=.-]", "_", part) for part in parts)
 
 
 def build_partitioned(build: Build) -> Program:
@@ -122,6 +135,7 @@ def import_model(build: Build) -> None:
         size = sum(
             math.prod(map(int, info.shape)) * info.dtype.itemsize for info in build.imported.outputs
         )
+        dump_text("000-import.mlir", lambda: str(build.module))
         current_limits().check("output_bytes", size, "bytes of the model's outputs")
 
 
@@ -161,8 +175,14 @@ def prune(build: Build) -> None:
             build.module,
             build.options,
             build.backends,
-            lambda part: build_partitioned(build.of_part(part)),
+            lambda part: _build_part(build, part),
         )
+
+
+def _build_part(build: Build, module: ModuleOp) -> Program:
+    """The program of one part of the model, which nobody hears of."""
+    with dumping(None):
+        return build_partitioned(build.of_part(module))
 
 
 def generate(build: Build) -> None:
@@ -171,6 +191,9 @@ def generate(build: Build) -> None:
         if build.options.profile:
             build.traffic = Traffic.of(build.module)
         regions = generate_regions(build.context, build.module, build.backends, build.options)
+    for code in regions.codes:
+        if code.source:
+            dump_text(f"{code.symbol}.generated", lambda text=code.source: text)
     build.codes = regions.codes
     build.problems += regions.problems
     build.report = build_report(build.imported, build.codes, build.problems)
@@ -224,7 +247,7 @@ def _compiled(build: Build, kernels: SeparatedKernels) -> list[KernelObject]:
     """The object files with a program's kernels; the new ones are compiled and kept."""
     if build.shared is None or not kernels.new:
         return kernels.known
-    code = emit_object(kernels.module, timing=build.stages.add_pass)
+    code = emit_object(kernels.module, timing=build.stages.add_pass, name="kernels")
     compiled = KernelObject(code, external_functions(kernels.module))
     build.shared.keep(compiled, kernels.new)
     return [*kernels.known, compiled]

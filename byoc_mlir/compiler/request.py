@@ -32,6 +32,7 @@ class Request:
     denormals: str
     limits: Limits = DEFAULT_LIMITS
     profile: bool = False
+    dump_ir: str | Path | None = None
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -54,6 +55,7 @@ class Request:
         check_threads(self.threads, self.limits)
         for name, value in (("precision", self.precision), ("fallback", self.fallback)):
             check_argument(name, value, str, "text")
+        check_argument("dump_ir", self.dump_ir, str | Path | None, "the path of a folder, or None")
         check_argument("profile", self.profile, bool, "True or False")
         if not _is_options(self.backend_options):
             raise ByocError(

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.abi import COMPILER, WEIGHT
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
+from byoc_mlir.ir_dump import apply_pass
 from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.add_entry_points import AddEntryPoints
 from byoc_mlir.lowering.bufferize import Bufferize
@@ -176,7 +177,7 @@ def run_passes(
 def _run_pass(context: Context, module: ModuleOp, module_pass: ModulePass) -> None:
     check_time()
     with ir_boundary(f"pass {module_pass.name}"):
-        module_pass.apply(context, module)
+        apply_pass(module_pass, context, module)
 
 
 def host_constants(module: ModuleOp) -> tuple[Weight, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from byoc_mlir.ir_dump import apply_pass
 from byoc_mlir.transforms.annotate_target import AnnotateTarget
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.merge_compiler_regions import MergeCompilerRegions
@@ -50,10 +52,14 @@ class PartitionFor(ModulePass):
     precision: Precision = "f32"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        MergeComposite(self.targets).apply(ctx, op)
+        for pass_ in self._passes():
+            apply_pass(pass_, ctx, op)
+
+    def _passes(self) -> Iterator[ModulePass]:
+        yield MergeComposite(self.targets)
         if self.precision != "f32":
-            ToMixedPrecision(self.precision, self.targets).apply(ctx, op)
-            FoldConstants().apply(ctx, op)
-        AnnotateTarget(self.targets).apply(ctx, op)
-        MergeCompilerRegions().apply(ctx, op)
-        PartitionGraph(self.bind_constants).apply(ctx, op)
+            yield ToMixedPrecision(self.precision, self.targets)
+            yield FoldConstants()
+        yield AnnotateTarget(self.targets)
+        yield MergeCompilerRegions()
+        yield PartitionGraph(self.bind_constants)

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends import Backend
 from byoc_mlir.compiler.options import Fallback
 from byoc_mlir.errors import BackendError, FallbackForbiddenError
+from byoc_mlir.ir_dump import apply_pass
 
 _DIALECTS = ("relay", "byoc", "func", "builtin")
 """What the host can compile when no backend takes it."""
@@ -45,7 +46,7 @@ def run_module_passes(
 
 def _run(context: Context, module: ModuleOp, pass_: ModulePass) -> ModuleOp:
     copy = module.clone()
-    pass_.apply(context, copy)
+    apply_pass(pass_, context, copy)
     copy.verify()
     if _signatures(copy) != _signatures(module):
         raise BackendError("it changed the functions, or their types")

@@ -13,6 +13,7 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.ir_dump import dump_text
 from byoc_mlir.lowering.llvm_ir.translate import translate_module
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.isa import compiler_features_up_to
@@ -50,19 +51,24 @@ def emit_object(
     cpu: str | None = None,
     features: str | None = None,
     timing: Timing | None = None,
+    name: str = "model",
 ) -> bytes:
     """Compiles a module of the `llvm` dialect to position-independent object code.
 
     `cpu` and `features` default to the host's; a CPU given without features has the features of its
-    name alone. `timing` is told how long each step took. The object can be linked by the JIT or by
+    name alone. `timing` is told how long each step took. `name` is that of the files where IR is
+    dumped. The object can be linked by the JIT or by
     `ld -shared`. Raises `CompilationError` when the module is not legal LLVM.
     """
     target = _target(cpu, features)
     machine = _target_machine(target, opt_level)
     with _timed("translate-to-llvm-ir", timing):
         assembly = translate_module(module)
+    dump_text(f"{name}.ll", lambda: assembly)
     with _timed("llvm-optimise", timing):
         optimised = _optimised(assembly, target, machine, opt_level)
+    dump_text(f"{name}-optimised.ll", lambda: str(optimised))
+    dump_text(f"{name}.s", lambda: machine.emit_assembly(optimised))
     with _timed("llvm-emit-object", timing):
         return machine.emit_object(optimised)
 

@@ -74,9 +74,13 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def compile_model(
-    args: argparse.Namespace, cache: Folder = None, *, profile: bool = False
+    args: argparse.Namespace,
+    cache: Folder = None,
+    *,
+    profile: bool = False,
+    dump_ir: Path | None = None,
 ) -> Executable:
-    """Compiles the model that the arguments name; `cache` and `profile` are those of `compile`."""
+    """Compiles the model that the arguments name; the others are those of `compile`."""
     for spec in args.backend:
         load_backend_module(spec)
     targets = None if args.targets is None else split_targets(args.targets)
@@ -93,6 +97,7 @@ def compile_model(
             cache=cache,
             limits=limits_of(args),
             profile=profile,
+            dump_ir=dump_ir,
         )
 
 

@@ -31,6 +31,12 @@ def register(commands: Any) -> None:
         help="times of passes, not stages; the model is compiled, even if the cache has it",
     )
     parser.add_argument(
+        "--dump-dir",
+        metavar="FOLDER",
+        type=Path,
+        help="write the IR after each pass there, LLVM's IR and assembly, and generated code",
+    )
+    parser.add_argument(
         "-o",
         "--output",
         metavar="FILE.so|FILE.o",
@@ -44,7 +50,8 @@ def register(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     shapes = shapes_of(args)
-    with compile_model(args, cache=False if args.time_passes else None) as executable:
+    cache = False if args.time_passes else None
+    with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
         if shapes:
             executable.warmup(shapes)
         program = executable.program

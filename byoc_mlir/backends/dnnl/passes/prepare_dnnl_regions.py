@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.choices import (
 from byoc_mlir.backends.dnnl.measurements import measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.backends.dnnl.rates_file import measuring_of
+from byoc_mlir.ir_dump import apply_pass
 
 
 @dataclass(frozen=True)
@@ -42,4 +43,4 @@ class PrepareDnnlRegions(ModulePass):
         choices = Choices(self.winograd, self.convolution, self.layout, self.activation)
         with measuring(measuring_of(self.rates)):
             for pass_ in pipeline(self.threads, choices):
-                pass_.apply(ctx, op)
+                apply_pass(pass_, ctx, op)

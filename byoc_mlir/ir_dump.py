@@ -1,0 +1,95 @@
+"""What the compiler makes of a model, pass by pass, as files.
+
+`compile(dump_ir="FOLDER")` says where to; see docs/debugging.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+SUMMARY = "passes.txt"
+
+
+class IrDump:
+    """A folder that takes the IR after each pass that changed something, numbered from 1.
+
+    `passes.txt` lists all passes: number, milliseconds, ops before and after, name.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._number = 0
+        self._written = ""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / SUMMARY).write_text("number  ms  ops before  ops after  pass\n")
+
+    def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
+        """Applies a pass, and writes what it made of the module."""
+        before, ops_before = str(module), _ops(module)
+        start = time.perf_counter()
+        pass_.apply(context, module)
+        milliseconds = (time.perf_counter() - start) * 1e3
+        self._number += 1
+        number = self._number
+        after, ops_after = str(module), _ops(module)
+        if after not in (before, self._written):  # a pass of passes leaves what its last one did
+            self.write(f"{number:03}-{pass_.name}.mlir", after)
+            self._written = after
+        counts = f"{ops_before.total()} {ops_after.total()}"
+        kinds = [f"{name} {count:+}" for name, count in sorted(_changes(ops_before, ops_after))]
+        line = f"{number:03} {milliseconds:.1f} {counts} {pass_.name}"
+        changed = f": {', '.join(kinds)}" if kinds else "" if after != before else ": nothing"
+        with (self._folder / SUMMARY).open("a") as summary:
+            summary.write(f"{line}{changed}\n")
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a file."""
+        (self._folder / name).write_text(text)
+
+
+_current: ContextVar[IrDump | None] = ContextVar("ir_dump", default=None)
+
+
+@contextmanager
+def dumping(folder: Path | None) -> Generator[None]:
+    """What is compiled inside is written to a folder; `None`: to none."""
+    token = _current.set(None if folder is None else IrDump(folder))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def apply_pass(pass_: ModulePass, context: Context, module: ModuleOp) -> None:
+    """Applies a pass; where IR is dumped, writes what it changed."""
+    dump = _current.get()
+    if dump is None:
+        pass_.apply(context, module)
+    else:
+        dump.apply(pass_, context, module)
+
+
+def dump_text(name: str, text: Callable[[], str]) -> None:
+    """Where IR is dumped, writes a file of this name."""
+    dump = _current.get()
+    if dump is not None:
+        dump.write(name, text())
+
+
+def _ops(module: ModuleOp) -> Counter[str]:
+    return Counter(op.name for op in module.walk())
+
+
+def _changes(before: Counter[str], after: Counter[str]) -> list[tuple[str, int]]:
+    """By how many each kind of op became more or fewer."""
+    differences = {name: after[name] - before[name] for name in before | after}
+    return [(name, count) for name, count in differences.items() if count]

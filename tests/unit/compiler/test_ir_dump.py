@@ -1,0 +1,93 @@
+"""`compile(dump_ir=...)`: the IR after each pass, as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import ModelProto, numpy_helper, parser
+
+import byoc_mlir
+from byoc_mlir.errors import ByocError
+from byoc_mlir.tools.byoc import main
+from byoc_mlir.tools.byoc_opt import main as opt
+
+_GRAPH = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[N, 8] x) => (float[N, 4] y) {
+  [product] p = MatMul(x, w)
+  [sum] s = Add(p, p)
+  [cosine] y = Cos(s)
+}
+"""
+
+
+def _model(rows: str) -> ModelProto:
+    model = parser.parse_model(_GRAPH.replace("N", rows))
+    weights = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    return model
+
+
+def test_files_of_a_model(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "dump"
+    targets = ("ccompiler",)
+    with byoc_mlir.compile(_model("3"), targets, fallback="allow", dump_ir=folder) as executable:
+        (region,) = executable.program.regions
+    names = {path.name for path in folder.iterdir()}
+    assert {"passes.txt", "model.ll", "model-optimised.ll", "model.s"} <= names
+    assert f"{region}.generated" in names
+    numbered = sorted(name for name in names if name[:3].isdigit())
+    passes = [name[4:].removesuffix(".mlir") for name in numbered]
+    for earlier, later in (
+        ("import", "annotate-target"),
+        ("annotate-target", "partition-graph"),
+        ("partition-graph", "convert-relay-to-linalg"),
+        ("convert-relay-to-linalg", "convert-to-llvm"),
+    ):
+        assert passes.index(earlier) < passes.index(later)
+    assert "relay.cos" in (folder / "000-import.mlir").read_text()
+    assert "llvm.func" in (folder / numbered[-1]).read_text()
+    summary = (folder / "passes.txt").read_text().splitlines()
+    assert len(summary) > len(numbered)  # also the passes that changed nothing
+    assert any(line.endswith(": nothing") for line in summary)
+    assert any("func.call +1" in line for line in summary)
+
+
+def test_a_file_is_what_the_next_pass_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    byoc_mlir.compile(_model("3"), ("ccompiler",), fallback="allow", dump_ir=tmp_path).close()
+    opt([str(tmp_path / "000-import.mlir"), "-p", "partition-for{targets=ccompiler}"])
+    assert 'byoc.compiler = "ccompiler"' in capsys.readouterr().out
+
+
+def test_each_set_of_shapes_has_a_folder(tmp_path: Path) -> None:
+    with byoc_mlir.compile(_model("n"), (), dump_ir=tmp_path) as executable:
+        for rows in (2, 5):
+            executable.run({"x": np.zeros((rows, 8), np.float32)})
+    assert {path.name for path in tmp_path.iterdir()} == {"x=2x8", "x=5x8"}
+    assert "tensor<5x8xf32>" in (tmp_path / "x=5x8" / "000-import.mlir").read_text()
+
+
+def test_the_cache_gives_nothing(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        byoc_mlir.compile(_model("3"), (), cache=tmp_path / "cache", dump_ir=folder).close()
+        assert (folder / "model.s").exists()
+
+
+def test_refused(tmp_path: Path) -> None:
+    with pytest.raises(ByocError, match="dump_ir is 3"):
+        byoc_mlir.compile(_model("3"), (), dump_ir=3)  # pyright: ignore[reportArgumentType]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ByocError, match="file"):
+        byoc_mlir.compile(_model("3"), (), dump_ir=tmp_path / "file")
+
+
+def test_command(tmp_path: Path) -> None:
+    path, folder = tmp_path / "model.onnx", tmp_path / "dump"
+    path.write_bytes(_model("3").SerializeToString())
+    assert main(["compile", str(path), "--targets", "", "--dump-dir", str(folder)]) == 0
+    assert (folder / "passes.txt").exists()
