@@ -18,7 +18,7 @@ def ends_when_it_runs(loop: onnx.NodeProto, known: Known) -> bool:
     if condition and not known(condition):
         return True
     body = next(attribute.g for attribute in loop.attribute if attribute.name == "body")
-    if len(body.input) != len(loop.input) or len(body.output) < len(loop.input) - 1:
+    if len(body.input) != len(loop.input) or len(body.output) < max(len(loop.input) - 1, 1):
         return False  # it is not valid, which the importer says
     own = set(_names(body))
     states = [formal.name for formal in body.input[2:]]

@@ -46,6 +46,10 @@ class OnnxOp:
             bound = self.signature.bind(context, *inputs, **attributes)
         except TypeError as error:
             raise NodeRefused(f"this form of the op is not supported: {error}") from error
+        for name, parameter in self.signature.parameters.items():
+            is_list = parameter.kind == inspect.Parameter.VAR_POSITIONAL
+            if is_list and any(each is None for each in bound.arguments.get(name, ())):
+                raise NodeRefused("one of its operands is left out; accepted are all of them")
         outputs = self.function(*bound.args, **bound.kwargs)
         return (outputs,) if isinstance(outputs, Value) else tuple(outputs)
 

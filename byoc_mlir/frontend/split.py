@@ -91,13 +91,15 @@ def _open_input(name: str, array: Array) -> onnx.ValueInfoProto:
 
 
 def _is_dynamic(node: onnx.NodeProto) -> bool:
-    return node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
+    is_dynamic = node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
+    return is_dynamic and any(node.output[:1])
 
 
 def _collects(node: onnx.NodeProto) -> bool:
-    """Whether the node is a loop whose rows are used."""
+    """Whether the node is a loop whose rows are used; one that is not valid is not asked."""
     is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
-    return is_loop and any(node.output[max(len(node.input) - 2, 0) :])
+    is_valid = bool(node.input) and any(attribute.name == "body" for attribute in node.attribute)
+    return is_loop and is_valid and any(node.output[max(len(node.input) - 2, 0) :])
 
 
 class _Splitter:
@@ -141,7 +143,7 @@ class _Splitter:
         """Whether a size of what the node gives is known when it has run."""
         if _collects(node):
             return self._may_end_early(node)
-        keeps_it = node.op_type == "Compress" and self._is_known(node.input[1])
+        keeps_it = node.op_type == "Compress" and all(map(self._is_known, node.input[1:2]))
         return _is_dynamic(node) and not keeps_it
 
     def _may_end_early(self, loop: onnx.NodeProto) -> bool:
