@@ -20,6 +20,7 @@ from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive, Types
 from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg
+from byoc_mlir.backends.dnnl.likeness import likeness_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
 from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
@@ -191,12 +192,17 @@ class Costs:
         family_key = (described.call.kind, family, self._api.threads)
         rate = known.rates.setdefault(family_key, default)
         work = _work(described)
+        like = likeness_of(described, family, self._api.threads)
+        estimate = known.alike.estimate(like, work)
+        if estimate is not None:
+            return estimate
         if rate.samples >= most_samples or self._measuring.seconds <= 0:
             return rate.estimate(work)
         start = time.monotonic()
         known.times[key] = self._api.measure(descriptor, described.arguments, described.parameters)
         self._measuring.seconds -= time.monotonic() - start
         rate.add(work, known.times[key])
+        known.alike.add(like, work, known.times[key])
         return known.times[key]
 
 

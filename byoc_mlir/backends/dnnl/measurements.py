@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from byoc_mlir.backends.dnnl.calls import PrimitiveCall
+from byoc_mlir.backends.dnnl.likeness import Alike
 
 OVERHEAD = 0.004
 """Milliseconds that any execution takes."""
@@ -50,6 +51,8 @@ class Known:
     """By the kind of primitive, the family of implementations and the number of threads."""
     given: Mapping[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
     """Milliseconds from a file, by `key_of` calls and the number of threads."""
+    alike: Alike = field(default_factory=Alike)
+    """What was measured, for primitives of other sizes."""
 
     def time(self, call: PrimitiveCall, threads: int) -> float | None:
         """The milliseconds of a call, if they are known."""

@@ -1,0 +1,67 @@
+"""What was measured for one size is an estimate for sizes near it."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from byoc_mlir.backends.dnnl.dialect import layout_of
+from byoc_mlir.backends.dnnl.likeness import Alike, likeness_of
+from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
+from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.dialects import make_context
+
+PRODUCT = """
+func.func private @r(%x: tensor<{rows}x8xf32>, %y: tensor<4x8xf32>) -> tensor<{rows}x{columns}xf32>
+    attributes {{byoc.compiler = "dnnl"}} {{
+  %w = relay.constant dense<{value}> : tensor<{columns}x8xf32>
+  %0 = relay.nn.dense %x, {weights} : (tensor<{rows}x8xf32>, tensor<{columns}x8xf32>)
+      -> tensor<{rows}x{columns}xf32>
+  func.return %0 : tensor<{rows}x{columns}xf32>
+}}
+"""
+
+
+def _likeness(
+    rows: int, columns: int = 4, value: float = 0.5, weights: str = "%w", name: str = "jit"
+) -> object:
+    context = make_context()
+    text = PRODUCT.format(rows=rows, columns=columns, value=value, weights=weights)
+    module = Parser(context, text).parse_module()
+    assert isinstance(module, ModuleOp)
+    ConvertRelayToDnnl().apply(context, module)
+    found = [primitive(op, layout_of) for op in module.walk() if op.name == "dnnl.matmul"]
+    (described,) = found
+    assert described is not None
+    return likeness_of(described, name, 1)
+
+
+def test_products_with_weights_of_one_shape_are_alike() -> None:
+    one = _likeness(16)
+    assert one == _likeness(24)
+    assert one == _likeness(16, value=0.25)
+    assert one != _likeness(16, columns=5)
+    assert one != _likeness(16, name="gemm")
+
+
+def test_products_of_two_inputs_are_like_no_others() -> None:
+    assert _likeness(16, weights="%y") is None
+
+
+def test_estimates_are_for_nearly_as_much_work() -> None:
+    alike = Alike()
+    assert alike.estimate("a", 100.0) is None
+    alike.add("a", 100.0, 1.0)
+    alike.add("a", 1000.0, 5.0)
+    assert alike.estimate("a", 150.0) == pytest.approx(1.5)
+    assert alike.estimate("a", 800.0) == pytest.approx(4.0)
+    assert alike.estimate("a", 201.0) is None
+    assert alike.estimate("a", 49.0) is None
+    assert alike.estimate("b", 100.0) is None
+
+
+def test_what_is_like_nothing_serves_nothing() -> None:
+    alike = Alike()
+    alike.add(None, 100.0, 1.0)
+    assert alike.estimate(None, 100.0) is None
