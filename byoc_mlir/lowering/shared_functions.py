@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from byoc_mlir.dialects.symbols import mentioned_symbols
 from byoc_mlir.lowering.llvm_ir.translate import top_level_text
-from byoc_mlir.lowering.shared_kernels import SeparatedKernels, SharedKernels, reached
+from byoc_mlir.lowering.shared_kernels import SeparatedKernels, SharedKernels
 from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 
 _EXTERNAL = llvm.LinkageAttr("external")
@@ -29,29 +29,45 @@ def separate_functions(
     """
     separated = SeparatedKernels()
     symbols = {name: op for op in module.ops if (name := symbol_of(op))}
-    others = [op for name, op in symbols.items() if name not in names or is_declaration(op)]
-    roots = [name for name in dict.fromkeys(_all_mentioned(others)) if name in names]
+    mentioned = {name: frozenset(mentioned_symbols(op)) for name, op in symbols.items()}
+    others = [name for name, op in symbols.items() if name not in names or is_declaration(op)]
     texts: dict[str, str] = {}
     needed: dict[str, Operation] = {}
-    for name in roots:
+    for name in sorted({one for other in others for one in mentioned[other]} & {*names}):
         if not isinstance(symbols[name], llvm.FuncOp) or is_declaration(symbols[name]):
             continue
-        parts = {name: symbols[name], **reached([symbols[name]], symbols)}
+        parts = {one: symbols[one] for one in _reached([name], mentioned)}
         if any(_is_variable(op) for op in parts.values()):
             continue
         if shared.is_new(name, _structure(parts, texts), separated):
             needed |= parts
     compiled_now = {*separated.new.values()}
     new = {name: symbol for name, symbol in separated.symbols.items() if symbol in compiled_now}
-    for name, op in needed.items():
-        copy = op.clone()
-        if name in new:
-            copy.properties |= {"sym_name": StringAttr(new[name]), "linkage": _EXTERNAL}
-        separated.module.body.block.add_op(copy)
-    _rename(separated.module, new)
     _declare(module, symbols, separated.symbols)
-    _drop_unused(module, names)
+    left = {name: refers for name, refers in mentioned.items() if name not in separated.symbols}
+    used = {*_reached([name for name in left if name not in names], left)}
+    for name in left.keys() - used:
+        symbols[name].detach()
+    for name, op in needed.items():
+        own = op.clone() if name in used else op
+        if name in new:
+            own.properties |= {"sym_name": StringAttr(new[name]), "linkage": _EXTERNAL}
+        _rename(own, mentioned[name], new)
+        separated.module.body.block.add_op(own)
+    for name in used:
+        _rename(symbols[name], mentioned[name], separated.symbols)
     return separated
+
+
+def _reached(roots: Collection[str], mentioned: Mapping[str, Collection[str]]) -> list[str]:
+    """The symbols, and those that they mention, and so on: each once."""
+    found, waiting = dict.fromkeys(roots), [*roots]
+    while waiting:
+        for name in sorted(mentioned[waiting.pop()]):
+            if name in mentioned and name not in found:
+                found[name] = None
+                waiting.append(name)
+    return [*found]
 
 
 def _structure(parts: Mapping[str, Operation], texts: dict[str, str]) -> Hashable:
@@ -72,29 +88,17 @@ def _declare(
         declaration = llvm.FuncOp(symbol, definition.function_type, _EXTERNAL)
         module.body.block.insert_op_before(declaration, definition)
         definition.detach()
-    _rename(module, symbols)
 
 
-def _drop_unused(module: ModuleOp, names: Collection[str]) -> None:
-    """Drops those of the functions and globals that nothing refers to any more."""
-    symbols = {name: op for op in module.ops if (name := symbol_of(op))}
-    used = reached([op for name, op in symbols.items() if name not in names], symbols)
-    for name, op in symbols.items():
-        if name in names and name not in used:
-            op.detach()
-
-
-def _rename(module: ModuleOp, symbols: Mapping[str, str]) -> None:
-    """Replaces what refers to the symbols."""
-    for op in module.walk():
-        for place in (op.properties, op.attributes):
+def _rename(op: Operation, mentioned: Collection[str], symbols: Mapping[str, str]) -> None:
+    """Replaces what refers to the symbols; most functions mention none of them."""
+    if symbols.keys().isdisjoint(mentioned):
+        return
+    for inner in op.walk():
+        for place in (inner.properties, inner.attributes):
             for key, value in place.items():
                 if isinstance(value, SymbolRefAttr) and value.root_reference.data in symbols:
                     place[key] = SymbolRefAttr(symbols[value.root_reference.data])
-
-
-def _all_mentioned(ops: Collection[Operation]) -> list[str]:
-    return [name for op in ops for name in mentioned_symbols(op)]
 
 
 def _is_variable(op: Operation) -> bool:
