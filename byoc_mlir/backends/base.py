@@ -196,12 +196,6 @@ class Backend(ABC):
         """The value of each option in this compilation; rules may depend on it."""
         return {name: option.default for name, option in self.options.items()}
 
-    @property
-    def files(self) -> Sequence[str]:
-        """The files that the options of this compilation name."""
-        named = (name for name, option in self.options.items() if option.is_file)
-        return [str(self.settings[name]) for name in named if self.settings[name]]
-
     def unavailable(self) -> str | None:
         """Why this backend cannot be used on this machine and what to install, or `None`."""
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 from byoc_mlir.errors import BackendError
@@ -29,17 +28,12 @@ class Option:
     description: str
     choices: tuple[Setting, ...] = ()
     """The values that are accepted; all of the type, when there are none."""
-    is_file: bool = False
-    """Whether it is the path of a file that the code depends on. A model that is compiled with one
-    is not kept in the cache."""
 
     @property
     def accepted(self) -> str:
         """What may be given, in words."""
         if isinstance(self.default, bool):
             return "true or false"
-        if self.is_file:
-            return "the path of a file"
         if self.choices:
             return " or ".join(map(written, self.choices))
         return {int: "an integer", float: "a number", str: "a text"}[type(self.default)]
@@ -47,8 +41,6 @@ class Option:
     def read(self, value: Setting) -> Setting | None:
         """The setting that `value`, or a text that is to be read, stands for; `None` if none."""
         found = _read_as(type(self.default), value)
-        if self.is_file and not Path(str(found)).is_file():
-            return None
         return found if not self.choices or found in self.choices else None
 
 

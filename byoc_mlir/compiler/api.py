@@ -17,6 +17,7 @@ from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
+from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime.executable import Executable
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def compile(
     limits: Limits | None = None,
     profile: bool = False,
     dump_ir: str | Path | None = None,
+    rates: str | Path | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -67,6 +69,8 @@ def compile(
             takes some 25 ns a step. See docs/profiling.md.
         dump_ir: a folder for the IR after each pass, LLVM's IR and assembly, and what backends
             generated. Nothing comes from the cache then. See docs/debugging.md.
+        rates: a file of what was measured, from `byoc compile --write-rates`. The same file gives
+            the same code, and nothing is measured. See docs/costs.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled for each set of input shapes
@@ -86,10 +90,13 @@ def compile(
     with boundary("compile"):
         options = {} if backend_options is None else backend_options
         limits = DEFAULT_LIMITS if limits is None else limits
+        check_argument("rates", rates, str | Path | None, "the path of a file, or None")
+        known = None if rates is None else read_rates(rates)
         request = Request(
             *(model, targets, threads, precision, fallback, options, prune, denormals, limits),
             profile=profile,
             dump_ir=dump_ir,
+            rates=known,
         )
         request.check()
         if cache is not False:

@@ -13,6 +13,7 @@ from byoc_mlir.backends import Setting, Target, backend_names, get_backend
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
+from byoc_mlir.rates import Document
 from byoc_mlir.runtime.threads import available_threads
 from byoc_mlir.transforms.to_mixed_precision import Precision
 
@@ -35,6 +36,8 @@ class CompileOptions:
     profile: bool = False
     dump_ir: Path | None = None
     precision: Precision = "f32"
+    rates: Document | None = None
+    """What decides in place of measurements."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -74,6 +77,7 @@ class CompileOptions:
             request.profile,
             None if request.dump_ir is None else Path(request.dump_ir),
             cast(Precision, request.precision),
+            request.rates,
         )
 
 

@@ -27,6 +27,7 @@ from byoc_mlir.compiler.partition.generate import declare_regions, generate_regi
 from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.program import assemble
+from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.ir_dump import dump_text, dumping
@@ -38,6 +39,7 @@ from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.profile_steps import ProfileSteps
 from byoc_mlir.lowering.shared_functions import separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
+from byoc_mlir.rates import using
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.transforms.convolutions_to_float import ConvolutionsToFloat
@@ -99,8 +101,8 @@ def build_program(
         ByocError: what `compile` raises.
     """
     build = Build(source, shapes, values, options, shared)
-    folder = dump_folder(options.dump_ir, source, shapes)
-    with limited(options.limits), build.stages.shown(), dumping(folder):
+    folder, rates = dump_folder(options.dump_ir, source, shapes), rates_of(options.rates)
+    with limited(options.limits), using(rates), build.stages.shown(), dumping(folder):
         import_model(build)
         canonicalise(build)
         partition(build)

@@ -11,6 +11,7 @@ from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
+from byoc_mlir.rates import Document
 from byoc_mlir.runtime.threads import available_threads, check_threads
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Request:
     limits: Limits = DEFAULT_LIMITS
     profile: bool = False
     dump_ir: str | Path | None = None
+    rates: Document | None = None
+    """What a file of rates says."""
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -78,6 +81,7 @@ class Request:
             self.prune,
             self.denormals,
             self.profile,
+            self.rates,
         ]
 
 

@@ -84,6 +84,11 @@ class Convolution:
         return self.inputs * math.prod(self.window)
 
     @property
+    def products(self) -> int:
+        """The multiplications of a direct algorithm."""
+        return math.prod(self.result.shape) * self.inputs * math.prod(self.window)
+
+    @property
     def is_padded(self) -> bool:
         """Whether windows reach beyond the source."""
         return any((*self.begins, *self.ends))

@@ -17,6 +17,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from byoc_mlir.backends import backend_names, get_backend, load_backend_module
 from byoc_mlir.boundary import boundary
+from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.dialects import core_dialects
 from byoc_mlir.dialects.boundary import node_of
 from byoc_mlir.errors import ByocError, CompilationError, InvalidModelError
@@ -30,6 +31,7 @@ from byoc_mlir.frontend.mlir_file import (
     save_weights,
 )
 from byoc_mlir.limits import limited
+from byoc_mlir.rates import using
 from byoc_mlir.tools.limits import add_limit_argument, limits_of
 from byoc_mlir.tools.passes import all_passes
 
@@ -168,7 +170,7 @@ def _run(tool: ByocOptMain) -> None:
         InvalidModelError: the text does not parse.
     """
     try:
-        with limited(limits_of(tool.args)):
+        with limited(limits_of(tool.args)), using(rates_of(None)):
             tool.run()
     except ParseError as error:
         raise InvalidModelError(str(error)) from error

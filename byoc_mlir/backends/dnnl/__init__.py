@@ -60,9 +60,9 @@ class DnnlBackend(Backend):
     @cached_property
     def _measuring(self) -> Measuring:
         """What all regions of a model share of measurements."""
-        from byoc_mlir.backends.dnnl.rates_file import measuring_of
+        from byoc_mlir.backends.dnnl.measurements import current_measuring
 
-        return measuring_of(str(self.settings["rates"]))
+        return current_measuring()
 
     def unavailable(self) -> str | None:
         return unavailable_reason()

@@ -69,10 +69,5 @@ OPTIONS: Mapping[str, Option] = {
         "swish and gelu behind convolutions and products: by a loop of their own, or by oneDNN",
         get_args(Activation),
     ),
-    "rates": Option(
-        "",
-        "a file of measured times, from the pass write-dnnl-rates; nothing is measured then",
-        is_file=True,
-    ),
 }
-"""The options of the backend: those that make these choices, and what is known beforehand."""
+"""The options of the backend: those that make these choices."""

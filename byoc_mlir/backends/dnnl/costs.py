@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation, SSAValue
@@ -26,7 +26,8 @@ from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
 from byoc_mlir.dialects.relay.base import shape_of
-from byoc_mlir.kernels.implicit_gemm.implicit_gemm import ImplicitGemm
+from byoc_mlir.kernels.convolution import ConvolutionKernel
+from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.runtime.cpu import Cpu
@@ -39,29 +40,15 @@ _REFERENCE_PENALTY = 1e3
 _UNWANTED_PENALTY = 1e6
 """Milliseconds added to a convolution by another algorithm than the one that was asked for."""
 
-_RATES = (("ref", 1e4), ("simple", 2e6), ("x64:gemm", 1e7), ("", 2e7))
-"""What implementations get done before they are measured, by the start of their names:
-multiplications or bytes per millisecond and thread."""
+_REFERENCE_RATE = 1e4
+"""Multiplications or bytes per millisecond of reference code: about, it is never measured."""
 
-_REORDER_FACTOR, _REORDER_OVERHEAD = 5.0, 0.05
-"""Reorders count for more than they take alone: they gain less from threads than products, and
-evict from the caches what the next primitive would have found there."""
+_SHARES = (("simple", 0.05), ("x64:gemm", 0.25), ("", 1.0))
+"""What other implementations are taken to get done before one of them was measured, by the start of
+their names: shares of what kernels of our own do on this machine."""
 
 _REORDER_SAMPLES = 2
 """Reorders between two kinds of layout that are measured before the others are estimated."""
-
-
-_WORTH_COMPILING = 0.02
-"""Milliseconds that a convolution must gain by Winograd's algorithm, since LLVM takes half a second
-for its code."""
-
-
-_IMPLICIT_LANES = 8
-"""The vectors with which implicit products were measured to beat oneDNN's direct algorithm."""
-
-
-ACTIVATION_RATES: Mapping[str, float] = {"swish": 2.2e6, "gelu_erf": 1.5e6, "gelu_tanh": 1.8e6}
-"""Elements per millisecond on one thread; timed on an AMD EPYC with AVX2."""
 
 
 @dataclass(frozen=True, order=True)
@@ -119,12 +106,8 @@ class Costs:
         direct = self._described(described, "direct")
         if self._choices.convolution != MEASURED:
             return [self._asked_for(op, layout, direct)]
-        for gemm in candidates(op, layout) if self._lanes == _IMPLICIT_LANES else ():
-            if isinstance(gemm, ImplicitGemm) and gemm.is_faster:  # not cheaper: changes no layout
-                direct = Cost(direct.milliseconds, gemm.name)
-        if self._choices.winograd != MEASURED:
-            return [direct]
-        return [direct, *self._by_winograd(op, layout, described, direct.milliseconds)]
+        own = self._by_our_kernels(op, layout, direct.milliseconds)
+        return [direct, *self._by_the_librarys_winograd(op, described), *own]
 
     def _asked_for(self, op: ConvolutionOp, layout: LayoutOf, direct: Cost) -> Cost:
         """The algorithm that was asked for, where it is written for the convolution."""
@@ -134,19 +117,26 @@ class Costs:
             return replace(direct, milliseconds=direct.milliseconds + _UNWANTED_PENALTY)
         return direct if wanted == "direct" else Cost(direct.milliseconds, wanted)
 
-    def _by_winograd(
-        self, op: ConvolutionOp, layout: LayoutOf, described: Primitive, direct: float
-    ) -> Iterator[Cost]:
-        """The costs by Winograd's algorithms, the library's and our own, where they pay."""
-        if self._api.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
+    def _by_the_librarys_winograd(self, op: ConvolutionOp, described: Primitive) -> Iterator[Cost]:
+        is_wanted = self._choices.winograd == MEASURED
+        if is_wanted and self._api.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
             yield self._described(by_algorithm(described, "winograd"), "winograd")
-        for winograd in candidates(op, layout):
-            if not isinstance(winograd, Winograd) or winograd.is_heavy:
+
+    def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
+        """The costs by kernels of our own that are estimated to gain enough."""
+        accepted = min(ASSUMED.estimate_margin * direct, direct - ASSUMED.kernel_code)
+        for kernel in candidates(op, layout):
+            is_winograd = isinstance(kernel, Winograd)
+            if is_winograd and (self._choices.winograd != MEASURED or kernel.is_heavy):
                 continue
-            as_direct = direct * self._lanes / winograd.unit.lanes  # with its shorter vectors
-            products = winograd.milliseconds(as_direct, self._api.threads)
-            if products < direct - _WORTH_COMPILING:
-                yield Cost(products, winograd.name)
+            milliseconds = kernel.milliseconds(self._products(kernel), self._api.threads)
+            if milliseconds < accepted:
+                yield Cost(milliseconds, kernel.name)
+
+    def _products(self, kernel: ConvolutionKernel) -> float:
+        """The time of a direct algorithm with a kernel's vectors, on all threads."""
+        rate = rates(ConvolutionRates).products * kernel.unit.lanes / self._lanes
+        return kernel.convolution.products / rate / self._api.threads
 
     def _described(self, described: Primitive, algorithm: str = "") -> Cost:
         descriptor = self._api.find(described.call)
@@ -174,8 +164,7 @@ class Costs:
         descriptor = self._api.find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
-        alone = self._time(described, descriptor, f"{old} to {new}", _REORDER_SAMPLES)
-        return _REORDER_FACTOR * alone + _REORDER_OVERHEAD
+        return self._time(described, descriptor, f"{old} to {new}", _REORDER_SAMPLES)
 
     def _time(
         self,
@@ -188,31 +177,37 @@ class Costs:
         found = known.time(*key)
         if found is not None:
             return found
-        default = Rate(_default_rate(descriptor.implementation) * self._api.threads)
         family_key = (described.call.kind, family, self._api.threads)
-        rate = known.rates.setdefault(family_key, default)
+        rate = known.rates.setdefault(family_key, Rate())
         work = _work(described)
         like = likeness_of(described, family, self._api.threads)
         estimate = known.alike.estimate(like, work)
         if estimate is not None:
             return estimate
         if rate.samples >= most_samples or self._measuring.seconds <= 0:
-            return rate.estimate(work)
-        start = time.monotonic()
+            return rate.estimate(work) if rate.samples else self._assumed(described, descriptor)
+        start = time.thread_time()  # not the clock on the wall: neighbours would take the time
         known.times[key] = self._api.measure(descriptor, described.arguments, described.parameters)
-        self._measuring.seconds -= time.monotonic() - start
+        self._measuring.seconds -= time.thread_time() - start
         rate.add(work, known.times[key])
         known.alike.add(like, work, known.times[key])
         return known.times[key]
 
+    def _assumed(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
+        """The time by an implementation that was never measured."""
+        name, threads = descriptor.implementation, self._api.threads
+        if name.startswith("ref"):
+            return _work(described) / (_REFERENCE_RATE * threads)
+        own = rates(ConvolutionRates)
+        rate = own.products if _has_weights(described) else own.transformed_bytes
+        share = next(share for start, share in _SHARES if name.startswith(start))
+        return ASSUMED.primitive_call + _work(described) / (share * rate * threads)
+
 
 def activation_milliseconds(op: ActivationOp) -> float:
     """About what an activation by our own code takes on one thread."""
-    return math.prod(shape_of(op.output)) / ACTIVATION_RATES[op.algorithm.data]
-
-
-def _default_rate(implementation: str) -> float:
-    return next(rate for start, rate in _RATES if implementation.startswith(start))
+    known = rates(ActivationRates).as_json()
+    return math.prod(shape_of(op.output)) / known[op.algorithm.data]
 
 
 def _unfolds_windows(described: Primitive, implementation: str) -> bool:
@@ -222,6 +217,10 @@ def _unfolds_windows(described: Primitive, implementation: str) -> bool:
     result = described.operands[-1].descriptor.dims
     weights = [one.descriptor.dims for one in described.operands if one.argument == Arg.WEIGHTS]
     return any(len(dims) == len(result) and math.prod(dims[2:]) > 1 for dims in weights)
+
+
+def _has_weights(described: Primitive) -> bool:
+    return any(operand.argument == Arg.WEIGHTS for operand in described.operands)
 
 
 def _work(described: Primitive) -> float:

@@ -107,7 +107,7 @@ class CachedModel:
         from byoc_mlir.compiler.cache.external_files import external_locations
 
         backends = [get_backend(target) for target in options.targets]
-        if not all(backend.is_cacheable and not backend.files for backend in backends):
+        if not all(backend.is_cacheable for backend in backends):
             return compiler
         model = source.model
         files = self._files(external_locations(model)) if isinstance(model, ModelProto) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,21 +12,15 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 
 from byoc_mlir.backends import Backend, Target
+from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.dialects.byoc import region_compiler
+from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.rates import current_rates
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program, TensorSpec
 from byoc_mlir.transforms.inline_partitions import inline_partition
 from byoc_mlir.transforms.prune_regions import estimated_work_of, prune_regions
-
-MIN_WORK = 10_000
-"""Arithmetic operations below which a region is taken not to pay. Single ops timed both ways break
-even between 4,000 and 16,000: it takes some microseconds to start a primitive."""
-
-SMALL_WORK = 5_000_000
-"""Arithmetic operations of a model that takes the host less than about a tenth of a millisecond.
-Such a model runs in the time that it takes to start a dozen primitives, and is soon compiled twice.
-"""
 
 MEASURED_SECONDS = 0.1
 MEASURED_RUNS = 10
@@ -60,8 +55,8 @@ def _judge(
 ) -> Judge:
     if options.prune == "estimated":
         return _too_little_work
-    if options.prune == "measured" or _work(module) < SMALL_WORK:
-        return _slower_than_host(compile_part)
+    if options.prune == "measured" or _work(module) < ASSUMED.small_model:
+        return _slower_than_host(options, compile_part)
     return _known_to_be_slower(backends)
 
 
@@ -76,21 +71,49 @@ def _work(module: ModuleOp) -> int:
 
 def _too_little_work(region: FuncOp) -> str | None:
     work = estimated_work_of(region)
-    if work >= MIN_WORK:
+    if work >= ASSUMED.region_work:
         return None
-    return f"the region does about {work} operations, less than {MIN_WORK}"
+    return f"the region does about {work} operations, less than {ASSUMED.region_work:.0f}"
 
 
-def _slower_than_host(compile_part: Compile) -> Judge:
-    """Measures regions both ways; equal ones once."""
-    known: dict[str, str | None] = {}
+@dataclass
+class Verdicts:
+    """Why regions go back to the host, `None` for those that stay: a part of the rates."""
+
+    reasons: dict[str, str | None]
+    """By the hash of all that was measured."""
+
+    @staticmethod
+    def of_json(document: Any) -> Verdicts:
+        """Those that a file has.
+
+        Raises:
+            TypeError, AttributeError: it is something else.
+        """
+        found: dict[str, str | None] = {}
+        for key, reason in ({} if document is None else document).items():
+            if reason is not None and not isinstance(reason, str):
+                raise TypeError(f"{key} is {reason!r}, accepted are a text and null")
+            found[str(key)] = reason
+        return Verdicts(found)
+
+    def as_json(self) -> dict[str, str | None]:
+        """All of them."""
+        return dict(self.reasons)
+
+
+def _slower_than_host(options: CompileOptions, compile_part: Compile) -> Judge:
+    """Measures regions both ways, equal ones once; what may not be measured is estimated."""
+    verdicts = current_rates().part("verdicts", Verdicts.of_json).reasons
 
     def judge(region: FuncOp) -> str | None:
         module = _alone(region)
-        key = str(module)
-        if key not in known:
-            known[key] = _measured(module, compile_part)
-        return known[key]
+        key = digest(str(module), options.targets, options.threads, options.denormals)
+        if key not in verdicts:
+            if not current_rates().may_measure:
+                return _too_little_work(region)
+            verdicts[key] = _measured(module, compile_part)
+        return verdicts[key]
 
     return judge
 

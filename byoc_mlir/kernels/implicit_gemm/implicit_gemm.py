@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, panel_of
+from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import Variant
@@ -34,12 +35,6 @@ _BLOCK_BYTES = 1 << 15
 
 _BLOCK_PIXELS = 48
 """The fewest pixels of a block: how often weights are used that were read once."""
-
-_LEAST_DEPTH = 256
-"""Products that a result is the sum of; with fewer, what is beside them counts."""
-
-_FEW_PIXELS = 256
-"""Pixels of all images for which oneDNN reads weights too often, or shares them badly."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +76,13 @@ class ImplicitGemm(ConvolutionKernel):
     def name(self) -> str:
         return NAME
 
-    @property
-    def is_faster(self) -> bool:
-        """Whether it takes less time than oneDNN's direct algorithm with AVX2: see docs/dnnl.md."""
-        it = self.convolution
-        if it.outputs % self.unit.panel or it.depth < _LEAST_DEPTH:
-            return False
-        if self._is_flat:
-            batch, _, height, width = it.result.shape
-            return batch * height * width <= _FEW_PIXELS
-        return math.prod(it.window) == 9 and min(it.strides) > 1
-
     def milliseconds(self, direct: float, threads: int) -> float:
-        return direct
+        it, known = self.convolution, rates(ConvolutionRates)
+        filled = it.outputs / (self.panels * self.unit.panel)
+        pixels = 4 * (math.prod(it.source.shape) + math.prod(it.result.shape))
+        weights = 4 * math.prod(self.weights_shape)
+        traffic = pixels / known.transformed_bytes + weights / known.weight_bytes
+        return direct / filled + traffic / threads
 
     @property
     def _panel_size(self) -> int:

@@ -26,6 +26,7 @@ from byoc_mlir.kernels.convolution import (
     Pair,
     panel_of,
 )
+from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -46,12 +47,6 @@ _MOST_WEIGHTS = 1 << 20
 _TILE_GAP = 16
 """Elements between the matrices' rows of one tile and of the next, so that the same row of
 several tiles falls into different sets of a cache."""
-
-_TRANSFORM_RATE = 1.5e7
-"""Bytes that the transforms write and read per millisecond, on one thread."""
-
-_WEIGHTS_RATE = 2e7
-"""Bytes of weights per millisecond: in a model, other weights have taken their place in caches."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +142,29 @@ class Winograd(ConvolutionKernel):
         """Whether its weights are used so seldom that they cost more memory than they are worth."""
         return math.prod(self.weights_shape) > self.tiles * _MOST_WEIGHTS
 
+    @property
+    def products(self) -> int:
+        """The multiplications of all matrices."""
+        it = self.convolution
+        return self.tiles * self.algorithm.matrices * it.inputs * it.outputs
+
+    @property
+    def transformed_bytes(self) -> int:
+        """What the transforms write and read of the matrices."""
+        it = self.convolution
+        return 4 * self.tiles * self.algorithm.matrices * (it.inputs + it.outputs)
+
+    @property
+    def weight_bytes(self) -> int:
+        """What is read of the weights; in a model, others have taken their place in caches."""
+        return 4 * math.prod(self.weights_shape)
+
     def milliseconds(self, direct: float, threads: int) -> float:
-        batch, _, height, width = self.convolution.result.shape
-        products = self.tiles * self.algorithm.matrices
-        share = products / (batch * height * width * math.prod(self.convolution.window))
-        transformed = 4 * products * (self.convolution.inputs + self.convolution.outputs)
-        weights = 4 * math.prod(self.weights_shape)
-        traffic = transformed / _TRANSFORM_RATE + weights / _WEIGHTS_RATE
-        return direct * share + traffic / threads
+        known = rates(ConvolutionRates)
+        share = self.products / self.convolution.products
+        transforms = self.transformed_bytes / known.transformed_bytes
+        weights = self.weight_bytes / known.weight_bytes
+        return direct * share + (transforms + weights) / threads
 
     @property
     def packing(self) -> Hashable:

@@ -70,6 +70,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.py|package.module",
         help="load a module that registers backends; may be given several times",
     )
+    parser.add_argument(
+        "--rates",
+        metavar="FILE",
+        help="what was measured before, from `byoc compile --write-rates FILE`: the same file gives"
+        " the same code",
+    )
     add_limit_argument(parser)
 
 
@@ -98,6 +104,7 @@ def compile_model(
             limits=limits_of(args),
             profile=profile,
             dump_ir=dump_ir,
+            rates=args.rates,
         )
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.errors import ExportError
+from byoc_mlir.rates import write_rates
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.program import ObjectCode
 from byoc_mlir.tools.commands.common import (
@@ -37,6 +39,12 @@ def register(commands: Any) -> None:
         help="write the IR after each pass there, LLVM's IR and assembly, and generated code",
     )
     parser.add_argument(
+        "--write-rates",
+        metavar="FILE",
+        help="write what was measured, for --rates; the model is compiled, even if the cache has"
+        " it",
+    )
+    parser.add_argument(
         "-o",
         "--output",
         metavar="FILE.so|FILE.o",
@@ -50,13 +58,15 @@ def register(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     shapes = shapes_of(args)
-    cache = False if args.time_passes else None
+    cache = False if args.time_passes or args.write_rates else None
     with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
         if shapes:
             executable.warmup(shapes)
         program = executable.program
         if args.output:
             _export(executable, args.output, shapes)
+        if args.write_rates:
+            write_rates(rates_of(None), args.write_rates)
     times = program.report.pass_seconds if args.time_passes else program.report.compile_seconds
     table = Table()
     table.add_column("pass" if args.time_passes else "stage")

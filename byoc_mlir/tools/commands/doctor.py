@@ -15,11 +15,17 @@ from rich.table import Table
 from byoc_mlir import __version__
 from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.backends.options import describe_options
+from byoc_mlir.compiler.cache.folder import Cache
+from byoc_mlir.compiler.rates import kept_rates, rates_of
+from byoc_mlir.kernels.costs import MEASURED, rates
+from byoc_mlir.kernels.costs import Table as Costs
 from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.rates import using
 from byoc_mlir.runtime.cpu import Cpu, model_name
 from byoc_mlir.runtime.isa import MAX_ISA, missing_by_level
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.threads import available_threads
+from byoc_mlir.tools.commands.cache import describe
 from byoc_mlir.tools.openmp_runtimes import (
     describe_runtimes,
     loaded_runtimes,
@@ -37,6 +43,9 @@ def register(commands: Any) -> None:
         default=[],
         metavar="MODULE",
         help="import this first, to see which OpenMP runtime it brings; may be repeated",
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="measure rates that nobody has asked for yet"
     )
     parser.set_defaults(run=run)
 
@@ -62,8 +71,24 @@ def run(args: argparse.Namespace) -> int:
         table.add_row(f"backend {name}", backend.unavailable() or backend.describe())
         for option in describe_options(backend.options):
             table.add_row("", escape(option))
+    cache = Cache.open()
+    table.add_row("cache", escape(describe(cache)) if cache else "off, see `byoc cache`")
+    for kind in MEASURED:
+        _add_rates(table, kind, args.measure)
     Console().print(table)
     return 0
+
+
+def _add_rates(table: Table, kind: type[Costs], measure: bool) -> None:
+    """Rows for what was measured on this machine, or is assumed until it is."""
+    kept = kept_rates(kind)
+    if kept is None and measure:
+        with using(rates_of(None)):
+            kept = rates(kind)
+    origin = "assumed until a model asks for them" if kept is None else "measured here"
+    table.add_row(f"rates of {kind.name}", f"{origin}; see docs/costs.md")
+    for name, value, unit, source in (kept or kind()).described():
+        table.add_row("", f"{name} {value:.3g} {unit}: {source}")
 
 
 def _instructions() -> str:

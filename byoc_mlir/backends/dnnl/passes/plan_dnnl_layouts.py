@@ -34,13 +34,12 @@ from byoc_mlir.backends.dnnl.layout_choices import (
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.kernels.costs import ASSUMED
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
 """Ops whose operands were brought to their layouts before the others are planned."""
 
 _SWEEPS = 4
-_WORTH_A_CHANGE = 0.85
-"""A layout of its own must make the ops around a value this much cheaper, for times are noisy."""
 
 Choice = dict[SSAValue, str]
 """The layout in which every value of the region is written."""
@@ -118,7 +117,7 @@ class _Planner:
             for layout in dict.fromkeys(layout_of_kind(kind, value) for kind in self._kinds):
                 choice[value] = layout
                 cost = sum(self._at(choice, op)[0] for op in touched)
-                if cost < best * _WORTH_A_CHANGE:
+                if cost < best * ASSUMED.layout_margin:
                     best, kept, changed = cost, layout, True
             choice[value] = kept
         return changed

@@ -16,10 +16,10 @@ from byoc_mlir.backends.dnnl.choices import (
     Layout,
     Winograd,
 )
-from byoc_mlir.backends.dnnl.measurements import measuring
+from byoc_mlir.backends.dnnl.measurements import Measuring, current_measuring, measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
-from byoc_mlir.backends.dnnl.rates_file import measuring_of
 from byoc_mlir.ir_dump import apply_pass
+from byoc_mlir.rates import Rates, read_rates, using
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class PrepareDnnlRegions(ModulePass):
 
     Options:
         threads: the OpenMP threads that will run the regions.
-        winograd, convolution, layout, activation, rates: as the backend's options of these names.
+        winograd, convolution, layout, activation: as the backend's options of these names.
+        rates: a file of rates, `compile(rates=…)`; nothing is measured then.
     """
 
     name = "prepare-dnnl-regions"
@@ -40,7 +41,14 @@ class PrepareDnnlRegions(ModulePass):
     rates: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not self.rates:
+            self._apply(ctx, op, current_measuring())
+            return
+        with using(Rates(read_rates(self.rates), may_measure=False)):
+            self._apply(ctx, op, Measuring())
+
+    def _apply(self, ctx: Context, op: ModuleOp, shared: Measuring) -> None:
         choices = Choices(self.winograd, self.convolution, self.layout, self.activation)
-        with measuring(measuring_of(self.rates)):
+        with measuring(shared):
             for pass_ in pipeline(self.threads, choices):
                 apply_pass(pass_, ctx, op)

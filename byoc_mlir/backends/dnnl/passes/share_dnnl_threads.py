@@ -14,15 +14,11 @@ from byoc_mlir.backends.dnnl.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.kernels.costs import ASSUMED
 
 _ONE = IntegerAttr(1, i64)
 
-_SHORT_MILLISECONDS = 0.015
-"""Starting another thread and waiting for it takes a fifth of that, more when it has to wake."""
-
-_WORTH_WAITING = 0.7
-"""A layer on several threads waits for all of them at each step: where a neighbour is busy, much
-longer than when it was measured."""
+_SHORT_MILLISECONDS = ASSUMED.starts_worth * ASSUMED.thread_start
 
 
 @dataclass(frozen=True)
@@ -93,4 +89,4 @@ def _is_serial(layers: Sequence[Operation], costs: Costs, threads: int) -> bool:
         with openmp_threads(count):
             return [costs.op(op, layout_of) for op in layers]
 
-    return sum(times(threads)) > _WORTH_WAITING * max(times(1))
+    return sum(times(threads)) > ASSUMED.waiting_margin * max(times(1))

@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from byoc_mlir.backends.dnnl.accuracy import is_inaccurate
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Activation, Choices, Convolution, Winograd
-from byoc_mlir.backends.dnnl.costs import ACTIVATION_RATES, Costs
+from byoc_mlir.backends.dnnl.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ConvolutionOp,
@@ -24,10 +24,8 @@ from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import tensor_type
-
-_WORTH_A_PASS = 0.95
-"""How much cheaper it must be: the results are read and written once more."""
-
+from byoc_mlir.kernels.activations import FORMULAS
+from byoc_mlir.kernels.costs import ASSUMED
 
 _PRODUCTS = (ConvolutionOp, MatmulOp, InnerProductOp)
 
@@ -90,14 +88,14 @@ class SplitDnnlActivations(RegionPass):
             return True
         if self.activation != MEASURED:
             return self.activation == "loop"
-        return split <= _WORTH_A_PASS * costs.op(op, layout_of)
+        return split <= ASSUMED.split_margin * costs.op(op, layout_of)
 
 
 def _last_activation(op: PostOpsOp) -> str | None:
     if tensor_type(op.result).element_type != f32:
         return None
     last = op.post_ops.data[-1] if op.post_ops else None
-    if not isinstance(last, EltwiseAttr) or last.algorithm.data not in ACTIVATION_RATES:
+    if not isinstance(last, EltwiseAttr) or last.algorithm.data not in FORMULAS:
         return None
     is_plain = last.algorithm.data != "swish" or last.alpha.value.data == 1.0
     return last.algorithm.data if is_plain else None

@@ -8,8 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends.dnnl.measurements import current_measuring
-from byoc_mlir.backends.dnnl.rates_file import write_rates
+from byoc_mlir.rates import current_rates, write_rates
 
 
 @dataclass(frozen=True)
@@ -21,11 +20,11 @@ class WriteDnnlRates(ModulePass):
         file: the path of the JSON file.
 
     Raises:
-        BackendError: the file cannot be written.
+        ByocError: the file cannot be written.
     """
 
     name = "write-dnnl-rates"
     file: str
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        write_rates(current_measuring().known, self.file)
+        write_rates(current_rates(), self.file)

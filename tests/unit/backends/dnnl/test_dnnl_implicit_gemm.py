@@ -13,13 +13,9 @@ from dnnl_models import check, convolution, node
 from onnx import ModelProto, NodeProto
 
 import byoc_mlir
-from byoc_mlir.kernels.vectors import VectorUnit
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.compiler.rates import rates_of
+from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.reference import random_inputs
-
-_FEW = (1, 256, 7, 7)
-"""A source that makes it faster, with 32 outputs and a window of 1x1."""
-
 
 _EACH_LAYOUT = pytest.mark.parametrize("layout", ["channels_last", "blocked_8"])
 
@@ -115,23 +111,16 @@ def test_padding_needs_channels_last() -> None:
     assert _algorithm(built, _target("blocked_8")) != "implicit_gemm"
 
 
-@pytest.mark.parametrize(
-    ("built", "expected"),
-    [
-        (convolution(_FEW, 32, (1, 1)), True),
-        (convolution((1, 256, 14, 14), 32, (1, 1)), True),
-        (convolution((1, 256, 28, 28), 32, (1, 1)), False),
-        (convolution((1, 128, 7, 7), 32, (1, 1)), False),
-        (convolution(_FEW, 40, (1, 1)), False),
-        (convolution((1, 256, 14, 14), 32, (1, 1), strides=[2, 2]), False),
-    ],
-    ids=["small", "14x14", "large", "shallow", "half-a-panel", "strided"],
-)
-def test_where_it_is_taken(built: ModelProto, expected: bool) -> None:
-    """Longer vectors are left to the library."""
-    has_kernels = VectorUnit.of(Cpu.host().features).lanes == 8
-    found = _algorithm(built, _target(algorithm="measured"))
-    assert (found == "implicit_gemm") == (expected and has_kernels)
+def test_it_is_taken_where_it_is_estimated_to_gain(tmp_path: Path) -> None:
+    """By the rates of the machine, whatever its vectors are."""
+    built, path = convolution((1, 256, 14, 14), 64, (1, 1)), tmp_path / "rates.json"
+    target = _target(algorithm="measured")
+    _algorithm(built, target)
+    parts = rates_of(None).as_json()
+    for rate, expected in ((1e15, True), (1.0, False)):
+        convolutions = dict.fromkeys(("products", "transformed_bytes", "weight_bytes"), rate)
+        write_rates(Rates({**parts, "convolutions": convolutions}), path)
+        assert (_algorithm(built, target, rates=path) == "implicit_gemm") == expected
 
 
 def test_eight_threads_get_the_same_bits() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -11,19 +12,21 @@ from dnnl_models import convolution, node
 from onnx import ModelProto
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends import get_backend
+import byoc_mlir
 from byoc_mlir.backends.dnnl import DnnlBackend
 from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.measurements import Known, Measuring, measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
 from byoc_mlir.backends.dnnl.passes.write_dnnl_rates import WriteDnnlRates
-from byoc_mlir.backends.dnnl.rates_file import read_rates
+from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.compiler import pipeline as stages
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import read_source
-from byoc_mlir.errors import BackendError
+from byoc_mlir.errors import ByocError
+from byoc_mlir.rates import Rates, using
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc_opt import main
 from byoc_mlir.transforms.partition_for import PartitionFor
@@ -43,9 +46,9 @@ def regions(monkeypatch: pytest.MonkeyPatch) -> list[FuncOp]:
     return found
 
 
-def _generate(model: ModelProto, threads: int, target: str = "dnnl") -> None:
+def _generate(model: ModelProto, threads: int) -> None:
     """All stages of a compilation up to the code of regions."""
-    options = CompileOptions((target,), threads, fallback="allow")
+    options = CompileOptions(("dnnl",), threads, fallback="allow")
     build = Build(read_source(model), {}, {}, options)
     for stage in (stages.import_model, stages.canonicalise, stages.partition, stages.generate):
         stage(build)
@@ -72,7 +75,7 @@ def test_byoc_opt_prints_what_is_compiled(
     onnx.save(model, path)
     target = PartitionFor(targets=("dnnl",))
     passes = (*stages.CANONICALISATION, target, *pipeline(threads, Choices()))
-    with measuring(Measuring(seconds=60)):
+    with using(rates_of(None)), measuring(Measuring(seconds=60)):
         _generate(model, threads)
         assert main([str(path), "-p", ",".join(map(str, passes))]) == 0
     printed = capsys.readouterr().out
@@ -90,47 +93,30 @@ def test_a_file_of_rates_decides(
     onnx.save(built, path)
     before = (*stages.CANONICALISATION, PartitionFor(targets=("dnnl",)))
     measured = (*before, PrepareDnnlRegions(), WriteDnnlRates(str(rates)))
-    with measuring(Measuring(Known(), seconds=60)):
-        assert main([str(path), "-p", ",".join(map(str, measured))]) == 0
+    assert main([str(path), "-p", ",".join(map(str, measured))]) == 0
     printed = capsys.readouterr().out
     assert "milliseconds = " in printed
-    known = Known()
-    with measuring(Measuring(known, seconds=60)):
-        given = (*before, PrepareDnnlRegions(rates=str(rates)))
-        assert main([str(path), "-p", ",".join(map(str, given))]) == 0
-        assert capsys.readouterr().out == printed
-        _generate(built, 1, f"dnnl{{rates={rates}}}")
+    given = (*before, PrepareDnnlRegions(rates=str(rates)))
+    assert main([str(path), "-p", ",".join(map(str, given))]) == 0
+    assert capsys.readouterr().out == printed
+    byoc_mlir.compile(built, ("dnnl",), threads=1, rates=rates)
     assert textwrap.indent(str(regions[0]), "  ") in printed
-    assert not known.times
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("part", "reason"),
     [
-        ("{", "JSONDecodeError"),
-        ("[]", "TypeError"),
-        ('{"version": 0}', "version is 0, expected 1"),
-        ('{"version": 1, "library": "0.1"}', "library is '0.1', expected '"),
+        ([], "TypeError"),
+        ({"library": "0.1"}, "they were measured with '0.1'"),
+        ({"library": None, "times": 1, "rates": []}, "TypeError"),
     ],
 )
-def test_other_files_are_no_rates(text: str, reason: str, tmp_path: Path) -> None:
-    path = tmp_path / "rates.json"
-    path.write_text(text)
-    with pytest.raises(BackendError, match="holds no rates of oneDNN") as caught:
-        read_rates(str(path))
+def test_other_parts_are_no_times(part: Any, reason: str) -> None:
+    if isinstance(part, dict) and part["library"] is None:
+        part["library"] = ".".join(map(str, load_library().version))
+    with pytest.raises(ByocError, match="the rates' part 'dnnl' cannot be read") as caught:
+        Rates({"dnnl": part}).part("dnnl", Known.of_json)
     assert reason in str(caught.value)
-
-
-def test_a_model_is_not_cached_by_the_path_of_its_rates(tmp_path: Path) -> None:
-    path = tmp_path / "rates.json"
-    path.write_text("{}")
-    assert get_backend("dnnl").files == []
-    assert get_backend(f"dnnl{{rates={path}}}").files == [str(path)]
-
-
-def test_a_missing_file_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(BackendError, match="accepted is the path of a file"):
-        get_backend(f"dnnl{{rates={tmp_path / 'nowhere.json'}}}")
 
 
 def test_the_documentation_has_each_pass() -> None:

@@ -1,0 +1,153 @@
+"""What work costs: every number that an estimate reads, with its unit and where it is from.
+
+*Rates* are measured on the machine at hand, once (`byoc_mlir.lowering.calibration`), and kept;
+where nothing may be measured the assumed values stand. *Assumptions* hold on any machine, or matter
+so little that nobody measures them. docs/costs.md lists all, and what each decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, ClassVar, TypeVar, cast
+
+from byoc_mlir.rates import current_rates, positive
+
+_UNIT, _SOURCE = "unit", "source"
+
+
+def _number(assumed: float, unit: str, source: str) -> float:
+    """A field of a table: what is assumed until it is measured, its unit, how it is found."""
+    return field(default=assumed, metadata={_UNIT: unit, _SOURCE: source})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers of one kind."""
+
+    name: ClassVar[str] = ""
+    """The part of the rates that has them."""
+
+    @classmethod
+    def of_json(cls: type[_Table], document: Any) -> _Table:
+        """The table that a file has; what is assumed, where it has none.
+
+        Raises:
+            ValueError, TypeError, KeyError: it is no such table.
+        """
+        if document is None:
+            return cls()
+        given = cast(Mapping[str, object], document)
+        return cls(**{one.name: positive(given[one.name], one.name) for one in fields(cls)})
+
+    def as_json(self) -> dict[str, float]:
+        """The numbers by name."""
+        return asdict(self)
+
+    def described(self) -> list[tuple[str, float, str, str]]:
+        """Name, value, unit and source of each number."""
+        found: tuple[Field[Any], ...] = fields(self)
+        return [
+            (one.name, getattr(self, one.name), one.metadata[_UNIT], one.metadata[_SOURCE])
+            for one in found
+        ]
+
+
+_Table = TypeVar("_Table", bound=Table)
+
+
+@dataclass(frozen=True)
+class ConvolutionRates(Table):
+    """Convolutions by our own kernels, with the longest vectors of the processor, on one thread."""
+
+    name: ClassVar[str] = "convolutions"
+
+    products: float = _number(
+        4.5e7, "multiply-adds / ms", "a 1x1 convolution of 256 channels at 14 x 14, in cache"
+    )
+    transformed_bytes: float = _number(
+        1.5e7, "bytes / ms", "F(4x4, 3x3) of 64 channels at 56 x 56, less its products"
+    )
+    weight_bytes: float = _number(
+        2e7,
+        "bytes / ms",
+        "F(4x4, 3x3) of 256 channels at 14 x 14 with weights from memory, less the rest",
+    )
+
+
+@dataclass(frozen=True)
+class ActivationRates(Table):
+    """Activations in place, on one thread."""
+
+    name: ClassVar[str] = "activations"
+
+    swish: float = _number(2.2e6, "elements / ms", "32,768 elements, in cache")
+    gelu_erf: float = _number(1.5e6, "elements / ms", "32,768 elements, in cache")
+    gelu_tanh: float = _number(1.8e6, "elements / ms", "32,768 elements, in cache")
+
+
+@dataclass(frozen=True)
+class Assumptions(Table):
+    """What is not measured, and why not."""
+
+    thread_start: float = _number(
+        0.003,
+        "ms",
+        "threads of OpenMP that are awake; a busy machine shows only how long they wait",
+    )
+    starts_worth: float = _number(
+        5, "thread starts", "what one thread does alone; more where the others have to wake"
+    )
+    parallel_cycles: float = _number(
+        1 << 16, "cycles", "a loop of the host that is worth several threads"
+    )
+    loop_products: float = _number(
+        16, "multiply-adds / cycle", "two vectors of 8; decides on threads only"
+    )
+    block_products: float = _number(
+        8, "multiply-adds / cycle", "weights of a few bits; decides on threads only"
+    )
+    integer_products: float = _number(
+        64, "multiply-adds / cycle", "bytes, with VNNI; decides on threads only"
+    )
+    loop_iterations: float = _number(
+        4, "iterations / cycle", "of an op in vectors; decides on threads only"
+    )
+    tree_step: float = _number(3, "cycles", "a load that the next one waits for, of several rows")
+    primitive_call: float = _number(0.004, "ms", "any execution of a library's primitive")
+    region_work: float = _number(
+        10_000, "operations", "single ops timed both ways break even between 4,000 and 16,000"
+    )
+    small_model: float = _number(
+        5e6, "operations", "a tenth of a millisecond on a core of 50 GFLOP/s: soon compiled twice"
+    )
+    kernel_code: float = _number(
+        0.02, "ms", "a gain for which LLVM shall take half a second for a kernel's code"
+    )
+    estimate_margin: float = _number(
+        0.9, "of a time that was measured", "an estimate is right within a tenth"
+    )
+    layout_margin: float = _number(
+        0.85, "of the other layout's time", "two measurements of one thing differ by as much"
+    )
+    split_margin: float = _number(
+        0.95, "of the fused op's time", "the second pass finds the caches as the first left them"
+    )
+    waiting_margin: float = _number(
+        0.7,
+        "of the time on all threads",
+        "threads wait for each other at each step of a layer",
+    )
+
+
+ASSUMED = Assumptions()
+
+MEASURED: tuple[type[Table], ...] = (ConvolutionRates, ActivationRates)
+"""The tables of rates."""
+
+
+def rates(kind: type[_Table]) -> _Table:
+    """The numbers of one kind: from the file of this compilation, kept from before, or measured
+    now.
+    """
+    return current_rates().part(kind.name, kind.of_json)

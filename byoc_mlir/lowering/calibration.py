@@ -1,0 +1,206 @@
+"""Measures the rates of `kernels/costs.py` on the machine at hand.
+
+Kernels are compiled once and run in turns on one thread, by the time that it had a core, so that a
+busy neighbour is not measured; the shortest run of each counts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byoc_mlir.kernels.activations import FORMULAS, activation_code
+from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
+from byoc_mlir.kernels.convolutions import convolution_kernels
+from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, Table
+from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.winograd.winograd import Winograd
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.forks import OPENMP
+from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.libraries import load_library, resolve_symbol
+
+_SECONDS = 0.3
+"""What all runs of a table may take together."""
+
+_LEAST_SECONDS, _STABLE_TURNS, _GAIN = 0.05, 20, 0.99
+"""It ends earlier when nothing ran in less than that share of its shortest time for so many turns.
+"""
+
+_OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+
+_ELEMENTS = 1 << 15
+"""Of an activation; they fit in the second cache."""
+
+_COPIES = 4
+"""Of the weights that shall come from memory: together larger than most caches of a core."""
+
+_LEAST_SHARE = 0.02
+"""Of a run, for what is the difference between two times: noise may make it nothing."""
+
+_LINE = 16
+"""Numbers of a cache line."""
+
+
+def convolution_rates() -> ConvolutionRates:
+    """Products, Winograd's transforms, and weights from memory."""
+    transforms, weights = _winograd(64, 56), _winograd(256, 14)
+    products = _kernel(_convolution(256, 14, window=1), "implicit_gemm")
+    kernels = {"transforms": transforms, "weights": weights, "products": products}
+    codes = {name: kernel.code(1) for name, kernel in kernels.items()}
+    with _native(codes) as functions:
+        times = _shortest(
+            [
+                _Run(functions[name], _memories(kernel, codes[name], copies))
+                for (name, kernel), copies in zip(kernels.items(), (1, _COPIES, 1), strict=True)
+            ]
+        )
+    rate = products.convolution.products / times[2]
+    transformed = transforms.transformed_bytes / _rest(times[0], transforms.products / rate)
+    known = weights.products / rate + weights.transformed_bytes / transformed
+    return ConvolutionRates(rate, transformed, weights.weight_bytes / _rest(times[1], known))
+
+
+def activation_rates() -> ActivationRates:
+    """Each activation."""
+    codes = {name: activation_code(name, _ELEMENTS) for name in FORMULAS}
+    result = {Slot.RESULT: _filled(_ELEMENTS)}
+    with _native(codes) as functions:
+        times = _shortest(
+            [_Run(functions[name], [_with_words(result, code)]) for name, code in codes.items()]
+        )
+    return ActivationRates(
+        **{name: _ELEMENTS / time for name, time in zip(codes, times, strict=True)}
+    )
+
+
+MEASURES: Mapping[type[Table], Callable[[], Table]] = {
+    ConvolutionRates: convolution_rates,
+    ActivationRates: activation_rates,
+}
+"""What measures each table."""
+
+
+class _Run:
+    """Calls a kernel, in each of its memories in turn."""
+
+    def __init__(
+        self, function: Callable[[Any], None], memories: Sequence[Mapping[Slot, NDArray[Any]]]
+    ):
+        self._function = function
+        self._memories = memories
+        """Held: the pointers keep nothing alive."""
+        self._turns = cycle([_pointers(held) for held in memories])
+
+    def __call__(self) -> None:
+        self._function(next(self._turns))
+
+
+def _pointers(held: Mapping[Slot, NDArray[Any]]) -> Any:
+    addresses = (held[slot].ctypes.data if slot in held else None for slot in Slot)
+    return (ctypes.c_void_p * len(Slot))(*addresses)
+
+
+def _shortest(runs: Sequence[_Run]) -> list[float]:
+    """The milliseconds of the shortest run of each."""
+    best, unchanged = [math.inf] * len(runs), 0
+    begin, spent = time.thread_time(), 0.0
+    while spent < _LEAST_SECONDS or (unchanged < _STABLE_TURNS and spent < _SECONDS):
+        unchanged += 1
+        for index, run in enumerate(runs):
+            run()  # finds the caches as another kernel left them
+            start = time.thread_time()
+            run()
+            took = time.thread_time() - start
+            if took < _GAIN * best[index]:
+                unchanged = 0
+            best[index] = min(best[index], took)
+        spent = time.thread_time() - begin
+    return [seconds * 1e3 for seconds in best]
+
+
+def _rest(whole: float, known: float) -> float:
+    """What a run takes beside the part that is known."""
+    return max(whole - known, _LEAST_SHARE * whole)
+
+
+def _convolution(channels: int, pixels: int, window: int) -> Convolution:
+    image, padding = Image((1, channels, pixels, pixels), channels), window // 2
+    sizes, ones, pads = (window, window), (1, 1), (padding, padding)
+    return Convolution(image, image, sizes, ones, ones, pads, pads, Epilogue())
+
+
+def _winograd(channels: int, pixels: int) -> Winograd:
+    kernel = _kernel(_convolution(channels, pixels, window=3), "f4x3")
+    assert isinstance(kernel, Winograd)
+    return kernel
+
+
+def _kernel(convolution: Convolution, name: str) -> ConvolutionKernel:
+    unit = VectorUnit.of(Cpu.host().features)
+    return next(one for one in convolution_kernels(convolution, unit) if one.name == name)
+
+
+def _memories(
+    kernel: ConvolutionKernel, code: Code, copies: int
+) -> list[Mapping[Slot, NDArray[Any]]]:
+    """What the slots point at; each with weights of its own."""
+    it = kernel.convolution
+    weights = kernel.pack(np.zeros((it.outputs, it.inputs, *it.window), np.float32))
+    held = {
+        Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // 4),
+        Slot.SOURCE: _filled(math.prod(it.source.shape)),
+        Slot.RESULT: _filled(math.prod(it.result.shape)),
+    }
+    return [{**_with_words(held, code), Slot.WEIGHTS: _filled(weights.size)} for _ in range(copies)]
+
+
+def _with_words(
+    held: Mapping[Slot, NDArray[np.float32]], code: Code
+) -> Mapping[Slot, NDArray[Any]]:
+    return {**held, Slot.PARAMETERS: np.array(code.words, np.int64)}
+
+
+def _filled(elements: int) -> NDArray[np.float32]:
+    """Numbers with which nothing is slower than usual, from a cache line on."""
+    buffer = np.full(elements + _LINE, 2.0**-10, np.float32)
+    first = -buffer.ctypes.data // buffer.itemsize % _LINE
+    return buffer[first : first + elements]
+
+
+@contextmanager
+def _native(codes: Mapping[str, Code]) -> Generator[Mapping[str, Callable[[Any], None]]]:
+    """Kernels as functions, which run on one thread.
+
+    Raises:
+        ExecutionError: there is no OpenMP runtime.
+    """
+    module = ModuleBuilder()
+    for name, code in codes.items():
+        function = module.function(name, (POINTER,), result=VOID)
+        function.do(code.define(module), function.parameters[0])
+        function.finish()
+    openmp = load_library(Path(OPENMP))
+    symbols = {name: resolve_symbol(name, [openmp]) for name in _OPENMP_FUNCTIONS}
+    before = openmp.omp_get_max_threads()
+    with NativeModule(emit_object(module.module), list(codes), symbols) as native:
+        openmp.omp_set_num_threads(1)
+        try:
+            yield {name: _FUNCTION(native.address(name)) for name in codes}
+        finally:
+            openmp.omp_set_num_threads(before)
+
+
+_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

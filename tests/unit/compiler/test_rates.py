@@ -1,0 +1,168 @@
+"""What was measured is a file, and the same file gives the same code."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+import byoc_mlir
+from byoc_mlir.compiler import rates as compiler_rates
+from byoc_mlir.compiler.rates import rates_of
+from byoc_mlir.errors import ByocError
+from byoc_mlir.kernels.costs import (
+    ASSUMED,
+    MEASURED,
+    ActivationRates,
+    ConvolutionRates,
+    Table,
+    rates,
+)
+from byoc_mlir.lowering.calibration import MEASURES
+from byoc_mlir.rates import Rates, read_rates, using, write_rates
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.tools.byoc import main
+
+_COMPILE = """
+import hashlib, sys
+import byoc_mlir
+rates, *models = sys.argv[1:]
+for model in models:
+    with byoc_mlir.compile(model, threads=1, fallback="allow", rates=rates) as executable:
+        files = executable.program.code.files
+        print(hashlib.sha256(b"".join(files)).hexdigest())
+"""
+
+
+def test_the_same_file_gives_the_same_code_in_every_process(tmp_path: Path) -> None:
+    """Verdicts, layouts, algorithms: three networks, two processes, no clock."""
+    sizes: dict[str, dict[str, int]] = {
+        "mnist": {},
+        "resnet18": {"image": 32},
+        "mlp3": {},
+    }
+    models = [tmp_path / f"{name}.onnx" for name in sizes]
+    for model, (name, parameters) in zip(models, sizes.items(), strict=True):
+        onnx.save(NETWORKS[name](**parameters), model)
+        byoc_mlir.compile(model, threads=1, fallback="allow").close()
+    path = tmp_path / "rates.json"
+    write_rates(rates_of(None), path)
+    assert {"dnnl", "verdicts", "convolutions"} <= read_rates(path).keys()
+    command = [sys.executable, "-c", _COMPILE, path, *models]
+    first, second = (subprocess.check_output(command, text=True) for _ in range(2))
+    assert first.split() == second.split()
+    assert len(set(first.split())) == 3
+
+
+def test_rates_are_part_of_what_the_cache_knows_a_model_by(tmp_path: Path) -> None:
+    def compiled(rate: float) -> list[str]:
+        write_rates(Rates({"activations": dict.fromkeys(_NAMES, rate)}), tmp_path / "rates.json")
+        cache, path = tmp_path / "cache", tmp_path / "rates.json"
+        with byoc_mlir.compile(NETWORKS["mlp3"](), (), cache=cache, rates=path) as executable:
+            return [name for name, _ in executable.report().compile_seconds]
+
+    assert "cache" not in compiled(1.0)
+    assert compiled(1.0) == ["cache"]
+    assert "cache" not in compiled(2.0)
+
+
+_NAMES = ActivationRates().as_json()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "JSONDecodeError"),
+        ("[]", "TypeError"),
+        ('{"version": 0}', "version is 0, expected 1"),
+        ('{"version": 1}', "KeyError: 'parts'"),
+        ('{"version": 1, "parts": 3}', "AttributeError"),
+    ],
+)
+def test_other_files_are_no_rates(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "rates.json"
+    path.write_text(text)
+    with pytest.raises(ByocError, match="holds no rates") as caught:
+        byoc_mlir.compile(NETWORKS["mlp3"](), (), rates=path)
+    assert reason in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ByocError, match="cannot be read: No such file"):
+        byoc_mlir.compile(NETWORKS["mlp3"](), (), rates=tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, "fast", None])
+def test_what_is_no_rate_is_refused(value: Any) -> None:
+    document = {"activations": {**_NAMES, "swish": value}}
+    with (
+        using(Rates(document)),
+        pytest.raises(ByocError, match="the rates' part 'activations' cannot be read"),
+    ):
+        rates(ActivationRates)
+
+
+def test_what_a_file_does_not_say_is_assumed() -> None:
+    with using(rates_of({})):
+        assert rates(ConvolutionRates) == ConvolutionRates()
+
+
+def test_the_command_line_writes_and_reads_rates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, path = tmp_path / "model.onnx", tmp_path / "rates.json"
+    onnx.save(NETWORKS["mnist"](), model)
+    assert main(["compile", str(model), "--write-rates", str(path)]) == 0
+    assert json.loads(path.read_text())["parts"]["verdicts"]
+    assert main(["report", str(model), "--rates", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["compile", str(model), "--rates", str(tmp_path / "nowhere.json")]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", MEASURED, ids=lambda kind: kind.name)
+def test_every_rate_is_measured(kind: type[Table]) -> None:
+    """Whatever the machine: within a thousandth and a thousand times of what is assumed."""
+    measured, assumed = MEASURES[kind]().as_json(), kind().as_json()
+    assert all(1e-3 < measured[name] / assumed[name] < 1e3 for name in assumed)
+
+
+def test_rates_are_measured_once_for_a_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next process finds them in the cache, unless the processor is another one."""
+    monkeypatch.setenv("BYOC_CACHE", "on")
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path))
+    counted: list[float] = []
+
+    def measure() -> ActivationRates:
+        counted.append(1.0)
+        return ActivationRates(swish=float(len(counted)))
+
+    monkeypatch.setitem(MEASURES, ActivationRates, measure)  # pyright: ignore[reportArgumentType]
+
+    def asked() -> float:
+        compiler_rates.process_rates.cache_clear()
+        with using(rates_of(None)):
+            return rates(ActivationRates).swish
+
+    try:
+        assert [asked(), asked()] == [1.0, 1.0]
+        monkeypatch.setattr(compiler_rates, "model_name", lambda: "another one")
+        assert [asked(), asked()] == [2.0, 2.0]
+    finally:
+        compiler_rates.process_rates.cache_clear()
+
+
+@pytest.mark.parametrize("table", [*(kind() for kind in MEASURED), ASSUMED])
+def test_the_documentation_lists_every_number(table: Table) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "costs.md").read_text()
+    for name, _, unit, _ in table.described():
+        assert f"| `{name}` |" in text
+        assert unit in text
