@@ -25,6 +25,7 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
+from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.integer_gemm.code import define_units
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
@@ -41,8 +42,6 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, resize
 
 _SIGN = 128
 """What makes bytes with a sign bytes without one."""
-
-_PRODUCTS_A_CYCLE = 64
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,7 @@ class ProductWriter:
         # what a kernel does not read may be anything
         given += [given[-1]] * (_MOST_INPUTS - len(given))
         symbol = define_units(self.module, gemm.variant)
-        cost = gemm.products / gemm.units / _PRODUCTS_A_CYCLE
+        cost = gemm.products / gemm.units / ASSUMED.integer_products
         with k.loops([gemm.units], cost) as (unit,):
             begin = k.index(unit)
             buffers = [parameters.memref, *given, k.outputs[0].memref]

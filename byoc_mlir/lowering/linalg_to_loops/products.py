@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.blocking import choose_blocking, panel_blocking
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
@@ -9,10 +10,6 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.overlapping import OverlapWriter, overlap_of
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
-from byoc_mlir.lowering.linalg_to_loops.simple import PARALLEL_WORK
-
-_PRODUCTS_A_CYCLE = 16
-"""Of micro-kernels: two multiply-adds of eight elements."""
 
 
 def emit_contraction(
@@ -24,8 +21,8 @@ def emit_contraction(
     threads: bool,
 ) -> None:
     """Writes the loops of a contraction and its epilogues."""
-    work = contraction.nest.iterations // _PRODUCTS_A_CYCLE
-    parallel = threads and work >= PARALLEL_WORK
+    work = contraction.nest.iterations / ASSUMED.loop_products
+    parallel = threads and work >= ASSUMED.parallel_cycles
     if contraction.panel_columns:
         blocking = panel_blocking(contraction, vector_bits, threads=parallel)
         PanelWriter(code, contraction, kernels, blocking).write(parallel)

@@ -9,14 +9,9 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
-
-PARALLEL_WORK = 1 << 16
-"""Rough cycles of vectorised work from which on starting the threads pays."""
-
-_ITERATIONS_A_CYCLE = 4
-"""Iterations with one op each that a vector loop on cached memory does in a cycle."""
 
 _UNROLLED = 64
 """Reductions of up to this many steps are written out inside of a parallel loop."""
@@ -44,8 +39,8 @@ def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
 
 def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
     """How many of the loops, from the outermost, to run on several threads."""
-    work = nest.iterations * body_cost(nest.body) // _ITERATIONS_A_CYCLE
-    if not threads or work < PARALLEL_WORK:
+    work = nest.iterations * body_cost(nest.body) / ASSUMED.loop_iterations
+    if not threads or work < ASSUMED.parallel_cycles:
         return 0
     count, iterations = 0, 1
     for loop in loops:

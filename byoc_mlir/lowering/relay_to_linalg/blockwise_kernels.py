@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import FloatAttr, VectorType, f32, i1, i8
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import host
+from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
-from byoc_mlir.lowering.linalg_to_loops.simple import PARALLEL_WORK
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE
 
 LANES = 16
@@ -30,7 +30,6 @@ _SUMS = 4
 _UNROLLED_BYTES = 4
 _UNROLLED_STEPS = 4
 _UNPACKED_STEPS = 512
-_PRODUCTS_A_CYCLE = 8
 _NUMBERS = VectorType(f32, [LANES])
 _BYTES = VectorType(i8, [LANES])
 
@@ -94,8 +93,8 @@ class _Writer(ABC):
     def write(self) -> None:
         """All panels, on all threads where there is enough to do."""
         sizes = self._sizes
-        work = sizes.rows * sizes.units * sizes.steps // _PRODUCTS_A_CYCLE
-        if work >= PARALLEL_WORK and sizes.panels > 1:
+        work = sizes.rows * sizes.units * sizes.steps / ASSUMED.block_products
+        if work >= ASSUMED.parallel_cycles and sizes.panels > 1:
             with self._code.parallel([sizes.panels]) as (panel,):
                 self._panel(panel)
         else:

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay.base import Tensor, relay_name, tensor_type
-from byoc_mlir.lowering.linalg_to_loops.simple import PARALLEL_WORK
+from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel_values import (
     INDEX,
@@ -165,7 +165,7 @@ class Kernel:
             yield tuple(counters)
             return
         sizes = [shape[axis] for axis in looped]
-        if pymath.prod(sizes) * cost >= PARALLEL_WORK:
+        if pymath.prod(sizes) * cost >= ASSUMED.parallel_cycles:
             with self._inside(block):
                 yield tuple(counters)
                 self.add(scf.ReduceOp())

@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects.relay import ml as relay
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num, Variable
 
@@ -29,7 +30,6 @@ _CHUNK = 256
 """Rows that go through a tree before the next one; so a tree stays in the cache."""
 _PHASE = 6
 """Steps after which rows that have come to a leaf are left out."""
-_STEP_CYCLES = 3
 
 _STARTS = {"sum": 0.0, "min": float("inf"), "max": float("-inf")}
 
@@ -188,7 +188,7 @@ def _lower_tree_ensemble(op: relay.TreeEnsembleOp, b: LinalgBuilder) -> Sequence
     forest = _Forest(op, tables, k)
     rows = shape_of(op.data)[0]
     chunks = -(-rows // _CHUNK)
-    with k.loops([chunks], cost=min(rows, _CHUNK) * steps * _STEP_CYCLES) as (chunk,):
+    with k.loops([chunks], cost=min(rows, _CHUNK) * steps * ASSUMED.tree_step) as (chunk,):
         begin = k.index(chunk) * _CHUNK
         end = (begin + _CHUNK).min(rows)
         _clear(k, forest.output, begin, end, _STARTS[op.aggregate.data])
