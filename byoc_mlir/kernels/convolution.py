@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -53,6 +53,11 @@ class Image:
         vector = lanes if self.is_channels_last else lanes * height * width
         return Strides(channels * height * width, vector, width * self.block, self.block)
 
+    def exchanged(self) -> Image:
+        """The image with height and width exchanged; where one of them is 1, the same memory."""
+        batch, channels, height, width = self.shape
+        return Image((batch, channels, width, height), self.block)
+
 
 @dataclass(frozen=True)
 class Convolution:
@@ -92,6 +97,25 @@ class Convolution:
     def is_padded(self) -> bool:
         """Whether windows reach beyond the source."""
         return any((*self.begins, *self.ends))
+
+    @property
+    def is_one_pixel_wide(self) -> bool:
+        """Whether images and window are columns of pixels."""
+        widths = (self.source.shape[3], self.result.shape[3], self.window[1])
+        return widths == (1, 1, 1)
+
+    def exchanged(self) -> Convolution:
+        """The convolution with height and width exchanged."""
+        return replace(
+            self,
+            source=self.source.exchanged(),
+            result=self.result.exchanged(),
+            window=self.window[::-1],
+            strides=self.strides[::-1],
+            dilation=self.dilation[::-1],
+            begins=self.begins[::-1],
+            ends=self.ends[::-1],
+        )
 
 
 class Slot(IntEnum):

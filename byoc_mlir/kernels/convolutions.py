@@ -14,9 +14,12 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
     """The kernels that can compute a convolution, with the longest vectors that fit it.
 
     Args:
-        convolution: what is asked for.
+        convolution: what is asked for. Of images one pixel wide, a kernel's convolution has height
+            and width exchanged: the same memory, in long lines.
         unit: the vectors of the processor.
     """
+    if convolution.is_one_pixel_wide:
+        convolution = convolution.exchanged()
     fitting = unit
     while not _fits(convolution, fitting):
         shorter = fitting.shorter()

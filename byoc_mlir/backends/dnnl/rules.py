@@ -32,6 +32,12 @@ LARGE_ACTIVATION = 1 << 12
 MAX_RANK = 6
 """oneDNN's element-wise and matrix primitives have fast code up to this rank."""
 
+FEW_OUTPUTS = 8
+"""Output channels from which on a convolution is as fast as on the host; timed with AVX-512."""
+
+MUCH_WORK = 1_000_000
+"""Products of a convolution below which it stays where its neighbours are."""
+
 Op = TypeVar("Op", bound=RelayOp)
 
 
@@ -162,6 +168,21 @@ def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:
             f"layouts {op.data_layout.data} and {op.kernel_layout.data}"
             f" (accepted are NC{spatial} and {kernel}{spatial})"
         )
+    return _badly_vectorised(op) if isinstance(op, window.ConvOp) else None
+
+
+def _badly_vectorised(op: window.ConvOp) -> str | None:
+    """Convolutions that oneDNN makes a larger matrix product of, or whose vectors it leaves empty,
+    and that have enough to do for that to count.
+    """
+    outputs, depth, *kernel = shape_of(op.weight)
+    if math.prod(shape_of(op.output)) * depth * math.prod(kernel) < MUCH_WORK:
+        return None
+    groups = op.groups.value.data
+    if groups == 1 and outputs < FEW_OUTPUTS and math.prod(kernel) > 1:
+        return f"few output channels fill no vector: {outputs} (the host's are of pixels)"
+    if 1 < groups == outputs and len(kernel) == 1:
+        return "a depthwise convolution of lines (oneDNN copies their windows)"
     return None
 
 

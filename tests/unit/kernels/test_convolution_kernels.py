@@ -109,6 +109,17 @@ def test_wide_panels(name: str) -> None:
     _check(it, AVX512, name)
 
 
+def test_columns_of_pixels_are_lines() -> None:
+    """The same memory: the code sees one line of 20 pixels, not 20 lines of one."""
+    it = convolution((2, 16, 20, 1), 32, (5, 1), pads=(2, 0, 1, 0), epilogue=_SUM)
+    kernel = _kernel(it, AVX2, "implicit_gemm")
+    assert kernel.convolution == it.exchanged()
+    arrays = random_arrays(it)
+    lying = {name: one if one.ndim == 1 else one.swapaxes(2, 3) for name, one in arrays.items()}
+    found = Compiled(kernel)(**lying).swapaxes(2, 3)
+    np.testing.assert_allclose(found, expected(it, **arrays), rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("channels", [3, 6, 10])
 def test_channels_that_make_no_vectors(channels: int) -> None:
     it = convolution((1, channels, 6, 6), 48)
