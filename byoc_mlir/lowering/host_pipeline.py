@@ -22,6 +22,9 @@ from byoc_mlir.lowering.check_legal import CheckLegal
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
     ChooseConvolutionAlgorithms,
 )
+from byoc_mlir.lowering.convolutions.decompose_transposed_convolutions import (
+    DecomposeTransposedConvolutions,
+)
 from byoc_mlir.lowering.convolutions.keep_channels_last import KeepChannelsLast
 from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
 from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
@@ -52,6 +55,7 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
     return (
         LowerSmallTypes(),
         WidenProducts(),
+        DecomposeTransposedConvolutions(),
         ChooseConvolutionAlgorithms(threads),
         LowerConvolutions(threads),
         ConvertRelayToLinalg(),

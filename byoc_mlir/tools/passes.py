@@ -45,6 +45,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
     ),
     "lowering.convolutions": (
         "choose-convolution-algorithms",
+        "decompose-transposed-convolutions",
         "keep-channels-last",
         "lower-convolutions",
     ),

@@ -1,0 +1,197 @@
+"""The pass `decompose-transposed-convolutions`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.dialects.relay.window import (
+    Conv1DOp,
+    Conv1DTransposeOp,
+    Conv2DOp,
+    Conv2DTransposeOp,
+)
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
+
+TransposedOp: TypeAlias = Conv1DTransposeOp | Conv2DTransposeOp
+
+
+@dataclass(frozen=True)
+class DecomposeTransposedConvolutions(ModulePass):
+    """Transposed convolutions of the host become convolutions, for which there are kernels.
+
+    With a stride of `s` along an axis, places of the result whose distance is a multiple of `s`
+    read the same taps: as many as the window has in a distance of `s`. So the results of `s`
+    places become channels of a convolution of stride 1, which are put side by side behind it.
+    This is done for constant, finite weights, for the padding meets all of them, and for windows
+    that are a multiple of the stride, so that all places have as many taps.
+
+    ```mlir
+    %0 = relay.nn.conv2d_transpose %x, %w {strides = [2, 2], padding = [1, 1, 1, 1], …}
+        : (tensor<1x8x6x6xf32>, tensor<8x3x4x4xf32>) -> tensor<1x3x12x12xf32>
+    // becomes
+    %1 = relay.nn.conv2d %x, %of_places {strides = [1, 1], padding = [1, 1, 1, 1], …}
+        : (tensor<1x8x6x6xf32>, tensor<12x8x2x2xf32>) -> tensor<1x12x7x7xf32>
+    %2 = tensor.extract_slice %1[0, 0, 1, 1] [1, 3, 6, 6] [1, 1, 1, 1] : …
+    %3 = tensor.insert_slice %2 into %empty[0, 0, 1, 1] [1, 3, 6, 6] [1, 1, 2, 2] : …
+    …  // the other three places
+    ```
+    """
+
+    name = "decompose-transposed-convolutions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
+                for block in function.body.blocks:
+                    for inner in tuple(block.ops):
+                        if isinstance(inner, TransposedOp) and _is_supported(inner):
+                            _decompose(inner)
+
+
+def _is_supported(op: TransposedOp) -> bool:
+    weight, output = op.weight.owner, tensor_type(op.output)
+    if not isinstance(weight, ConstantOp) or output.element_type != f32:
+        return False
+    if not output.has_static_shape() or not prod(shape_of(op.output)):
+        return False
+    strides, _, dilation = op.checked_window()
+    axes = zip(shape_of(op.weight)[2:], strides, dilation, strict=True)
+    is_even = all(size % stride == 0 and 1 in (stride, spread) for size, stride, spread in axes)
+    return is_even and bool(np.isfinite(weight.array).all())
+
+
+def _decompose(op: TransposedOp) -> None:
+    places = _Places.of(op)
+    result = places.side_by_side(places.convolved())
+    result.name_hint = op.output.name_hint
+    op.output.replace_all_uses_with(result)
+    block, weight = op.parent, op.weight.owner
+    assert block is not None
+    block.erase_op(op)
+    if isinstance(weight, ConstantOp) and not weight.output.first_use:
+        block.erase_op(weight)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Writes what a transposed convolution becomes, before it."""
+
+    op: TransposedOp
+    strides: tuple[int, ...]
+    begins: tuple[int, ...]
+    """How much of the result is cut off in front."""
+    dilation: tuple[int, ...]
+
+    @staticmethod
+    def of(op: TransposedOp) -> _Places:
+        """The description of an op."""
+        strides, padding, dilation = op.checked_window()
+        return _Places(op, strides, padding[: op.SPATIAL_RANK], dilation)
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return shape_of(self.op.output)[2:]
+
+    @property
+    def _taps(self) -> tuple[int, ...]:
+        """The taps that a place of the result has along each axis."""
+        window = shape_of(self.op.weight)[2:]
+        return tuple(size // stride for size, stride in zip(window, self.strides, strict=True))
+
+    @property
+    def _builder(self) -> LinalgBuilder:
+        return LinalgBuilder(self.op)
+
+    def convolved(self) -> SSAValue:
+        """The results of all places, as channels."""
+        weight = self.op.weight.owner
+        assert isinstance(weight, ConstantOp)
+        groups = self.op.groups.value.data
+        array = derived_array(
+            ("places", groups, self.strides), [weight.array], lambda: self._weights(weight.array)
+        )
+        before = [
+            (taps - 1) * spread for taps, spread in zip(self._taps, self.dilation, strict=True)
+        ]
+        after = [
+            max(-(-(size + begin) // stride) - read, 0)
+            for size, begin, stride, read in zip(
+                self._sizes, self.begins, self.strides, shape_of(self.op.data)[2:], strict=True
+            )
+        ]
+        kind = Conv1DOp if isinstance(self.op, Conv1DTransposeOp) else Conv2DOp
+        return self._builder.emit(
+            kind(
+                self.op.data,
+                self._builder.constant(array, "places"),
+                strides=[1] * len(before),
+                padding=[*before, *after],
+                dilation=list(self.dilation),
+                groups=groups,
+            )
+        )
+
+    def _weights(self, array: Array) -> Array:
+        """`[I, O / groups, window…]` as `[groups * places * O / groups, I / groups, taps…]`, the
+        taps reversed.
+        """
+        groups, rank = self.op.groups.value.data, len(self.strides)
+        inputs, outputs, *_ = array.shape
+        split = itertools.chain.from_iterable(zip(self._taps, self.strides, strict=True))
+        apart = array.reshape(groups, inputs // groups, outputs, *split)
+        taps, places = range(3, 3 + 2 * rank, 2), range(4, 4 + 2 * rank, 2)
+        ordered = np.flip(apart, tuple(taps)).transpose(0, *places, 2, 1, *taps)
+        count = groups * outputs * prod(self.strides)
+        return np.ascontiguousarray(ordered.reshape(count, inputs // groups, *self._taps))
+
+    def side_by_side(self, value: SSAValue) -> SSAValue:
+        """The result, of the channels of all places."""
+        b, output = self._builder, tensor_type(self.op.output)
+        if set(self.strides) == {1}:
+            return b.extract(value, [0, 0, *self.begins], shape_of(self.op.output))
+        outputs = shape_of(self.op.weight)[1]
+        groups = self.op.groups.value.data
+        is_depthwise = outputs == 1
+        parts = ((0, groups),) if is_depthwise else ((one, outputs) for one in range(groups))
+        result, count = b.empty(output), prod(self.strides)
+        for group, channels in parts:
+            for number, place in enumerate(itertools.product(*map(range, self.strides))):
+                first = number if is_depthwise else (group * count + number) * outputs
+                step = count if is_depthwise else 1
+                read, written, sizes = self._along_axes(place)
+                sizes = [shape_of(value)[0], channels, *sizes]
+                part = b.extract(value, [0, first, *read], sizes, [1, step, *[1] * len(read)])
+                result = b.insert(
+                    part, result, [0, group * outputs, *written], [1, 1, *self.strides]
+                )
+        return result
+
+    def _along_axes(self, place: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+        """Of a place, the first element that is read, where it goes, and how many there are."""
+        read: list[int] = []
+        written: list[int] = []
+        sizes: list[int] = []
+        for one, stride, begin, size in zip(
+            place, self.strides, self.begins, self._sizes, strict=True
+        ):
+            first = -((one - begin) // stride)
+            target = first * stride + one - begin
+            read.append(first)
+            written.append(target)
+            sizes.append(-((target - size) // stride))
+        return read, written, sizes
