@@ -63,7 +63,7 @@ class Worker:
 
     def __init__(self, engine: str, files: ModelFiles, threads: int, outputs: Path):
         script = Path(__file__).with_name("worker.py")
-        arguments = [engine, files.model, files.inputs, outputs, threads]
+        arguments = [engine, files.model, files.inputs, outputs, threads, files.precision]
         self.log = outputs.with_suffix(".log")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -109,16 +109,21 @@ class ModelFiles:
     model: Path
     inputs: Path
     reference: Path
+    precision: str = "f32"
 
 
 def measure(
-    models: Sequence[str], engines: Sequence[str], threads: Sequence[int], rounds: int
+    models: Sequence[str],
+    engines: Sequence[str],
+    threads: Sequence[int],
+    rounds: int,
+    precision: str = "f32",
 ) -> Iterator[Measurement | Failure]:
     """Measures every combination; the engines of one model and thread count take turns."""
     for name in models:
         with tempfile.TemporaryDirectory(prefix="byoc-benchmark-") as folder:
-            model, inputs = write_model(name, Path(folder))
-            files = ModelFiles(name, model, inputs, Path(folder) / "reference.npz")
+            model, inputs = write_model(name, Path(folder), precision)
+            files = ModelFiles(name, model, inputs, Path(folder) / "reference.npz", precision)
             yield from measure_files(files, engines, threads, rounds)
 
 

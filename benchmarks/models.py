@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -41,14 +42,42 @@ def known_models() -> list[str]:
     return [*NETWORKS, *light_networks()]
 
 
-def write_model(name: str, folder: Path) -> tuple[Path, Path]:
-    """Writes the model and its inputs; returns both paths (`.onnx`, `.npz`)."""
+PRECISIONS = ("f32", "int8", "bf16")
+
+_SAMPLES = 4
+"""Random inputs that the ranges of a quantised model are read from."""
+
+
+def write_model(name: str, folder: Path, precision: str = "f32") -> tuple[Path, Path]:
+    """Writes the model, for `int8` quantised, and its inputs.
+
+    Returns:
+        Both paths (`.onnx`, `.npz`).
+    """
     model = _build(name)
     path = folder / f"{name}.onnx"
     path.write_bytes(model.SerializeToString())
+    if precision == "int8":
+        _quantise(model, path)
     inputs = path.with_suffix(".npz")
     np.savez(inputs, allow_pickle=False, **random_inputs(model))
     return path, inputs
+
+
+def _quantise(model: ModelProto, path: Path) -> None:
+    """Puts a model with the integers that ONNX Runtime's tools find in a file's place."""
+    from onnxruntime.quantization import CalibrationDataReader, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Samples(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.left = [random_inputs(model, seed) for seed in range(1, 1 + _SAMPLES)]
+
+        def get_next(self) -> Any:
+            return self.left.pop() if self.left else None
+
+    quant_pre_process(path, path, skip_symbolic_shape=True)
+    quantize_static(path, path, Samples(), per_channel=True)
 
 
 def _build(name: str) -> ModelProto:

@@ -1,8 +1,8 @@
 """One engine with one model in one process, driven over stdin and stdout.
 
-`worker.py ENGINE MODEL INPUTS OUTPUTS THREADS` compiles, runs once, writes the outputs and prints
-one JSON line with `Started`. Then every line `n` on stdin is answered by a JSON list of the
-milliseconds that n runs took. It ends with its stdin.
+`worker.py ENGINE MODEL INPUTS OUTPUTS THREADS PRECISION` compiles, runs once, writes the
+outputs and prints one JSON line with `Started`. Then every line `n` on stdin is answered by a JSON
+list of the milliseconds that n runs took. It ends with its stdin.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def peak_megabytes() -> float:
 
 def main() -> None:
     """See the module."""
-    engine_name, model, inputs_path, outputs_path, threads = sys.argv[1:]
+    engine_name, model, inputs_path, outputs_path, threads, precision = sys.argv[1:]
     # the libraries print to stdout now and then; the protocol keeps a stdout of its own
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -49,7 +49,7 @@ def main() -> None:
     marks = [time.perf_counter()]
     module = importlib.import_module(f"engines.{engine_name}")
     marks.append(time.perf_counter())
-    engine = module.Engine(Path(model), int(threads))
+    engine = module.Engine(Path(model), int(threads), precision)
     marks.append(time.perf_counter())
     outputs = engine.run(inputs)
     marks.append(time.perf_counter())

@@ -15,9 +15,10 @@ class Engine:
 
     targets: tuple[str, ...] | None = None
 
-    def __init__(self, model: Path, threads: int):
+    def __init__(self, model: Path, threads: int, precision: str):
+        asked = "bf16" if precision == "bf16" else "f32"  # of int8 is the model itself
         self.executable = byoc_mlir.compile(
-            model, targets=self.targets, threads=threads, cache=False
+            model, targets=self.targets, threads=threads, precision=asked, cache=False
         )
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:

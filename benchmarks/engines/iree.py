@@ -24,7 +24,7 @@ _OPSET = 17
 class Engine:
     """A module on `threads` workers of the `local-task` device."""
 
-    def __init__(self, model: Path, threads: int):
+    def __init__(self, model: Path, threads: int, precision: str):
         with tempfile.TemporaryDirectory() as folder:
             mlir = Path(folder) / "model.mlir"
             command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", str(model)]

@@ -12,7 +12,7 @@ import onnxruntime
 class Engine:
     """A session with `threads` threads inside of an op and one between ops."""
 
-    def __init__(self, model: Path, threads: int):
+    def __init__(self, model: Path, threads: int, precision: str):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
