@@ -9,8 +9,16 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from byoc_mlir import compile as compile_model
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
+
+OWN_LAYOUTS = (
+    "channels_last",
+    *(["blocked_8"] if VectorUnit.of(Cpu.host().features).lanes >= 8 else []),
+)
+"""Layouts for which convolutions of ours are written: blocks of channels are whole vectors."""
 
 
 def model(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dnnl_models import check, convolution, node
+from dnnl_models import OWN_LAYOUTS, check, convolution, node
 from onnx import ModelProto, NodeProto
 
 import byoc_mlir
@@ -17,7 +17,7 @@ from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.reference import random_inputs
 
-_EACH_LAYOUT = pytest.mark.parametrize("layout", ["channels_last", "blocked_8"])
+_EACH_LAYOUT = pytest.mark.parametrize("layout", OWN_LAYOUTS)
 
 
 def _target(layout: str = "channels_last", algorithm: str = "implicit_gemm") -> str:
@@ -89,7 +89,7 @@ def test_post_ops(inputs: str, after: list[NodeProto]) -> None:
 def test_a_sum_in_blocks_of_channels() -> None:
     after = [node("Add", "c r", "s"), node("Relu", "s")]
     built = convolution((1, 16, 9, 14), 24, (1, 1), after)
-    assert _algorithm(built, _target("blocked_8")) == "implicit_gemm"
+    assert _algorithm(built, _target(OWN_LAYOUTS[-1])) == "implicit_gemm"
 
 
 @pytest.mark.parametrize(

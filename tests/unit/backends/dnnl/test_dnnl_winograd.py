@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dnnl_models import check, convolution, node
+from dnnl_models import OWN_LAYOUTS, check, convolution, node
 from onnx import ModelProto, NodeProto
 
 import byoc_mlir
@@ -44,7 +44,7 @@ def _algorithm(built: ModelProto, target: str, **options: Any) -> str:
 
 
 @_EACH
-@pytest.mark.parametrize("layout", ["channels_last", "blocked_8"])
+@pytest.mark.parametrize("layout", OWN_LAYOUTS)
 @pytest.mark.parametrize(
     ("source", "outputs", "pads", "threads"),
     [
