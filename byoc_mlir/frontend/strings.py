@@ -97,7 +97,10 @@ def _makes_strings(node: onnx.NodeProto) -> bool:
 
 def string_names(model: onnx.ModelProto) -> Iterator[str]:
     """The names of tensors of strings, as far as they are declared or inferred."""
-    graph = onnx.shape_inference.infer_shapes(model).graph
+    try:
+        graph = onnx.shape_inference.infer_shapes(model).graph
+    except onnx.shape_inference.InferenceError:  # a damaged node, which the importer names
+        graph = model.graph
     for value in (*graph.input, *graph.value_info, *graph.output):
         if value.type.tensor_type.elem_type == TensorProto.STRING:
             yield value.name
