@@ -58,7 +58,12 @@ class Source:
             imported = self.symbolic.at(shapes)
             if imported is not None:
                 return imported
-        imported = import_loaded(self.model, self.tensors, shapes, values)
+        try:
+            imported = import_loaded(self.model, self.tensors, shapes, values)
+        except InvalidModelError as error:
+            if self.symbolic is None:
+                raise
+            raise self.symbolic.refused(shapes, error) from error
         if all(info.is_static for info in self.inputs):  # it is seldom bound again
             self.tensors.let_go()
         if self.symbolic is None:

@@ -14,9 +14,16 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, GuardOp
 from byoc_mlir.dims import LEAST_HINT, Guard, evaluated, parse_size
-from byoc_mlir.errors import ByocError, LimitExceededError, OutOfMemoryError, UndecidedSizeError
+from byoc_mlir.errors import (
+    ByocError,
+    InvalidInputError,
+    InvalidModelError,
+    LimitExceededError,
+    OutOfMemoryError,
+    UndecidedSizeError,
+)
 from byoc_mlir.frontend.importer import import_symbolic
-from byoc_mlir.frontend.inputs import sizes_of_symbols
+from byoc_mlir.frontend.inputs import model_inputs, sizes_of_symbols
 from byoc_mlir.frontend.model import NODE_NOTES, ImportedModel, ImportVariant, OnnxNode
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
@@ -60,6 +67,27 @@ class SymbolicModel:
             return None if variant is None else _specialised(variant, sizes)
         except (VerifyException, LimitExceededError):  # importing says so, and names the node
             return None
+
+    def refused(self, shapes: Shapes, error: InvalidModelError) -> ByocError:
+        """What is raised where the model cannot be imported for some sizes: if it was for others,
+        these sizes are wrong, else the model may be.
+
+        Args:
+            shapes: of the inputs.
+            error: what importing the model for them raised.
+        """
+        sizes = sizes_of_symbols(self._model, shapes)
+        infos = [info for info in model_inputs(self._model) if not info.is_static]
+        given = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        text = f"{error}; found {given} ({'; '.join(map(str, infos))})"
+        with self._lock:
+            guards = [guards_of(variant.module) for variant in self._variants]
+        failed = [guard for each in guards for guard in each if not guard.holds(sizes)]
+        if failed:
+            text += f"; expected {' or '.join(f'{one} ({one.reason})' for one in failed)}"
+        refusal = InvalidInputError(text) if guards else InvalidModelError(text)
+        refusal.locate(error.stage or "import", error.node)
+        return refusal
 
     def _variant(self, sizes: Mapping[str, int]) -> ImportedModel | None:
         for variant in self._variants:

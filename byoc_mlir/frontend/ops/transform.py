@@ -51,11 +51,19 @@ def constant_of_shape(context: NodeContext, shape: Value, *, value: Array | None
     if content.size != 1:
         raise VerifyException(f"value has {content.size} elements, accepted is one")
     if shape.computed is not None:
+        _check_not_negative(shape.computed.flat)
         one = context.constant(content.reshape(()))
         return context.emit(relay.BroadcastToOp, one, shape=shape.computed.flat)
     sizes = context.ints(shape, "the shape")
+    _check_not_negative(sizes)
     check_constant(sizes, content.itemsize, "the result of a ConstantOfShape")
     return context.constant(np.full(sizes, content.reshape(())))
+
+
+def _check_not_negative(sizes: Sequence[Size]) -> None:
+    if not all(at_most(0, size) for size in sizes):
+        listed = ", ".join(map(str, sizes))
+        raise VerifyException(f"the shape is [{listed}], accepted are sizes of 0 and more")
 
 
 @onnx_op("Shape")
