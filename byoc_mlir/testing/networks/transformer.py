@@ -18,11 +18,20 @@ _GELU_GAIN = 1.5
 _MASKED = float(np.finfo(np.float32).min)
 
 
-def vit_tiny(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
+def vit_tiny(
+    *,
+    seed: int = 0,
+    batch: int = 1,
+    image: int = 224,
+    width: int = 192,
+    heads: int = 3,
+    layers: int = 12,
+    classes: int = 1000,
+) -> ModelProto:
     """ViT-tiny, patches of 16 (Dosovitskiy et al., 2021), q, k and v from one matmul:
-    `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    `image [N, 3, H, W]` to `logits [N, classes]`."""
     b = GraphBuilder("vit_tiny", seed=seed)
-    width, heads, patches = 192, 3, (image // 16) ** 2
+    patches = (image // 16) ** 2
     x = b.input("image", [batch, 3, image, image])
     x = b.conv(x, width, 16, stride=16, padding=0, gain=1.0)
     x = b.transpose(b.reshape(x, batch, width, patches), 0, 2, 1)
@@ -30,13 +39,13 @@ def vit_tiny(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
     x = b.op("Concat", token, x, axis=1)
     x = b.op("Add", x, b.normal((1, patches + 1, width), 0.5, "pos_embed"))
     b.channels[x] = width
-    for index in range(12):
+    for index in range(layers):
         with b.scope(f"blocks.{index}"):
             x = b.add(x, _fused_attention(b, _layer_norm(b, x), batch, patches + 1, heads))
             y = _gelu_erf(b, b.linear(_layer_norm(b, x), 4 * width))
             x = b.add(x, b.linear(y, width, gain=_GELU_GAIN))
     x = b.op("Gather", _layer_norm(b, x), b.constant(np.array(0, np.int64)), axis=1)
-    b.output(b.gemm(x, 1000), "logits", [batch, 1000])
+    b.output(b.gemm(x, classes), "logits", [batch, classes])
     return b.build()
 
 
@@ -54,12 +63,18 @@ def _fused_attention(b: GraphBuilder, x: str, batch: int, tokens: int, heads: in
 
 
 def bert6(
-    *, seed: int = 0, batch: int = 1, tokens: int = 48, vocabulary: int = 30522
+    *,
+    seed: int = 0,
+    batch: int = 1,
+    tokens: int = 48,
+    vocabulary: int = 30522,
+    width: int = 384,
+    heads: int = 12,
+    layers: int = 6,
 ) -> ModelProto:
-    """A 6-layer BERT-style encoder, 384 wide, layer norm in single nodes:
-    `input_ids, attention_mask, token_type_ids [N, T]` to `last_hidden_state [N, T, 384]`."""
+    """A BERT-style encoder of 6 layers, layer norm in single nodes:
+    `input_ids, attention_mask, token_type_ids [N, T]` to `last_hidden_state [N, T, width]`."""
     b = GraphBuilder("bert6", seed=seed)
-    width, heads = 384, 12
     ids = b.input("input_ids", [batch, tokens], TensorProto.INT64)
     mask = b.input("attention_mask", [batch, tokens], TensorProto.INT64)
     types = b.input("token_type_ids", [batch, tokens], TensorProto.INT64)
@@ -69,7 +84,7 @@ def bert6(
     x = b.op("Add", x, b.normal((1, tokens, width), 0.3, "position_embeddings"))
     b.channels[x] = width
     x = _decomposed_layer_norm(b, x)
-    for index in range(6):
+    for index in range(layers):
         with b.scope(f"encoder.layer.{index}"):
             y = _masked_attention(b, x, bias, batch, tokens, heads)
             x = _decomposed_layer_norm(b, b.add(y, x))
@@ -104,17 +119,25 @@ def _masked_attention(
     return b.linear(b.reshape(y, batch, tokens, width), width)
 
 
-def gpt4(*, seed: int = 0, batch: int = 1, tokens: int = 64, vocabulary: int = 8192) -> ModelProto:
-    """A 4-layer GPT-style decoder, 512 wide, with a causal mask and the tanh form of gelu:
+def gpt4(
+    *,
+    seed: int = 0,
+    batch: int = 1,
+    tokens: int = 64,
+    vocabulary: int = 8192,
+    width: int = 512,
+    heads: int = 8,
+    layers: int = 4,
+) -> ModelProto:
+    """A GPT-style decoder of 4 layers, with a causal mask and the tanh form of gelu:
     `input_ids [N, T]` to `logits [N, T, vocabulary]`."""
     b = GraphBuilder("gpt4", seed=seed, opset=18)
-    width, heads = 512, 8
     ids = b.input("input_ids", [batch, tokens], TensorProto.INT64)
     causal = b.constant(np.tri(tokens, dtype=np.bool_)[None, None], "causal_mask")
     x = b.op("Gather", b.normal((vocabulary, width), 1.0, "wte"), ids)
     x = b.op("Add", x, b.normal((1, tokens, width), 0.3, "wpe"))
     b.channels[x] = width
-    for index in range(4):
+    for index in range(layers):
         with b.scope(f"h.{index}"):
             x = b.add(x, _causal_attention(b, _layer_norm(b, x), causal, batch, tokens, heads))
             y = _gelu_tanh(b, b.linear(_layer_norm(b, x), 4 * width))
