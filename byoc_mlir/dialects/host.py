@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     IndexType,
@@ -29,6 +30,16 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.shape import Tensor, type_sizes
+from byoc_mlir.dialects.sized_buffers import (
+    AllocOp,
+    LayoutAttr,
+    PlaceOp,
+    SizeOp,
+    ViewOp,
+    dense_buffer,
+)
 
 
 @irdl_op_definition
@@ -158,7 +169,11 @@ def buffer_type(type_: Attribute) -> Attribute:
     """The dense memref that holds a tensor; other types stay."""
     if not isinstance(type_, TensorType):
         return type_
-    return MemRefType(type_.element_type, type_.get_shape())
+    return dense_buffer(type_.element_type, type_sizes(cast(Tensor, type_)))
 
 
-HOST = Dialect("host", [CodesOp, KernelOp, PrefetchOp, YieldOp])
+HOST = Dialect(
+    "host",
+    [AllocOp, CodesOp, KernelOp, PlaceOp, PrefetchOp, SizeOp, ViewOp, YieldOp],
+    [LayoutAttr],
+)

@@ -81,6 +81,15 @@ class Facts:
         self.reason = ""
         """Who asks now: the ONNX node, for the guards."""
         self._ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
+        self._hints = {name: info.hint for name, info in self.symbols.items()}
+
+    def hint(self, size: Size) -> int:
+        """What the size is for the hints: for choices of performance, which are right for all.
+
+        Raises:
+            UndecidedSizeError: a symbol has no hint.
+        """
+        return evaluated(size, self._hints)
 
     def same(self, one: Size, two: Size) -> bool:
         """Whether two sizes are equal.
@@ -137,18 +146,6 @@ class Shapes(Facts):
     A question that has no proof is answered by the hints, and a guard recorded: what was made from
     the answer is right for sizes that fulfil it.
     """
-
-    def __init__(self, symbols: Iterable[SymbolInfo] = (), guards: Iterable[Guard] = ()):
-        super().__init__(symbols, guards)
-        self._hints = {name: info.hint for name, info in self.symbols.items()}
-
-    def hint(self, size: Size) -> int:
-        """What the size is for the hints: for choices of performance, which are right for all.
-
-        Raises:
-            UndecidedSizeError: a symbol has no hint.
-        """
-        return evaluated(size, self._hints)
 
     @contextmanager
     def tentative(self) -> Generator[list[bool]]:

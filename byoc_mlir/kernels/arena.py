@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
+from byoc_mlir.dims import Size, ceildiv, largest
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,50 @@ def plan_offsets(requests: Sequence[Request]) -> tuple[list[int], int]:
         offsets[number] = offset
         placed.append((offset, offset + size, request))
     return offsets, max((end for _, end, _ in placed), default=0)
+
+
+@dataclass(frozen=True)
+class SizedRequest:
+    """As `Request`, of a size that may be symbolic."""
+
+    size: Size
+    hint: int
+    """The size that the plan is made for."""
+    first: int
+    last: int
+
+
+def plan_slots(requests: Sequence[SizedRequest]) -> tuple[list[Size], Size]:
+    """As `plan_offsets`, for all sizes: what shares a place shares all of it, and the place is as
+    large as the largest.
+
+    Large requests first, each in the first place that is free. Places follow each other.
+    """
+    places: list[list[int]] = []
+    order = sorted(range(len(requests)), key=lambda n: (-requests[n].hint, requests[n].first, n))
+    for number in order:
+        for place in places:
+            if not any(_meet(requests[number], requests[other]) for other in place):
+                place.append(number)
+                break
+        else:
+            places.append([number])
+    offsets: list[Size] = [0] * len(requests)
+    total: Size = 0
+    for place in places:
+        for number in place:
+            offsets[number] = total
+        total = total + largest(*(_rounded(requests[number].size) for number in place))
+    return offsets, total
+
+
+def _meet(one: SizedRequest, other: SizedRequest) -> bool:
+    """Whether both are needed at once."""
+    return one.first <= other.last and other.first <= one.last
+
+
+def _rounded(size: Size) -> Size:
+    return ceildiv(size, ARENA_ALIGNMENT) * ARENA_ALIGNMENT
 
 
 def _best_gap(request: Request, size: int, placed: Sequence[tuple[int, int, Request]]) -> int:

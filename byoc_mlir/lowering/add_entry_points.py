@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import (
     ARENA_BYTES,
+    ARENA_SIZE,
     CLOSE,
     CONTEXT_SLOTS,
     HOOKS,
@@ -110,6 +111,8 @@ class AddEntryPoints(ModulePass):
         op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in regions)
         op.attributes[CONTEXT_SLOTS] = _total(region.call.context_slots for region in regions)
         op.attributes[ARENA_BYTES] = IntegerAttr(int_attribute(main, ARENA_BYTES), i64)
+        if ARENA_SIZE in main.attributes:
+            op.attributes[ARENA_SIZE] = main.attributes[ARENA_SIZE]
         entries = [
             _hook_entry(LOAD, regions, _LOAD_REGIONS),
             _load_entry(self.threads),

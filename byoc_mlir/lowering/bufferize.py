@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, tensor
@@ -16,10 +15,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
-    NoneAttr,
-    StridedLayoutAttr,
     StringAttr,
-    TensorType,
     UnitAttr,
     i32,
     i64,
@@ -33,11 +29,29 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.abi import COMPILER, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
-from byoc_mlir.dialects.relay.base import Tensor, tensor_type
+from byoc_mlir.dialects.relay.base import Tensor, sizes_of, tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.control import ControlOp
+from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
+from byoc_mlir.dialects.sized_buffers import (
+    AllocOp,
+    SizeOp,
+    View,
+    ViewOp,
+    buffer_sizes,
+    dense_buffer,
+    row_major,
+    strided_buffer,
+)
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.buffers import StoragePlan, plan_storage
 from byoc_mlir.lowering.control_flow import lower_control
-from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, static_ints
+from byoc_mlir.lowering.relay_to_linalg.builder import (
+    PARALLEL,
+    Slice,
+    slice_offsets,
+    slice_sizes,
+    static_ints,
+)
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 """On a `memref.global` without content: the handle of the content."""
@@ -92,21 +106,7 @@ def _memref_signature(type_: FunctionType) -> FunctionType:
 
 
 def _memref(type_: Attribute) -> Attribute:
-    if not isinstance(type_, TensorType):
-        return type_
-    return dense_memref(type_.element_type, type_.get_shape())
-
-
-@lru_cache(maxsize=4096)
-def dense_memref(element: Attribute, shape: tuple[int, ...]) -> MemRefType:
-    """A dense buffer; the same type for the same sizes, as xDSL takes long to make one."""
-    return MemRefType(element, shape)
-
-
-@lru_cache(maxsize=4096)
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a dense tensor."""
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return host.buffer_type(type_)
 
 
 @dataclass(frozen=True)
@@ -114,24 +114,26 @@ class _View:
     """Elements of a dense buffer: `root[offset + sum(index * stride)]`."""
 
     root: SSAValue
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    offset: Size
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
 
     @staticmethod
     def whole(root: SSAValue) -> _View:
         """All of a buffer."""
         assert isinstance(root.type, MemRefType)
-        shape = root.type.get_shape()
+        shape = buffer_sizes(root.type)
         return _View(root, 0, shape, row_major(shape))
 
-    def slice(self, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]) -> _View:
-        """The part with these offsets, sizes and strides."""
-        start = sum(o * s for o, s in zip(offsets, self.strides, strict=True))
-        steps = tuple(a * b for a, b in zip(self.strides, strides, strict=True))
-        return _View(self.root, self.offset + start, tuple(sizes), steps)
+    def slice(self, part: Slice) -> _View:
+        """The part with the offsets, sizes and strides of an op."""
+        offset = self.offset
+        for place, stride in zip(slice_offsets(part), self.strides, strict=True):
+            offset = offset + place * stride
+        steps = zip(self.strides, static_ints(part.static_strides), strict=True)
+        return _View(self.root, offset, slice_sizes(part), tuple(a * b for a, b in steps))
 
-    def reshaped(self, shape: Sequence[int]) -> _View:
+    def reshaped(self, shape: Sequence[Size]) -> _View:
         """The same elements of a dense view in another shape."""
         return _View(self.root, self.offset, tuple(shape), row_major(shape))
 
@@ -139,7 +141,7 @@ class _View:
     def is_whole(self) -> bool:
         """Whether this is the buffer itself, as it was allocated."""
         assert isinstance(self.root.type, MemRefType)
-        return self == _View.whole(self.root) and self.root.type.get_shape() == self.shape
+        return self == _View.whole(self.root)
 
 
 class _Bufferizer:
@@ -175,16 +177,12 @@ class _Bufferizer:
         match op:
             case ConstantOp():
                 self._views[op.output] = _View.whole(self._constant(op))
-            case tensor.EmptyOp() | arith.ConstantOp():
-                pass  # made where they are used; the shapes of reshapes are static
+            case tensor.EmptyOp() | arith.ConstantOp() | SizeOp():
+                pass  # made where they are used; types name sizes
             case linalg.GenericOp():
                 self._convert_generic(op)
             case tensor.ExtractSliceOp():
-                self._views[op.result] = self._view(op.source).slice(
-                    static_ints(op.static_offsets),
-                    static_ints(op.static_sizes),
-                    static_ints(op.static_strides),
-                )
+                self._views[op.result] = self._view(op.source).slice(op)
             case tensor.InsertSliceOp():
                 self._convert_insert(op)
             case tensor.ReshapeOp():
@@ -206,7 +204,10 @@ class _Bufferizer:
         return op
 
     def _allocate(self, type_: Tensor) -> SSAValue:
-        buffer = dense_memref(type_.element_type, type_.get_shape())
+        sizes = type_sizes(type_)
+        buffer = dense_buffer(type_.element_type, sizes)
+        if is_symbolic(sizes):
+            return self._add(AllocOp(buffer)).results[0]
         alloc = memref.AllocOp.create(result_types=[buffer], properties=_ALLOC_PROPERTIES)
         return self._add(alloc).results[0]
 
@@ -214,7 +215,7 @@ class _Bufferizer:
         weight = op.weight
         symbol = weight_symbol(weight.digest)
         if symbol not in self._constants:
-            type_ = dense_memref(op.type.element_type, op.type.get_shape())
+            type_ = dense_buffer(op.type.element_type, known_shape(op.type))
             self._globals.setdefault(symbol, _external(symbol, type_, weight))
             get = self._add(memref.GetGlobalOp(symbol, type_))
             get.results[0].name_hint = op.output.name_hint
@@ -240,7 +241,7 @@ class _Bufferizer:
         storage = self._storage_plan.storage[result]
         if storage.output is None:
             return _View.whole(self._allocate(type_))
-        return _View.whole(self._outputs[storage.output]).reshaped(type_.get_shape())
+        return _View.whole(self._outputs[storage.output]).reshaped(type_sizes(type_))
 
     def _place(self, result: SSAValue) -> _View:
         source = self._storage_plan.in_place.get(result)
@@ -288,12 +289,7 @@ class _Bufferizer:
         defined = not isinstance(op.dest.owner, tensor.EmptyOp)
         if defined and op.result not in self._storage_plan.in_place:
             self._copy(self._view(op.dest), target)
-        part = target.slice(
-            static_ints(op.static_offsets),
-            static_ints(op.static_sizes),
-            static_ints(op.static_strides),
-        )
-        self._copy(self._view(op.source), part)
+        self._copy(self._view(op.source), target.slice(op))
 
     def _convert_reshape(self, op: tensor.ReshapeOp) -> None:
         source = self._view(op.source)
@@ -301,7 +297,7 @@ class _Bufferizer:
             dense = _View.whole(self._allocate(tensor_type(op.source)))
             self._copy(source, dense)
             source = dense
-        self._views[op.result] = source.reshaped(tensor_type(op.result).get_shape())
+        self._views[op.result] = source.reshaped(sizes_of(op.result))
 
     def _convert_call(self, op: func.CallOp) -> None:
         arguments = [self._dense(self._view(value)) for value in op.arguments]
@@ -324,7 +320,7 @@ class _Bufferizer:
         """The memref of a view that starts a buffer and has no gaps; else, of a copy."""
         if view.offset == 0 and view.strides == row_major(view.shape):
             return self._memref_of(view)
-        dense = _View.whole(self._allocate(TensorType(_element(view.root), view.shape)))
+        dense = _View.whole(self._allocate(tensor_of(_element(view.root), view.shape)))
         self._copy(view, dense)
         return dense.root
 
@@ -341,13 +337,16 @@ def _element(value: SSAValue) -> Attribute:
     return value.type.element_type
 
 
-def _reinterpreted(view: _View) -> memref.ReinterpretCastOp:
-    dense = view.offset == 0 and view.strides == row_major(view.shape)
-    layout = NoneAttr() if dense else StridedLayoutAttr(view.strides, view.offset)
-    type_ = MemRefType(_element(view.root), view.shape, layout)
-    return memref.ReinterpretCastOp(
-        view.root, [], [], [], [view.offset], view.shape, view.strides, type_
+def _reinterpreted(view: _View) -> View:
+    root, offset, shape, strides = view.root, view.offset, view.shape, view.strides
+    type_ = strided_buffer(_element(root), shape, strides, offset)
+    assert isinstance(root.type, MemRefType)
+    if is_symbolic((offset, *shape, *strides, *buffer_sizes(root.type))):
+        return ViewOp(root, type_)
+    offsets, sizes, steps = (
+        tuple(map(operator.index, numbers)) for numbers in ([offset], shape, strides)
     )
+    return memref.ReinterpretCastOp(root, [], [], [], offsets, sizes, steps, type_)
 
 
 def _external(symbol: str, type_: MemRefType, weight: Weight) -> memref.GlobalOp:

@@ -10,7 +10,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
 
 
@@ -162,7 +162,7 @@ def plan_storage(block: Block) -> StoragePlan:
 
 def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:
     """Whether the slice is one piece of memory: whole in all dimensions after the first one cut."""
-    shape, sizes = tensor_type(op.source).get_shape(), static_ints(op.static_sizes)
+    shape, sizes = sizes_of(op.source), sizes_of(op.result)
     if any(stride != 1 for stride in static_ints(op.static_strides)):
         return False
     cut = [axis for axis, (size, full) in enumerate(zip(sizes, shape, strict=True)) if size != full]

@@ -41,19 +41,21 @@ _BELOW = frozenset({"scf", "vector", "llvm"})
 
 _CONTROL = frozenset({"relay.for", "relay.if", "relay.while"})
 
+_SYMBOLS = frozenset({"relay.guard", "relay.symbol"})
+
 _STAGES: dict[Stage, _Legal] = {
     "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
     "linalg": _Legal(
         frozenset({"builtin", "func", "linalg", "tensor", "arith", "math", "host"}) | _BELOW,
-        frozenset({"relay.constant"} | _CONTROL | _IN_KERNELS),
+        frozenset({"relay.constant"} | _SYMBOLS | _CONTROL | _IN_KERNELS),
     ),
     "buffers": _Legal(
         frozenset({"memref", "linalg", "scf", "arith", "math", "func", "vector", "llvm"}),
-        _MODULE | _CASTS | {"host.codes"},
+        _MODULE | _CASTS | _SYMBOLS | {"host.codes", "host.alloc", "host.size", "host.view"},
     ),
     "loops": _Legal(
         frozenset({"memref", "scf", "cf", "arith", "math", "vector", "func", "llvm"}),
-        _MODULE | _CASTS | {"host.codes", "host.prefetch"},
+        _MODULE | _CASTS | {"host.codes", "host.prefetch", "host.place", "host.view"},
     ),
     "llvm": _Legal(frozenset({"llvm"}), _MODULE),
 }

@@ -20,9 +20,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects.relay.base import Tensor
+from byoc_mlir.dialects.relay.base import Tensor, tensor_of
 from byoc_mlir.dialects.relay.control import ControlOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.shape import known_shape
+from byoc_mlir.dialects.sized_buffers import buffer_sizes
 
 _INDEX = IndexType()
 
@@ -183,7 +184,7 @@ def _decide(block: Block, going: SSAValue, bound: SSAValue) -> None:
 def _tensor(buffer: SSAValue) -> Tensor:
     """The tensor that a buffer holds."""
     assert isinstance(buffer.type, MemRefType)
-    return TensorType(buffer.type.element_type, buffer.type.get_shape())
+    return tensor_of(buffer.type.element_type, buffer_sizes(buffer.type))
 
 
 def _row_type(stacked: SSAValue) -> Tensor:

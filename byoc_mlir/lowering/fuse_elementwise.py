@@ -17,7 +17,10 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import sizes_of
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
 
 _MOST_INPUTS = 12
@@ -46,6 +49,10 @@ class FuseElementwise(ModulePass):
     name = "fuse-elementwise"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        with asking_of(op):
+            self._fuse(op)
+
+    def _fuse(self, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
                 for block in function.body.blocks:
@@ -102,15 +109,16 @@ def _is_read_once(value: SSAValue, consumer: Operation) -> bool:
 
 def _visits_once(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> bool:
     """Whether the consumer runs no more often than there are elements."""
-    sizes = _loop_sizes(consumer)
-    return math.prod(sizes) <= math.prod(shape_of(producer.results[0]))
+    iterations = math.prod(_loop_sizes(consumer))
+    elements = math.prod(sizes_of(producer.results[0]))
+    return iterations == elements or hint(iterations) <= hint(elements)
 
 
-def _loop_sizes(op: linalg.GenericOp) -> list[int]:
+def _loop_sizes(op: linalg.GenericOp) -> list[Size]:
     maps = [attribute.data for attribute in op.indexing_maps]
-    sizes = [1] * maps[0].num_dims
+    sizes: list[Size] = [1] * maps[0].num_dims
     for operand, map_ in zip(op.operands, maps, strict=True):
-        for size, expr in zip(shape_of(operand), map_.results, strict=True):
+        for size, expr in zip(sizes_of(operand), map_.results, strict=True):
             if isinstance(expr, AffineDimExpr):
                 sizes[expr.position] = size
     return sizes

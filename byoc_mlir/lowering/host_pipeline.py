@@ -17,6 +17,7 @@ from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.ir_dump import apply_pass
 from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.add_entry_points import AddEntryPoints
+from byoc_mlir.lowering.bind_sizes import BindSizes
 from byoc_mlir.lowering.bufferize import Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
@@ -68,6 +69,7 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
         CheckLegal("buffers"),
         PlanBuffers(),
         ConvertLinalgToLoops(threads=threads > 1, vector_bits=bits),
+        BindSizes(),
         CheckLegal("loops"),
     )
 

@@ -25,6 +25,7 @@ from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, index, logic, transform
 from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
 from byoc_mlir.dialects.relay.control import ControlOp
+from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.lowering.small_types import (
     Array,
     decoding_table,
@@ -100,7 +101,7 @@ class _Codes:
             return
         type_ = tensor_type(value)
         if is_small(type_.element_type):
-            coded = TensorType(CODE, type_.get_shape())
+            coded = TensorType(CODE, known_shape(type_))
             new = Rewriter.replace_value_with_new_type(value, coded)
             self.types[new] = type_.element_type
 
@@ -245,4 +246,4 @@ def _widened(type_: Tensor) -> Tensor:
     if not is_small(type_.element_type):
         return type_
     wide = f32 if is_small_float(type_.element_type) else i32
-    return TensorType(wide, type_.get_shape())
+    return TensorType(wide, known_shape(type_))

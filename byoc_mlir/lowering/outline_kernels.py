@@ -15,12 +15,16 @@ from xdsl.passes import ModulePass
 from byoc_mlir.abi import COMPILER, KERNEL
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.sized_buffers import AllocOp, View, ViewOp
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
 
 """On a function: it is a kernel, called from host code."""
 
 _LONGEST_NAME = 48
-_WITHOUT_EFFECT = (memref.AllocOp, memref.GetGlobalOp, memref.ReinterpretCastOp, arith.ConstantOp)
+_WITHOUT_EFFECT = (
+    *(memref.AllocOp, memref.GetGlobalOp, memref.ReinterpretCastOp, arith.ConstantOp),
+    *(AllocOp, ViewOp),
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class _Kernels:
 
 
 def _outline_block(block: Block, kernels: _Kernels) -> None:
-    views = [op for op in block.ops if isinstance(op, memref.ReinterpretCastOp)]
+    views = [op for op in block.ops if isinstance(op, View)]
     for group in _groups(block):
         _outline(group, kernels)
     for op in tuple(block.ops):
@@ -105,7 +109,7 @@ def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:
 def _outline(group: Sequence[linalg.GenericOp], kernels: _Kernels) -> None:
     """Replaces consecutive ops by one call."""
     operands = dict.fromkeys(operand for op in group for operand in op.operands)
-    views = [value.owner for value in operands if isinstance(value.owner, memref.ReinterpretCastOp)]
+    views = [value.owner for value in operands if isinstance(value.owner, View)]
     buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
     ops = [*views, *group]
     call = _call(kernels.function_for(ops, buffers), buffers)
@@ -120,7 +124,7 @@ def _outline(group: Sequence[linalg.GenericOp], kernels: _Kernels) -> None:
 def _outline_host_kernel(op: host.KernelOp, block: Block, kernels: _Kernels) -> None:
     """Replaces an op by a call of a function with its body."""
     operands = dict.fromkeys(op.arguments)
-    views = [value.owner for value in operands if isinstance(value.owner, memref.ReinterpretCastOp)]
+    views = [value.owner for value in operands if isinstance(value.owner, View)]
     buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
     call = _call(kernels.function_for([*views, op], buffers), buffers)
     call.location = op.location
@@ -135,7 +139,7 @@ def _call(kernel: SymbolRefAttr, buffers: Sequence[SSAValue]) -> func.CallOp:
 def root_of(value: SSAValue) -> SSAValue:
     """The buffer that a memref is a view of."""
     owner = value.owner
-    return owner.source if isinstance(owner, memref.ReinterpretCastOp) else value
+    return owner.source if isinstance(owner, View) else value
 
 
 def _kernel(name: str, ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> func.FuncOp:

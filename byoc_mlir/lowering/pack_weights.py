@@ -17,8 +17,10 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
     FEWEST_ROWS,
     FEWEST_STEPS,
@@ -55,12 +57,13 @@ class PackWeights(ModulePass):
     vector_bits: int = 256
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or COMPILER in function.attributes:
-                continue
-            for inner in [inner for block in function.body.blocks for inner in block.ops]:
-                if isinstance(inner, linalg.GenericOp) and is_product_sum(inner):
-                    self._pack(inner)
+        with asking_of(op):
+            for function in op.ops:
+                if not isinstance(function, func.FuncOp) or COMPILER in function.attributes:
+                    continue
+                for inner in [inner for block in function.body.blocks for inner in block.ops]:
+                    if isinstance(inner, linalg.GenericOp) and is_product_sum(inner):
+                        self._pack(inner)
 
     def _pack(self, op: linalg.GenericOp) -> None:
         weight = op.inputs[1].owner
@@ -79,7 +82,7 @@ class PackWeights(ModulePass):
             how = ("panels", columns, is_turned)
             packed = derived_array(how, [weight.array], lambda: panels(matrix, columns))
             _replace(op, weight, packed, panel_exprs(step, column, columns))
-        elif is_turned and prod(shape_of(op.results[0])[:-1]) >= FEWEST_ROWS:
+        elif is_turned and hint(prod(sizes_of(op.results[0])[:-1])) >= FEWEST_ROWS:
             turned = derived_array("turned", [weight.array], lambda: np.ascontiguousarray(matrix))
             _replace(op, weight, turned, (step, column))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -10,6 +11,7 @@ from typing import TypeAlias
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     FunctionType,
     IndexType,
     IntegerAttr,
@@ -22,10 +24,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import ARENA_BYTES, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
+from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.kernels.arena import Request, plan_offsets
+from byoc_mlir.dialects.relay.shape import ShapeAttr, hint
+from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
+from byoc_mlir.dims import Dim, Size
+from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.kernels.arena import Request, SizedRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits
 from byoc_mlir.lowering.control_flow import called_symbols
 from byoc_mlir.lowering.region_calls import int_attribute
@@ -62,15 +69,16 @@ class PlanBuffers(ModulePass):
     name = "plan-buffers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = {
-            function.sym_name.data: function
-            for function in op.ops
-            if isinstance(function, func.FuncOp)
-        }
-        if "main" in functions:
-            planner = _Planner(functions)
-            planner.plan("main")
-            planner.place_workspaces("main", 0)
+        with asking_of(op):
+            functions = {
+                function.sym_name.data: function
+                for function in op.ops
+                if isinstance(function, func.FuncOp)
+            }
+            if "main" in functions:
+                planner = _Planner(functions)
+                planner.plan("main")
+                planner.place_workspaces("main", 0)
 
 
 class _Planner:
@@ -89,10 +97,17 @@ class _Planner:
         """Plans the memory of a function and of all that it calls."""
         function = self._functions[symbol]
         block = function.body.block
-        allocs = [op for op in block.ops if isinstance(op, memref.AllocOp)]
+        allocs = [op for op in block.ops if isinstance(op, Alloc)]
         groups = self._groups(symbol)
+        if any(isinstance(_bytes(alloc.memref.type), Dim) for alloc in allocs):
+            self._refuse_parts(symbol, groups)
+            _plan_symbolic(function, allocs)
+            return
         requests = [Request(self._most(group), *span) for group, span in groups.items()]
-        requests += _lifetimes(block, allocs)
+        spans = _lifetimes(block, allocs)
+        requests += [
+            Request(operator.index(_bytes(alloc.memref.type)), *spans[alloc]) for alloc in allocs
+        ]
         offsets, total = plan_offsets(requests)
         _check_size(total, allocs)
         places = zip(groups, offsets, strict=False)
@@ -102,7 +117,19 @@ class _Planner:
             if self._is_host(callee):
                 _pass_arena(call, arena, self._places[symbol][callee], self._size(callee))
         for alloc, offset in zip(allocs, offsets[len(groups) :], strict=True):
-            _replace(alloc, arena, offset)
+            shift = _index(offset)
+            view = memref.ViewOp(arena, shift.results[0], [], alloc.memref.type)
+            _replace(alloc, [shift, view])
+
+    def _refuse_parts(self, symbol: str, groups: Mapping[Group, tuple[int, int]]) -> None:
+        """Regions and control flow have memory of known sizes alone."""
+        parts = [callee for group in groups for callee in group]
+        if symbol != "main" or parts:
+            raise UndecidedSizeError(
+                f"@{', @'.join(parts) or symbol} needs memory of its own, beside buffers of"
+                " symbolic sizes; specialise-dims makes them numbers"
+            )
+        self._places[symbol] = {}
 
     def place_workspaces(self, symbol: str, base: int) -> None:
         """Tells regions where their workspace is in the arena of the program, in which that of a
@@ -165,10 +192,33 @@ class _Planner:
         return int_attribute(self._functions[symbol], name)
 
 
-def _add_arena(function: func.FuncOp, total: int) -> SSAValue:
+def _plan_symbolic(function: func.FuncOp, allocs: Sequence[Alloc]) -> None:
+    """Plans the memory of a function with buffers of symbolic sizes."""
+    block = function.body.block
+    spans = _lifetimes(block, allocs)
+    sizes = {alloc: _bytes(alloc.memref.type) for alloc in allocs}
+    offsets, total = plan_slots(
+        [SizedRequest(size, hint(size), *spans[alloc]) for alloc, size in sizes.items()]
+    )
+    _check_size(hint(total), allocs)
+    function.attributes[ARENA_SIZE] = ShapeAttr((total,))
+    arena = _add_arena(function, hint(total), DYNAMIC_INDEX)
+    for alloc, offset in zip(allocs, offsets, strict=True):
+        shift = _index(offset)
+        _replace(alloc, [shift, PlaceOp(arena, shift.results[0], alloc.memref.type)])
+
+
+def _index(size: Size) -> Operation:
+    if isinstance(size, Dim):
+        return SizeOp(size)
+    return arith.ConstantOp.from_int_and_width(size, IndexType())
+
+
+def _add_arena(function: func.FuncOp, total: int, size: int | None = None) -> SSAValue:
     """Makes memory the first argument of a function."""
     function.attributes[ARENA_BYTES] = IntegerAttr(total, i64)
-    arena = function.body.block.insert_arg(MemRefType(i8, [total]), 0)
+    type_ = MemRefType(i8, [total if size is None else size])
+    arena = function.body.block.insert_arg(type_, 0)
     arena.name_hint = "arena"
     type_ = function.function_type
     function.properties["function_type"] = FunctionType.from_lists(
@@ -189,47 +239,46 @@ def _pass_arena(call: func.CallOp, arena: SSAValue, offset: int, size: int) -> N
     call.operands = [view.result, *call.operands]
 
 
-def _check_size(total: int, allocs: Sequence[memref.AllocOp]) -> None:
+def _check_size(total: int, allocs: Sequence[Alloc]) -> None:
     """Refuses too large an arena in the name of the largest buffer's node."""
-    largest = max(allocs, key=lambda alloc: _bytes(alloc.memref.type), default=None)
+    largest = max(allocs, key=lambda alloc: hint(_bytes(alloc.memref.type)), default=None)
     nodes = node_names(largest) if largest is not None else ()
     with boundary("plan-buffers", ", ".join(nodes) or None):
         current_limits().check("arena_bytes", total, "bytes of the arena")
 
 
-def _lifetimes(block: Block, allocs: Sequence[memref.AllocOp]) -> list[Request]:
-    """When each buffer is needed. What a loop gives is one of the buffers that it takes."""
-    roots: dict[SSAValue, set[memref.AllocOp]] = {}
+def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, int]]:
+    """The positions of the first and last op that need each buffer. What a loop gives is one of the
+    buffers that it takes.
+    """
+    roots: dict[SSAValue, set[Alloc]] = {}
     first: dict[Operation, int] = {}
     last: dict[Operation, int] = {}
     for position, op in enumerate(block.ops):
-        taken = set[memref.AllocOp]().union(*(roots.get(value, ()) for value in op.operands))
-        made = {op} if isinstance(op, memref.AllocOp) else taken
+        taken = set[Alloc]().union(*(roots.get(value, ()) for value in op.operands))
+        made = {op} if isinstance(op, Alloc) else taken
         roots |= {result: made for result in op.results if isinstance(result.type, MemRefType)}
-        if isinstance(op, memref.ReinterpretCastOp):
+        if isinstance(op, View):
             continue
         for operand in (operand for inner in op.walk() for operand in inner.operands):
             for alloc in roots.get(operand, ()):
                 first.setdefault(alloc, position)
                 last[alloc] = position
-    return [
-        Request(_bytes(alloc.memref.type), first.get(alloc, 0), last.get(alloc, 0))
-        for alloc in allocs
-    ]
+    return {alloc: (first.get(alloc, 0), last.get(alloc, 0)) for alloc in allocs}
 
 
-def _bytes(type_: MemRefType) -> int:
-    return math.prod(type_.get_shape()) * byte_width(type_.element_type)
+def _bytes(type_: MemRefType) -> Size:
+    return math.prod(buffer_sizes(type_)) * byte_width(type_.element_type)
 
 
-def _replace(alloc: memref.AllocOp, arena: SSAValue, offset: int) -> None:
+def _replace(alloc: Alloc, ops: Sequence[Operation]) -> None:
+    """Puts ops, of which the last gives the buffer, in the place of one."""
     block = alloc.parent
     assert block is not None
-    shift = arith.ConstantOp.from_int_and_width(offset, IndexType())
-    view = memref.ViewOp(arena, shift, [], alloc.memref.type)
-    for op in (shift, view):
+    for op in ops:
         op.location = alloc.location
-    block.insert_ops_before([shift, view], alloc)
-    view.result.name_hint = alloc.memref.name_hint
-    alloc.memref.replace_all_uses_with(view.result)
+    block.insert_ops_before(ops, alloc)
+    (buffer,) = ops[-1].results
+    buffer.name_hint = alloc.memref.name_hint
+    alloc.memref.replace_all_uses_with(buffer)
     block.erase_op(alloc)

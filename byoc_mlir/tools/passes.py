@@ -31,6 +31,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
     ),
     "lowering": (
         "add-entry-points",
+        "bind-sizes",
         "bufferize",
         "check-legal",
         "fuse-elementwise",

@@ -210,6 +210,15 @@ def at_most(one: Size, two: Size) -> bool:
     return asked().at_most(one, two)
 
 
+def hint(size: Size) -> int:
+    """The size that choices of performance are made for; they record nothing.
+
+    Raises:
+        UndecidedSizeError: a symbol has no hint.
+    """
+    return size if isinstance(size, int) else asked().hint(size)
+
+
 def agree(one: Size, two: Size) -> bool:
     """Whether two sizes are equal, or one is not known and has no name."""
     return one == two or DYNAMIC in (one, two) or same(one, two)

@@ -10,7 +10,8 @@ relay.guard "<=" <[seq, batch]>
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import cast, get_args
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i64
@@ -20,7 +21,14 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.shape import ShapeAttr, Tensor, check_encoding, names_in
+from byoc_mlir.dialects.relay.shape import (
+    ShapeAttr,
+    Tensor,
+    asked,
+    asking,
+    check_encoding,
+    names_in,
+)
 from byoc_mlir.dims import Facts, Guard, Relation, SymbolInfo
 
 
@@ -152,6 +160,16 @@ def facts_of(module: ModuleOp) -> Facts:
     """What the module states of sizes."""
     guards = [op.guard for op in module.body.block.ops if isinstance(op, GuardOp)]
     return Facts([op.info for op in _symbols(module)], guards)
+
+
+@contextmanager
+def asking_of(module: ModuleOp) -> Generator[None]:
+    """Puts questions to who is asked already, else to what the module states."""
+    if asked().symbols:
+        yield
+        return
+    with asking(facts_of(module)):
+        yield
 
 
 def _symbols(module: ModuleOp) -> Iterator[SymbolOp]:

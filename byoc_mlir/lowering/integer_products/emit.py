@@ -24,6 +24,7 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import ui8
+from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.integer_gemm.code import define_units
@@ -116,9 +117,9 @@ class ProductWriter:
 
     def _pixels(self, b: LinalgBuilder, type_: TensorType[IntegerType]) -> SSAValue:
         it = self.product
-        images, lines, pixels, channels = type_.get_shape()
+        images, lines, pixels, channels = known_shape(type_)
         if it.channel_axis == -1:
-            data, map_ = b.reshape(it.data, type_.get_shape()), dims(range(4))
+            data, map_ = b.reshape(it.data, known_shape(type_)), dims(range(4))
         else:
             data, map_ = b.reshape(it.data, (images, channels, lines, pixels)), dims((0, 3, 1, 2))
         reads = [Read(data, map_), Read(it.zero_point, ())]
@@ -192,7 +193,7 @@ class ProductWriter:
     def _call(self, b: LinalgBuilder, gemm: IntegerGemm, inputs: Sequence[SSAValue]) -> SSAValue:
         """The rows of the result, as the kernel writes them."""
         result = tensor_type(self.chain.result)
-        rows = math.prod(result.get_shape()) // self.product.outputs
+        rows = math.prod(known_shape(result)) // self.product.outputs
         output = TensorType(result.element_type, [rows, self.product.outputs])
         k = Kernel(self.chain.ops[-1], inputs, [output])
         words = gemm.parameters()
@@ -217,14 +218,14 @@ class ProductWriter:
     def _as_result(self, b: LinalgBuilder, rows: SSAValue) -> SSAValue:
         it, type_ = self.product, tensor_type(self.chain.result)
         if it.channel_axis == -1:
-            return b.reshape(rows, type_.get_shape())
-        batch, channels, *sizes = type_.get_shape()
+            return b.reshape(rows, known_shape(type_))
+        batch, channels, *sizes = known_shape(type_)
         pixels = math.prod(sizes)
         images = b.reshape(rows, (batch, pixels, channels))
         planes = TensorType(type_.element_type, [batch, channels, pixels])
         map_: Sequence[AffineExpr] = (dim(0), dim(2), dim(1))
         turned = b.generic([Read(images, map_)], planes, lambda s, x: x)
-        return b.reshape(turned, type_.get_shape())
+        return b.reshape(turned, known_shape(type_))
 
 
 _MOST_INPUTS = 5

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FixedBitwidthType
 
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import Tile, tile_lanes
 
@@ -20,6 +21,7 @@ _MOST_ROW_COLUMNS = 256
 """Longest row of columns of which only whole ones are put in a block."""
 _LARGEST_TILE_ROWS = 6
 _PARALLEL_BLOCKS = 4
+_LARGE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -48,17 +50,22 @@ def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
+def _planned(size: Size) -> int:
+    """The size that blocks are chosen for: blocks of a symbolic one are those of a large one."""
+    return size if isinstance(size, int) else _LARGE
+
+
 def choose_blocking(contraction: Contraction, vector_bits: int, *, threads: bool) -> Blocking:
-    """Block sizes for the machine's vectors; all sizes are known, so none is left to chance."""
+    """Block sizes for the machine's vectors."""
     nest = contraction.nest
     tile = _tile(contraction, vector_bits)
     element, rows = tile.element, tile.rows
     lines, width = _block_columns(contraction, tile.columns, threads=threads)
-    inner_steps = math.prod(nest.sizes[loop] for loop in contraction.steps[1:])
+    inner_steps = math.prod(_planned(nest.sizes[loop]) for loop in contraction.steps[1:])
     capacity = _PACKED_BYTES // element.size // _round_up(lines * width, tile.columns)
-    outer_steps = nest.sizes[contraction.steps[0]]
+    outer_steps = _planned(nest.sizes[contraction.steps[0]])
     blocks = -(-outer_steps // max(1, capacity // inner_steps))
-    panels = -(-contraction.rows // rows)
+    panels = -(-_planned(contraction.rows) // rows)
     row_blocks = _row_blocks(contraction, lines, width, panels) if threads else 1
     return Blocking(tile, lines, width, -(-outer_steps // blocks), -(-panels // row_blocks))
 
@@ -67,8 +74,8 @@ def panel_blocking(contraction: Contraction, vector_bits: int, *, threads: bool)
     """Block sizes when `b` is stored in panels: all steps at once, rows that fit the cache."""
     tile = _tile(contraction, vector_bits)
     lines, width = _block_columns(contraction, tile.columns, threads=threads)
-    steps = contraction.nest.sizes[contraction.steps[0]]
-    panels = -(-contraction.rows // tile.rows)
+    steps = _planned(contraction.nest.sizes[contraction.steps[0]])
+    panels = -(-_planned(contraction.rows) // tile.rows)
     fitting = max(1, _ROW_BYTES // (tile.element.size * steps * tile.rows))
     row_blocks = -(-panels // fitting)
     if threads:
@@ -79,7 +86,7 @@ def panel_blocking(contraction: Contraction, vector_bits: int, *, threads: bool)
 def _tile(contraction: Contraction, vector_bits: int) -> Tile:
     element = contraction.nest.accesses[_C].element_type
     assert isinstance(element, FixedBitwidthType)
-    rows = min(_LARGEST_TILE_ROWS, contraction.rows)
+    rows = min(_LARGEST_TILE_ROWS, _planned(contraction.rows))
     return Tile(rows, tile_lanes(element, vector_bits), element, masked=False)
 
 
@@ -87,12 +94,12 @@ def _row_blocks(contraction: Contraction, lines: int, width: int, panels: int) -
     """Into how many blocks of rows to cut, so that there is a block for every thread."""
     count = _column_blocks(contraction, lines, width)
     for loop in contraction.outer:
-        count *= contraction.nest.sizes[loop]
+        count *= _planned(contraction.nest.sizes[loop])
     return min(panels, -(-_PARALLEL_BLOCKS // count))
 
 
 def _block_columns(contraction: Contraction, multiple: int, *, threads: bool) -> tuple[int, int]:
-    sizes = [contraction.nest.sizes[loop] for loop in contraction.columns]
+    sizes = [_planned(contraction.nest.sizes[loop]) for loop in contraction.columns]
     width = sizes[-1]
     if len(sizes) == 1 or width > _MOST_ROW_COLUMNS:
         blocks = max(1, round(width / _BLOCK_COLUMNS))
@@ -111,6 +118,6 @@ def _block_columns(contraction: Contraction, multiple: int, *, threads: bool) ->
 
 
 def _column_blocks(contraction: Contraction, lines: int, width: int) -> int:
-    sizes = [contraction.nest.sizes[loop] for loop in contraction.columns]
+    sizes = [_planned(contraction.nest.sizes[loop]) for loop in contraction.columns]
     along = -(-sizes[-1] // width)
     return along * (-(-sizes[0] // lines) if len(sizes) == 2 else 1)

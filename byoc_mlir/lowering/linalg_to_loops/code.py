@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,14 +13,23 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefT
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from byoc_mlir.dialects.sized_buffers import (
+    LayoutAttr,
+    SizeOp,
+    View,
+    ViewOp,
+    buffer_sizes,
+    dense_buffer,
+)
+from byoc_mlir.dims import Dim, Size, smallest
 from byoc_mlir.lowering.linalg_to_loops.nest import Nest
 
 INDEX = IndexType()
 
 _NO_WRAP = {"overflowFlags": arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])}
 
-Index = SSAValue | int
-"""An index known now, or when the code runs."""
+Index = SSAValue | Size
+"""An index known now, when a call knows its sizes, or when the code runs."""
 
 
 @lru_cache(maxsize=4096)
@@ -31,6 +41,23 @@ def _index_attribute(value: int) -> IntegerAttr[IndexType]:
 def _flat_type(element: Attribute, size: int) -> MemRefType:
     """A dense buffer of one dimension."""
     return MemRefType(element, [size])
+
+
+def _index_op(size: Size) -> Operation:
+    if isinstance(size, Dim):
+        return SizeOp(size)
+    return arith.ConstantOp.create(
+        result_types=[INDEX], properties={"value": _index_attribute(size)}
+    )
+
+
+def _flat_view(buffer: SSAValue, type_: MemRefType) -> View:
+    """A dense buffer as one dimension."""
+    size = math.prod(buffer_sizes(type_))
+    if isinstance(size, Dim) or isinstance(type_.layout, LayoutAttr):
+        return ViewOp(buffer, dense_buffer(type_.element_type, (size,)))
+    flat = _flat_type(type_.element_type, size)
+    return memref.ReinterpretCastOp(buffer, [], [], [], [0], [size], [1], flat)
 
 
 @dataclass
@@ -59,7 +86,7 @@ class Code:
         self._entry = entry
         self._before = before
         self._block: Block | None = None
-        self._constants: dict[int, SSAValue] = {}
+        self._constants: dict[Size, SSAValue] = {}
         self._flat: dict[SSAValue, SSAValue] = {}
         self.location = before.location
 
@@ -88,16 +115,12 @@ class Code:
         if isinstance(value, SSAValue):
             return value
         if value not in self._constants:
-            self._constants[value] = self._hoist(
-                arith.ConstantOp.create(
-                    result_types=[INDEX], properties={"value": _index_attribute(value)}
-                )
-            )
+            self._constants[value] = self._hoist(_index_op(value))
         return self._constants[value]
 
     def add_index(self, lhs: Index, rhs: Index) -> Index:
         """`lhs + rhs`."""
-        if isinstance(lhs, int) and isinstance(rhs, int):
+        if not isinstance(lhs, SSAValue) and not isinstance(rhs, SSAValue):
             return lhs + rhs
         if lhs == 0:
             return rhs
@@ -105,12 +128,12 @@ class Code:
             return lhs
         return self._arithmetic(arith.AddiOp, self.index(lhs), self.index(rhs))
 
-    def scale_index(self, value: Index, factor: int) -> Index:
+    def scale_index(self, value: Index, factor: Size) -> Index:
         """`value * factor`."""
-        if isinstance(value, int):
+        if not isinstance(value, SSAValue):
             return value * factor
         if factor in (0, 1):
-            return value if factor else 0
+            return value if factor == 1 else 0
         return self._arithmetic(arith.MuliOp, value, self.index(factor))
 
     def _arithmetic(
@@ -123,26 +146,33 @@ class Code:
         """A dense buffer seen as one dimension."""
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
-        if len(type_.get_shape()) == 1:
+        if len(type_.shape) == 1:
             return buffer
         if buffer not in self._flat:
-            size = type_.element_count()
-            flat = _flat_type(type_.element_type, size)
-            cast = memref.ReinterpretCastOp(buffer, [], [], [], [0], [size], [1], flat)
-            self._flat[buffer] = self._hoist(cast)
+            self._flat[buffer] = self._hoist(_flat_view(buffer, type_))
         return self._flat[buffer]
 
-    def minimum(self, lhs: Index, rhs: int) -> Index:
+    def minimum(self, lhs: Index, rhs: Size) -> Index:
         """The smaller of two indices."""
-        if isinstance(lhs, int):
-            return min(lhs, rhs)
+        if not isinstance(lhs, SSAValue):
+            return smallest(lhs, rhs)
         return self.emit(arith.MinSIOp(lhs, self.index(rhs)))
 
     def quotient(self, value: Index, divisor: int) -> Index:
         """`value / divisor`, of a value that is not negative."""
-        if isinstance(value, int):
+        if not isinstance(value, SSAValue):
             return value // divisor
         return self.emit(arith.DivUIOp(value, self.index(divisor)))
+
+    def remainder(self, value: Index, divisor: int) -> Index:
+        """`value % divisor`, of a value that is not negative."""
+        if not isinstance(value, SSAValue):
+            return value % divisor
+        return self.emit(arith.RemUIOp(value, self.index(divisor)))
+
+    def bits(self, value: SSAValue, mask: int) -> SSAValue:
+        """The bits of a value that a mask has."""
+        return self.emit(arith.AndIOp(value, self.index(mask)))
 
     def is_zero(self, value: SSAValue) -> SSAValue:
         """Whether an index is zero."""
@@ -186,7 +216,7 @@ class Code:
         yield
         self.add(scf.YieldOp())
         self._block = outer
-        condition = self.emit(arith.CmpiOp(value, self.index(0), "sgt"))
+        condition = self.emit(arith.CmpiOp(self.index(value), self.index(0), "sgt"))
         self.add(scf.IfOp(condition, [], Region(block)))
 
     def load(self, buffer: SSAValue, index: Index) -> SSAValue:
@@ -215,7 +245,7 @@ class Code:
 
     @contextmanager
     def parallel(
-        self, sizes: Sequence[int], steps: Sequence[int] = ()
+        self, sizes: Sequence[Size], steps: Sequence[int] = ()
     ) -> Generator[Sequence[SSAValue]]:
         """A parallel loop nest; gives its counters."""
         block = Block(arg_types=[INDEX] * len(sizes))
@@ -265,7 +295,7 @@ class Position:
     def entered(self, code: Code, nest: Nest, loop: int, counter: Index) -> Position:
         """Inside of loop `loop`."""
         counters = (*self.counters[:loop], counter, *self.counters[loop + 1 :])
-        shifts: dict[int, Index] = {}
+        shifts: dict[Size, Index] = {}
         indices = list(self.indices)
         for number in sorted(self.followed):
             factor = nest.accesses[number].coefficients[loop]

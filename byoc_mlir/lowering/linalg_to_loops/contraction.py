@@ -13,6 +13,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.linalg_to_loops.nest import (
     Access,
     Nest,
@@ -59,7 +61,7 @@ class Contraction:
         return self.nest.accesses[1].panel_columns
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> Size:
         """The number of rows."""
         return 1 if self.row is None else self.nest.sizes[self.row]
 
@@ -119,7 +121,7 @@ def contraction_of(
     if len(loops) != len(result_map.results):
         return None
     nest = plain_nest(op)
-    if not nest.iterations:
+    if nest.iterations == 0:
         return None
     epilogues: list[Epilogue] = []
     for follower in followers:
@@ -134,7 +136,7 @@ def _in_loops(nest: Nest, loops: Sequence[int], rank: int) -> list[Access]:
     """The accesses of an epilogue in terms of the loops of the contraction."""
     moved: list[Access] = []
     for access in nest.accesses:
-        coefficients = [0] * rank
+        coefficients: list[Size] = [0] * rank
         for loop, coefficient in zip(loops, access.coefficients, strict=True):
             coefficients[loop] = coefficient
         moved.append(replace(access, coefficients=tuple(coefficients)))
@@ -146,15 +148,15 @@ def _classified(nest: Nest, fresh: bool, epilogues: tuple[Epilogue, ...]) -> Con
     vector = next((loop for loop in nest.parallel if c[loop] == 1), None)
     if vector is None:
         return None
-    if nest.accesses[0].coefficients[vector]:
+    if nest.accesses[0].coefficients[vector] != 0:
         nest = replace(nest, accesses=(nest.accesses[1], nest.accesses[0], *nest.accesses[2:]))
     a, b = nest.accesses[0].coefficients, nest.accesses[1].coefficients
-    if a[vector] or not b[vector]:
+    if a[vector] != 0 or b[vector] == 0:
         return None
-    above = [u for u in nest.parallel if not a[u] and b[u] and c[u] == nest.sizes[vector]]
+    above = [u for u in nest.parallel if a[u] == 0 and b[u] != 0 and c[u] == nest.sizes[vector]]
     columns = (*above[:1], vector)
-    rows = [u for u in nest.parallel if a[u] and not b[u]]
-    row = max(rows, key=lambda u: nest.sizes[u], default=None)
+    rows = [u for u in nest.parallel if a[u] != 0 and b[u] == 0]
+    row = max(rows, key=lambda u: hint(nest.sizes[u]), default=None)
     contraction = Contraction(
         nest,
         tuple(u for u in nest.parallel if u not in (*columns, row)),
@@ -172,7 +174,12 @@ def _is_worthwhile(contraction: Contraction) -> bool:
     if contraction.panel_columns:
         return True  # nothing else reads panels
     steps = prod(nest.sizes[loop] for loop in contraction.steps)
-    return contraction.rows >= FEWEST_ROWS and steps >= FEWEST_STEPS
+    return _may_reach(contraction.rows, FEWEST_ROWS) and _may_reach(steps, FEWEST_STEPS)
+
+
+def _may_reach(size: Size, least: int) -> bool:
+    """Whether a size is as large, or may be for some call."""
+    return isinstance(size, Dim) or size >= least
 
 
 def _walks_evenly(contraction: Contraction) -> bool:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dialects.sized_buffers import View
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
     contraction_of,
@@ -53,11 +55,12 @@ class ConvertLinalgToLoops(ModulePass):
     vector_bits: int = 256
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernels = MicroKernels()
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and function.body.blocks:
-                _FunctionLowering(function.body.block, self, kernels).run()
-        op.body.block.add_ops(kernels.functions)
+        with asking_of(op):
+            kernels = MicroKernels()
+            for function in op.ops:
+                if isinstance(function, func.FuncOp) and function.body.blocks:
+                    _FunctionLowering(function.body.block, self, kernels).run()
+            op.body.block.add_ops(kernels.functions)
 
 
 class _FunctionLowering:
@@ -69,7 +72,7 @@ class _FunctionLowering:
     def run(self) -> None:
         """Replaces the `linalg` ops of the block."""
         ops = [op for op in self._block.ops if isinstance(op, linalg.GenericOp)]
-        views = [op for op in self._block.ops if isinstance(op, memref.ReinterpretCastOp)]
+        views = [op for op in self._block.ops if isinstance(op, View)]
         position = 0
         while position < len(ops):
             group = ops[position:]
@@ -117,7 +120,7 @@ class _FunctionLowering:
         if len(ops) == 1 or ops[0].outputs[0] is not ops[1].outputs[0]:
             return 0
         start, nest = fill_value(ops[0]), nest_of(ops[1])
-        if start is None or not nest.iterations or not is_window(nest):
+        if start is None or nest.iterations == 0 or not is_window(nest):
             return 0
         emit_window(Code(self._block, ops[1]), nest, start, threads=self._options.threads)
         return 2

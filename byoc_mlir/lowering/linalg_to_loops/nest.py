@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -20,14 +19,17 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.dialects.sized_buffers import View, buffer_offset, buffer_sizes, buffer_strides
+from byoc_mlir.dims import Size
+
 
 @dataclass(frozen=True)
 class Access:
     """An operand: element `offset + sum(iteration * coefficient)` of a buffer."""
 
     buffer: SSAValue
-    offset: int
-    coefficients: tuple[int, ...]
+    offset: Size
+    coefficients: tuple[Size, ...]
     panel_columns: int = 0
     """Of a matrix stored in panels, their columns; the coefficients hold inside of one panel."""
 
@@ -45,7 +47,7 @@ class Nest:
     The last `outputs` accesses are written; loops in `reductions` fold into them.
     """
 
-    sizes: tuple[int, ...]
+    sizes: tuple[Size, ...]
     reductions: frozenset[int]
     accesses: tuple[Access, ...]
     outputs: int
@@ -67,7 +69,7 @@ class Nest:
         return tuple(loop for loop in range(len(self.sizes)) if loop not in self.reductions)
 
     @property
-    def iterations(self) -> int:
+    def iterations(self) -> Size:
         """How often the body runs."""
         return math.prod(self.sizes)
 
@@ -115,10 +117,10 @@ def plain_nest(op: linalg.GenericOp) -> Nest:
     """
     maps = [attribute.data for attribute in op.indexing_maps]
     rank = maps[0].num_dims
-    sizes = [-1] * rank
+    sizes: list[Size] = [-1] * rank
     for operand, map_ in zip(op.operands, maps, strict=True):
         assert isinstance(operand.type, MemRefType)
-        for size, expr in zip(operand.type.get_shape(), map_.results, strict=True):
+        for size, expr in zip(buffer_sizes(operand.type), map_.results, strict=True):
             if isinstance(expr, AffineDimExpr):
                 sizes[expr.position] = size
     if -1 in sizes:
@@ -167,18 +169,15 @@ def _access(operand: SSAValue, exprs: Sequence[AffineExpr], rank: int) -> Access
         return panels
     type_ = operand.type
     assert isinstance(type_, MemRefType)
-    strides, offset = type_.get_strides(), type_.get_offset()
-    assert strides is not None
-    assert offset is not None
-    coefficients = [0] * rank
-    for stride, expr in zip(strides, exprs, strict=True):
-        assert stride is not None
+    offset = buffer_offset(type_)
+    coefficients: list[Size] = [0] * rank
+    for stride, expr in zip(buffer_strides(type_), exprs, strict=True):
         terms, constant = linear(expr, rank)
-        offset += stride * constant
+        offset = offset + stride * constant
         for loop, term in enumerate(terms):
-            coefficients[loop] += stride * term
+            coefficients[loop] = coefficients[loop] + stride * term
     owner = operand.owner
-    buffer = owner.source if isinstance(owner, memref.ReinterpretCastOp) else operand
+    buffer = owner.source if isinstance(owner, View) else operand
     return Access(buffer, offset, tuple(coefficients))
 
 

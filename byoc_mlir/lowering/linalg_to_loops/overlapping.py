@@ -8,6 +8,7 @@ the block follow it without gaps.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -15,6 +16,7 @@ from math import prod
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
+from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.lowering.linalg_to_loops.blocking import Blocking
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
@@ -43,22 +45,25 @@ class Overlap:
 
 def overlap_of(contraction: Contraction, blocking: Blocking) -> Overlap | None:
     """How the windows of a block overlap; `None` if they do not or it does not pay."""
+    if is_symbolic(contraction.nest.sizes):
+        return None
+    sizes, rows = [operator.index(size) for size in contraction.nest.sizes], contraction.rows
     nest = contraction.nest
-    if contraction.rows > _MOST_ROWS or len(contraction.columns) == 1 or blocking.lines == 1:
+    if operator.index(rows) > _MOST_ROWS or len(contraction.columns) == 1 or blocking.lines == 1:
         return None
     outer, *inner = contraction.steps
     coefficients = nest.accesses[B].coefficients
     line = coefficients[contraction.columns[0]]
     row = next((loop for loop in contraction.steps if coefficients[loop] == line), None)
-    if row is None or (row == outer and blocking.depth < nest.sizes[outer]):
+    if row is None or (row == outer and blocking.depth < sizes[outer]):
         return None
-    lines = blocking.lines + nest.sizes[row] - 1
+    lines = blocking.lines + sizes[row] - 1
     if row == outer:
         return Overlap(row, lines, blocking.depth)
-    step = prod(nest.sizes[loop] for loop in inner if loop != row) * lines * blocking.width
+    step = prod(sizes[loop] for loop in inner if loop != row) * lines * blocking.width
     fitting = max(1, _PACKED_BYTES // (step * blocking.tile.element.size))
-    blocks = -(-nest.sizes[outer] // min(blocking.depth, fitting))
-    return Overlap(row, lines, -(-nest.sizes[outer] // blocks))
+    blocks = -(-sizes[outer] // min(blocking.depth, fitting))
+    return Overlap(row, lines, -(-sizes[outer] // blocks))
 
 
 class OverlapWriter(PackingWriter):
@@ -77,8 +82,8 @@ class OverlapWriter(PackingWriter):
         super().__init__(code, contraction, kernels, blocking)
         self._overlap = overlap
         self._line = contraction.columns[0]
-        outer, *inner = contraction.steps
-        self._sizes = {outer: blocking.depth, **{loop: self._nest.sizes[loop] for loop in inner}}
+        self._sizes = {loop: operator.index(self._nest.sizes[loop]) for loop in contraction.steps}
+        self._sizes[contraction.steps[0]] = blocking.depth
         self._others = tuple(loop for loop in contraction.steps if loop != overlap.row)
         self._pitches: dict[int, int] = {}  # of the other steps, in the packed block
         pitch = overlap.lines * blocking.width

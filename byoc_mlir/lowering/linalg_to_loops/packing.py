@@ -7,11 +7,13 @@ convolution that is where windows become a matrix.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 
 from xdsl.dialects import memref, vector
 from xdsl.ir import SSAValue
 
+from byoc_mlir.dims import largest
 from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
 from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter, Tiles
 
@@ -26,10 +28,11 @@ class PackingWriter(TiledWriter):
         outer, *inner = it.steps
         packed = code.emit(memref.AllocaOp.get(blocking.tile.element, 64, [self._packed_size()]))
         b_step = self._b_step()
-        with code.loop(nest.sizes[outer], step=blocking.depth) as loop:
+        # without steps, tiles are still written: they are zero
+        with code.loop(largest(nest.sizes[outer], 1), step=blocking.depth) as loop:
             here = at.entered(code, nest, outer, loop.counter)
             depth: Index = blocking.depth
-            if nest.sizes[outer] % blocking.depth:
+            if nest.sizes[outer] % blocking.depth != 0:
                 left = code.add_index(nest.sizes[outer], code.scale_index(loop.counter, -1))
                 depth = code.minimum(left, blocking.depth)
             self._pack(packed, here.following([B]), depth, lines, width)
@@ -42,7 +45,7 @@ class PackingWriter(TiledWriter):
     def _packed_size(self) -> int:
         """The elements of the largest block."""
         inner = math.prod(self._nest.sizes[loop] for loop in self._it.steps[1:])
-        return self._blocking.depth * inner * self._blocking.stride
+        return operator.index(self._blocking.depth * inner * self._blocking.stride)
 
     def _b_step(self) -> Index:
         """How tiles find the steps in a block: see `Tiles`."""

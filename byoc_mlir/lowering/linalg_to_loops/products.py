@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.blocking import choose_blocking, panel_blocking
 from byoc_mlir.lowering.linalg_to_loops.code import Code
@@ -21,7 +22,7 @@ def emit_contraction(
     threads: bool,
 ) -> None:
     """Writes the loops of a contraction and its epilogues."""
-    work = contraction.nest.iterations / ASSUMED.loop_products
+    work = hint(contraction.nest.iterations) / ASSUMED.loop_products
     parallel = threads and work >= ASSUMED.parallel_cycles
     if contraction.panel_columns:
         blocking = panel_blocking(contraction, vector_bits, threads=parallel)

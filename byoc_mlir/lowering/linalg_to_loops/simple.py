@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Position
+from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Index, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
 
 _UNROLLED = 64
@@ -25,7 +28,7 @@ _FEWEST_COMMON_STEPS = 32
 
 def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
     """Writes the loops of a nest."""
-    if not nest.iterations:
+    if nest.iterations == 0:
         return
     if not nest.reductions:
         _elementwise(code, nest, threads)
@@ -39,14 +42,14 @@ def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
 
 def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
     """How many of the loops, from the outermost, to run on several threads."""
-    work = nest.iterations * body_cost(nest.body) / ASSUMED.loop_iterations
+    work = hint(nest.iterations) * body_cost(nest.body) / ASSUMED.loop_iterations
     if not threads or work < ASSUMED.parallel_cycles:
         return 0
     count, iterations = 0, 1
     for loop in loops:
         if iterations >= _ENOUGH_PARALLEL:
             break
-        iterations *= nest.sizes[loop]
+        iterations *= hint(nest.sizes[loop])
         count += 1
     return count
 
@@ -68,9 +71,7 @@ def enter(
         enter(code, nest, loops[1:], at.entered(code, nest, loops[0], loop.counter), body)
 
 
-def _load(
-    code: Code, accesses: Sequence[Access], indices: Sequence[SSAValue | int]
-) -> list[SSAValue]:
+def _load(code: Code, accesses: Sequence[Access], indices: Sequence[Index]) -> list[SSAValue]:
     return [code.load(a.buffer, index) for a, index in zip(accesses, indices, strict=True)]
 
 
@@ -117,9 +118,10 @@ def is_window(nest: Nest) -> bool:
     """Whether the reduction is short and there is much beside it, as in a pool."""
     steps = math.prod(nest.sizes[loop] for loop in nest.reductions)
     loops = nest.parallel
-    if steps > _UNROLLED or not loops or nest.sizes[loops[-1]] < 4:
+    if isinstance(steps, Dim) or steps > _UNROLLED or not loops or hint(nest.sizes[loops[-1]]) < 4:
         return False
-    return any(0 < access.coefficients[loops[-1]] <= 4 for access in nest.inputs)
+    strides = [access.coefficients[loops[-1]] for access in nest.inputs]
+    return any(isinstance(stride, int) and 0 < stride <= 4 for stride in strides)
 
 
 def _vector_loop(nest: Nest) -> int | None:
@@ -143,7 +145,8 @@ def emit_window(code: Code, nest: Nest, start: Attribute | None, *, threads: boo
     unrolled = () if line is None else (line + 1,)
     loops = [loop for loop in nest.parallel if loop not in unrolled]
     order = sorted(nest.reductions)
-    steps = list(itertools.product(*(range(nest.sizes[loop]) for loop in order)))
+    sizes = [operator.index(nest.sizes[loop]) for loop in order]
+    steps = list(itertools.product(*map(range, sizes)))
 
     def first(at: Position) -> list[SSAValue]:
         if start is None:
@@ -157,7 +160,7 @@ def emit_window(code: Code, nest: Nest, start: Attribute | None, *, threads: boo
     def body(at: Position) -> None:
         lines = [at]
         for loop in unrolled:
-            lines = [at.entered(code, nest, loop, number) for number in range(nest.sizes[loop])]
+            lines = [at.entered(code, nest, loop, number) for number in range(_LINES_AT_A_TIME)]
         running = [first(line) for line in lines]
         for step in steps:
             for number, inner in enumerate(lines):
@@ -186,9 +189,10 @@ def _overlaps(access: Access, loop: int, nest: Nest) -> bool:
     """Whether iterations of `loop` read again what another step of a reduction has read."""
     stride = access.coefficients[loop]
     steps = ((access.coefficients[step], nest.sizes[step]) for step in nest.reductions)
-    return any(
+    numbers = [(s, size) for s, size in steps if isinstance(s, int) and isinstance(size, int)]
+    return isinstance(stride, int) and any(
         step > 0 and stride > 0 and stride % step == 0 and stride // step < size
-        for step, size in steps
+        for step, size in numbers
     )
 
 
@@ -217,7 +221,7 @@ def _rows(code: Code, nest: Nest, threads: bool) -> None:
     def body(at: Position) -> None:
         rows = [at]
         for loop in unrolled:
-            rows = [at.entered(code, nest, loop, number) for number in range(nest.sizes[loop])]
+            rows = [at.entered(code, nest, loop, number) for number in range(_ROWS_AT_A_TIME)]
         start = [value for row in rows for value in _load_results(code, nest, row)]
         folded = fold(rows, order, start)
         for row, values in zip(rows, _in_groups(folded, width), strict=True):
@@ -236,11 +240,11 @@ def _rows_have_much_in_common(nest: Nest) -> bool:
         return False
     last = nest.parallel[-1]
     steps = math.prod(nest.sizes[loop] for loop in nest.reductions)
-    if nest.sizes[last] % _ROWS_AT_A_TIME or steps < _FEWEST_COMMON_STEPS:
+    if nest.sizes[last] % _ROWS_AT_A_TIME != 0 or hint(steps) < _FEWEST_COMMON_STEPS:
         return False
     return any(
         access.coefficients[last] == 0
-        and any(access.coefficients[loop] for loop in nest.reductions)
+        and any(access.coefficients[loop] != 0 for loop in nest.reductions)
         for access in nest.inputs
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects import arith, func
 from xdsl.ir import SSAValue
 
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.linalg_to_loops.blocking import Blocking
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction, Epilogue
@@ -67,7 +68,9 @@ class TiledWriter(ABC):
             steps.append(step)
         if parallel:
             cut = [
-                n for n, (size, step) in enumerate(zip(sizes, steps, strict=True)) if size > step
+                n
+                for n, (size, step) in enumerate(zip(sizes, steps, strict=True))
+                if isinstance(size, Dim) or size > step
             ]
             with self._code.parallel([sizes[n] for n in cut], [steps[n] for n in cut]) as counters:
                 position = dict(zip(cut, counters, strict=True))
@@ -76,15 +79,17 @@ class TiledWriter(ABC):
             self._sequential(sizes, steps, ())
 
     def _sequential(
-        self, sizes: Sequence[int], steps: Sequence[int], counters: tuple[Index, ...]
+        self, sizes: Sequence[Size], steps: Sequence[int], counters: tuple[Index, ...]
     ) -> None:
         done = len(counters)
         if done == len(sizes):
             self._block(counters)
-        elif sizes[done] <= steps[done]:
+            return
+        size = sizes[done]
+        if isinstance(size, int) and size <= steps[done]:
             self._sequential(sizes, steps, (*counters, 0))
         else:
-            with self._code.loop(sizes[done], step=steps[done]) as loop:
+            with self._code.loop(size, step=steps[done]) as loop:
                 self._sequential(sizes, steps, (*counters, loop.counter))
 
     def _column_steps(self) -> list[tuple[int, int]]:
@@ -115,9 +120,9 @@ class TiledWriter(ABC):
             self._apply(epilogue, at, panel, self.product(lines, extents[-1]))
 
     def product(self, lhs: Index, rhs: Index) -> Index:
-        if isinstance(rhs, int):
+        if not isinstance(rhs, SSAValue):
             return self._code.scale_index(lhs, rhs)
-        if isinstance(lhs, int):
+        if not isinstance(lhs, SSAValue):
             return self._code.scale_index(rhs, lhs)
         return self._code.emit(arith.MuliOp(lhs, rhs))
 
@@ -145,6 +150,9 @@ class TiledWriter(ABC):
         code, tile = self._code, self._blocking.tile
         first, after = self._rows(panel)
         rest = self._it.rows % tile.rows
+        if isinstance(rest, Dim):
+            self._over_any_rows(first, after, body)
+            return
         whole = code.minimum(after, self._it.rows - rest)
         with code.loop(whole, start=first, step=tile.rows) as loop:
             body(loop.counter, tile.rows)
@@ -152,6 +160,24 @@ class TiledWriter(ABC):
             return
         with code.if_positive(code.add_index(after, -(self._it.rows - rest))):
             body(self._it.rows - rest, rest)
+
+    def _over_any_rows(
+        self, first: Index, after: Index, body: Callable[[Index, int], None]
+    ) -> None:
+        """As `_over_rows`, of rows whose number is symbolic: what full tiles leave is a tile for
+        each bit of its number.
+        """
+        code, rows = self._code, self._blocking.tile.rows
+        count = code.add_index(after, code.scale_index(first, -1))
+        rest = code.index(code.remainder(count, rows))
+        whole = code.add_index(after, code.scale_index(rest, -1))
+        with code.loop(whole, start=first, step=rows) as loop:
+            body(loop.counter, rows)
+        for bit in reversed(range((rows - 1).bit_length())):
+            size = 1 << bit
+            with code.if_positive(code.bits(rest, size)):
+                above = code.bits(rest, -2 * size)
+                body(code.add_index(whole, above), size)
 
     def _over_columns(self, columns: Index, body: Callable[[Columns], None]) -> None:
         """Runs `body` on the columns of every tile of the block."""

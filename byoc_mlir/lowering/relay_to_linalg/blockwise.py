@@ -16,6 +16,7 @@ from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import blockwise as relay
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
+from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     LANES,
@@ -52,7 +53,7 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
         b.constant(_packed(_constant(op, op.zero_points)), "packed_zero_points"),
     ]
     result = b.emit(_kernel(op, sizes, operands))
-    return [b.reshape(result, output.get_shape())]
+    return [b.reshape(result, known_shape(output))]
 
 
 def _kernel(

@@ -21,12 +21,23 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.dialects.utils import split_dynamic_index_list
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
-from byoc_mlir.dialects.relay.base import Tensor, relay_name, tensor_type
+from byoc_mlir.dialects.relay.base import (
+    DYNAMIC,
+    Tensor,
+    relay_name,
+    sizes_of,
+    tensor_of,
+    tensor_type,
+    type_sizes,
+)
+from byoc_mlir.dialects.sized_buffers import SizeOp
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, signless
 
 _V: TypeAlias = SSAValue
@@ -44,6 +55,8 @@ Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
 """`lowering(op, builder) -> the values that replace the op's results`."""
 
 Lowerings = Mapping[type[RelayOp], Lowering]
+
+Slice: TypeAlias = tensor.ExtractSliceOp | tensor.InsertSliceOp
 
 PARALLEL = IteratorTypeAttr(IteratorType.PARALLEL)
 REDUCTION = IteratorTypeAttr(IteratorType.REDUCTION)
@@ -67,9 +80,9 @@ def dims(positions: Iterable[int]) -> tuple[AffineExpr, ...]:
     return tuple(AffineDimExpr(position) for position in positions)
 
 
-def broadcast(value: SSAValue, shape: Sequence[int]) -> Read:
+def broadcast(value: SSAValue, shape: Sequence[Size]) -> Read:
     """`value` read as numpy broadcasts it to `shape`."""
-    sizes = tensor_type(value).get_shape()
+    sizes = sizes_of(value)
     first = len(shape) - len(sizes)
     exprs = tuple(
         AffineConstantExpr(0) if size == 1 and shape[axis] != 1 else AffineDimExpr(axis)
@@ -100,7 +113,7 @@ class LinalgBuilder:
 
     def empty(self, type_: Tensor) -> SSAValue:
         """A tensor with undefined elements."""
-        if not type_.has_static_shape():
+        if DYNAMIC in type_sizes(type_):
             raise PassFailedException(
                 f"{self._op.name} at {self._op.location}: {type_} has a dimension that is not known"
             )
@@ -119,7 +132,7 @@ class LinalgBuilder:
 
         `kind` is the arithmetic of the body; without it, the one of the first input.
         """
-        rank = len(type_.get_shape())
+        rank = len(type_.shape)
         first = reads[0].value if reads else None
         element = type_.element_type if first is None else tensor_type(first).element_type
         block = _block([*(tensor_type(read.value).element_type for read in reads)], type_)
@@ -186,7 +199,7 @@ class LinalgBuilder:
         self, values: Sequence[SSAValue], type_: Tensor, body: Body, kind: Kind | None = None
     ) -> SSAValue:
         """`body` on each element of the broadcast `values`."""
-        shape = type_.get_shape()
+        shape = type_sizes(type_)
         reads = [broadcast(value, shape) for value in values]
         return self.generic(reads, type_, body, kind=kind)
 
@@ -198,18 +211,18 @@ class LinalgBuilder:
             return value
         return self.elementwise(
             [value],
-            TensorType(element_type, type_.get_shape()),
+            tensor_of(element_type, type_sizes(type_)),
             lambda s, x: s.cast(x, source, element_type),
         )
 
-    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    def reshape(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
         """The same elements, row-major, in another shape; never a copy of a dense tensor."""
         type_ = tensor_type(value)
-        if type_.get_shape() == tuple(shape):
+        if type_sizes(type_) == tuple(shape):
             return value
+        result = tensor_of(type_.element_type, shape)
         sizes_type = TensorType(i64, [len(shape)])
-        sizes = DenseIntOrFPElementsAttr.from_list(sizes_type, list(shape))
-        result = TensorType(type_.element_type, shape)
+        sizes = DenseIntOrFPElementsAttr.from_list(sizes_type, list(result.get_shape()))
         return self.emit(
             tensor.ReshapeOp(value, self.emit(arith.ConstantOp(sizes, sizes_type)), result)
         )
@@ -217,32 +230,48 @@ class LinalgBuilder:
     def extract(
         self,
         value: SSAValue,
-        offsets: Sequence[int],
-        sizes: Sequence[int],
+        offsets: Sequence[Size],
+        sizes: Sequence[Size],
         strides: Sequence[int] | None = None,
     ) -> SSAValue:
-        """The slice with these static offsets, sizes and positive strides."""
+        """The slice with these offsets, sizes and positive strides."""
         type_ = tensor_type(value)
-        if type_.get_shape() == tuple(sizes):
+        if type_sizes(type_) == tuple(sizes):
             return value
-        result = TensorType(type_.element_type, sizes)
+        result = tensor_of(type_.element_type, sizes)
         strides = strides or [1] * len(sizes)
-        return self.emit(tensor.ExtractSliceOp(value, offsets, sizes, strides, result))
+        starts, extents = self._indices(offsets), self._indices(sizes)
+        return self.emit(tensor.ExtractSliceOp(value, starts, extents, strides, result))
 
     def insert(
         self,
         value: SSAValue,
         destination: SSAValue,
-        offsets: Sequence[int],
+        offsets: Sequence[Size],
         strides: Sequence[int] | None = None,
     ) -> SSAValue:
         """`destination` with `value` written at the offsets."""
-        sizes = tensor_type(value).get_shape()
-        if not strides and tensor_type(destination).get_shape() == sizes:
+        sizes = sizes_of(value)
+        if not strides and sizes_of(destination) == sizes:
             return value
+        starts, extents = self._indices(offsets), self._indices(sizes)
+        static_starts, dynamic_starts = split_dynamic_index_list(starts, DYNAMIC)
+        static_sizes, dynamic_sizes = split_dynamic_index_list(extents, DYNAMIC)
         return self.emit(
-            tensor.InsertSliceOp.from_static_parameters(value, destination, offsets, sizes, strides)
+            tensor.InsertSliceOp.get(
+                value,
+                destination,
+                static_sizes,
+                static_starts,
+                strides,
+                dynamic_starts,
+                dynamic_sizes,
+            )
         )
+
+    def _indices(self, sizes: Sequence[Size]) -> list[SSAValue | int]:
+        """Numbers, and values of sizes that are symbolic."""
+        return [self.emit(SizeOp(size)) if isinstance(size, Dim) else size for size in sizes]
 
 
 def _block(inputs: Sequence[Attribute], output: Tensor) -> Block:
@@ -257,6 +286,30 @@ def _segments(inputs: int) -> DenseArrayBase:
 
 def _finish(scalars: Scalars, value: SSAValue, type_: Tensor) -> None:
     scalars.block.add_op(linalg.YieldOp(scalars.wrap(value, type_.element_type)))
+
+
+def slice_offsets(op: Slice) -> tuple[Size, ...]:
+    """Where a slice begins."""
+    return _with_values(static_ints(op.static_offsets), op.offsets)
+
+
+def slice_sizes(op: Slice) -> tuple[Size, ...]:
+    """The sizes of a slice."""
+    return _with_values(static_ints(op.static_sizes), op.sizes)
+
+
+def _with_values(numbers: Sequence[int], values: Sequence[SSAValue]) -> tuple[Size, ...]:
+    """The sizes in a list of numbers, where those that are symbolic are values."""
+    symbolic = iter(values)
+    sizes: list[Size] = []
+    for number in numbers:
+        if number != DYNAMIC:
+            sizes.append(number)
+            continue
+        owner = next(symbolic).owner
+        assert isinstance(owner, SizeOp)
+        sizes.append(owner.size)
+    return tuple(sizes)
 
 
 def static_ints(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:

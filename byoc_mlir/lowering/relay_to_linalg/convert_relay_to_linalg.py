@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.control import ControlOp
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.lowering.relay_to_linalg import (
     bits,
     blockwise,
@@ -26,6 +27,7 @@ from byoc_mlir.lowering.relay_to_linalg import (
     recurrent,
     reduce,
     sampling,
+    size,
     topk,
     transform,
     trees,
@@ -44,6 +46,7 @@ _LOWERINGS: Lowerings = {
     **coupling.FUNCTIONS,
     **vision.FUNCTIONS,
     **sampling.FUNCTIONS,
+    **size.FUNCTIONS,
     **pool.FUNCTIONS,
     **nn.FUNCTIONS,
     **random.FUNCTIONS,
@@ -84,12 +87,13 @@ class ConvertRelayToLinalg(ModulePass):
     name = "convert-relay-to-linalg"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                for block in function.body.blocks:
-                    for inner in tuple(block.ops):
-                        if isinstance(inner, RelayOp) and not isinstance(inner, _KEPT):
-                            _lower(inner)
+        with asking_of(op):
+            for function in op.ops:
+                if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
+                    for block in function.body.blocks:
+                        for inner in tuple(block.ops):
+                            if isinstance(inner, RelayOp) and not isinstance(inner, _KEPT):
+                                _lower(inner)
 
 
 def _lower(op: RelayOp) -> None:

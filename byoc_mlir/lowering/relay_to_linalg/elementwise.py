@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp, logic, nn
 from byoc_mlir.dialects.relay import elementwise as relay
-from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
+from byoc_mlir.dialects.relay.base import RelayOp, rank_of, sizes_of, tensor_type
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     Body,
     LinalgBuilder,
@@ -274,15 +275,14 @@ def _lower_leaky_relu(op: nn.LeakyReluOp, b: LinalgBuilder) -> Sequence[SSAValue
     ]
 
 
-def channel_shape(rank: int, axis: int, size: int) -> list[int]:
+def channel_shape(rank: int, axis: int, size: Size) -> list[Size]:
     """The shape that makes a `[C]` vector broadcast along `axis`."""
     return [size if position == axis else 1 for position in range(rank)]
 
 
 def along(b: LinalgBuilder, vector: SSAValue, data: SSAValue, axis: int) -> SSAValue:
     """A `[C]` vector reshaped so that it broadcasts against `data` along `axis`."""
-    rank, size = len(tensor_type(data).get_shape()), tensor_type(vector).get_shape()[0]
-    shape = channel_shape(rank, axis, size)
+    shape = channel_shape(rank_of(data), axis, sizes_of(vector)[0])
     while len(shape) > 1 and shape[0] == 1:
         shape = shape[1:]
     return b.reshape(vector, shape)

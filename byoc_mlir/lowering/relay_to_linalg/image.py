@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import Float64Type, IntegerType, TensorType, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import image as relay
-from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.resampling import Taps
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.index import around
@@ -44,7 +44,7 @@ def _resized(
     target: Attribute,
 ) -> SSAValue:
     """`data` with one axis resized, computed in `through`."""
-    shape = list(tensor_type(data).get_shape())
+    shape = list(shape_of(data))
     shape[axis], count = taps.positions.shape
     weights = taps.weights.astype(np.float64 if through == f64 else np.float32)
     tables = [

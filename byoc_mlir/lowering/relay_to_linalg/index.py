@@ -8,20 +8,30 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import index as relay
+from byoc_mlir.dialects.relay.shape import at_most
+from byoc_mlir.dims import Dim, Size
+from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.scalars import accumulator_type
 
 
-def around(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
+def around(shape: Sequence[Size], axis: int) -> tuple[Size, Size, Size]:
     """The elements before, along and after an axis: the shape with three dimensions."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _check_places(size: Size) -> None:
+    """Decides that a dimension that is read at computed places has elements."""
+    if isinstance(size, Dim) and not at_most(1, size):
+        raise UndecidedSizeError(f"computed places in a dimension of {size}, which may be 0")
 
 
 def _lower_take(op: relay.TakeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
     data, indices = k.inputs
-    outer, size, inner = around(data.shape, op.positive_axis)
+    outer, size, inner = around(data.sizes, op.positive_axis)
+    _check_places(size)
     places = indices.reshaped(indices.size)
     source = data.reshaped(outer, size, inner)
     target = k.outputs[0].reshaped(outer, indices.size, inner)
@@ -36,8 +46,9 @@ def _lower_gather(op: relay.GatherOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
     data, indices = k.inputs
     axis = op.positive_axis
-    with k.loops(indices.shape, cost=2) as at:
-        place = k.position(indices[at], data.shape[axis])
+    _check_places(data.sizes[axis])
+    with k.loops(indices.sizes, cost=2) as at:
+        place = k.position(indices[at], data.sizes[axis])
         k.outputs[0][at] = data[(*at[:axis], place, *at[axis + 1 :])]
     return k.finish(b)
 
@@ -116,13 +127,13 @@ def _lower_scatter_nd(op: relay.ScatterNdOp, b: LinalgBuilder) -> Sequence[SSAVa
 
 def _lower_scan(op: relay.ScanOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
-    outer, size, inner = shape = around(k.inputs[0].shape, op.positive_axis)
+    outer, size, inner = shape = around(k.inputs[0].sizes, op.positive_axis)
     data, result = k.inputs[0].reshaped(*shape), k.outputs[0].reshaped(*shape)
     is_sum = isinstance(op, relay.CumsumOp)
     with k.loops([outer, inner], cost=size) as (o, n):
         total = k.variable(k.constant(0 if is_sum else 1, accumulator_type(data.type)))
         with k.loop(size) as step:
-            i = size - 1 - step if op.reverse.value.data else step
+            i = k.index(size - 1) - step if op.reverse.value.data else step
             before, element = total.value, data[o, i, n].to(total.value.type)
             total.value = before + element if is_sum else before * element
             result[o, i, n] = before if op.exclusive.value.data else total.value

@@ -12,6 +12,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay.base import Tensor, relay_name, tensor_type
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dialects.sized_buffers import SizeOp
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel_values import (
@@ -88,11 +91,14 @@ class Kernel:
         """A writer of scalar ops at this place."""
         return Scalars(self._block, kind)
 
-    def constant(self, value: float, type_: Attribute) -> Num:
-        """A constant of an element type, or an index."""
+    def constant(self, value: float | Dim, type_: Attribute) -> Num:
+        """A number of an element type, or an index; symbolic sizes are numbers, too."""
+        if isinstance(value, Dim) and type_ != INDEX:
+            return self.constant(value, INDEX).to(type_)
         key = (repr(value), type_)
         if key not in self._constants:
-            self._constants[key] = self.hoist(_constant(value, signless(type_)))
+            made = SizeOp(value) if isinstance(value, Dim) else _constant(value, signless(type_))
+            self._constants[key] = self.hoist(made)
         return Num(self, self._constants[key], type_)
 
     def index(self, value: Index) -> Num:
@@ -112,7 +118,7 @@ class Kernel:
         sequence = position if isinstance(position, Sequence) else (position,)
         return [self.index(item).value for item in sequence]
 
-    def position(self, index: Num, size: int) -> Num:
+    def position(self, index: Num, size: Size) -> Num:
         """An index, negative ones counted from the end, as a position; clamped."""
         position = index.to(INDEX)
         return self.select(position < 0, position + size, position).within(0, size - 1)
@@ -151,7 +157,7 @@ class Kernel:
         self.add(scf.ForOp(first, last, stride, [], Region(block)))
 
     @contextmanager
-    def loops(self, shape: Sequence[int], cost: float = 1) -> Generator[tuple[Index, ...]]:
+    def loops(self, shape: Sequence[Size], cost: Size | float = 1) -> Generator[tuple[Index, ...]]:
         """Independent iterations over `shape`, on all threads if there is enough to do.
 
         `cost` is the rough number of cycles of one iteration.
@@ -165,7 +171,8 @@ class Kernel:
             yield tuple(counters)
             return
         sizes = [shape[axis] for axis in looped]
-        if pymath.prod(sizes) * cost >= ASSUMED.parallel_cycles:
+        work = cost if isinstance(cost, float) else hint(cost)
+        if hint(pymath.prod(sizes)) * work >= ASSUMED.parallel_cycles:
             with self._inside(block):
                 yield tuple(counters)
                 self.add(scf.ReduceOp())
@@ -175,12 +182,12 @@ class Kernel:
         yield from self._nested(shape, ())
 
     @contextmanager
-    def sequential(self, shape: Sequence[int]) -> Generator[tuple[Index, ...]]:
+    def sequential(self, shape: Sequence[Size]) -> Generator[tuple[Index, ...]]:
         """Iterations over `shape`, one after the other."""
         yield from self._nested(shape, ())
 
     def _nested(
-        self, shape: Sequence[int], counters: tuple[Index, ...]
+        self, shape: Sequence[Size], counters: tuple[Index, ...]
     ) -> Generator[tuple[Index, ...]]:
         if len(counters) == len(shape):
             yield counters
@@ -212,7 +219,7 @@ class Kernel:
         self.add(scf.WhileOp([], [], Region(before), Region(after)))
 
 
-def _ranges(sizes: Sequence[int]) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+def _ranges(sizes: Sequence[Size]) -> tuple[Sequence[Size], Sequence[Size], Sequence[Size]]:
     """Starts, ends and steps."""
     return [0] * len(sizes), sizes, [1] * len(sizes)
 

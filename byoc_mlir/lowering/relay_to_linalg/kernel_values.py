@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as pymath
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,6 +11,9 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, MemRefType, f32, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from byoc_mlir.dialects.relay.shape import is_symbolic
+from byoc_mlir.dialects.sized_buffers import ViewOp, buffer_sizes, dense_buffer, row_major
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, floor_remainder
 
 if TYPE_CHECKING:
@@ -17,8 +21,9 @@ if TYPE_CHECKING:
 
 INDEX = IndexType()
 
-Index: TypeAlias = "Num | int"
-Number: TypeAlias = "Num | float"
+Index: TypeAlias = "Num | Size"
+Number: TypeAlias = "Num | float | Dim"
+"""A `Dim` is a number of the type that the other operand has."""
 
 
 class Num:
@@ -166,16 +171,26 @@ class Buffer:
         self._kernel = kernel
         self.memref = memref_
         self.type: Attribute = memref_.type.element_type
-        self.shape: tuple[int, ...] = memref_.type.get_shape()
+        self.sizes = buffer_sizes(memref_.type)
+        self._reshaped: dict[tuple[Size, ...], Buffer] = {}
 
     @property
-    def size(self) -> int:
+    def shape(self) -> tuple[int, ...]:
+        """Its sizes, in kernels that need numbers.
+
+        Raises:
+            UndecidedSizeError: some are symbolic.
+        """
+        return tuple(map(operator.index, self.sizes))
+
+    @property
+    def size(self) -> Size:
         """The number of elements."""
-        return pymath.prod(self.shape)
+        return pymath.prod(self.sizes)
 
     def __getitem__(self, position: Index | Sequence[Index]) -> Num:
         kernel = self._kernel
-        load = memref.LoadOp.get(self.memref, kernel.positions(position))
+        load = memref.LoadOp.get(*self._place(position))
         value = kernel.scalars(Kind.of(self.type)).unwrap(kernel.emit(load))
         return Num(kernel, value, self.type)
 
@@ -183,20 +198,43 @@ class Buffer:
         kernel = self._kernel
         value = kernel.as_type(number, self.type).value
         wrapped = kernel.scalars(Kind.of(self.type)).wrap(value, self.type)
-        kernel.add(memref.StoreOp.get(wrapped, self.memref, kernel.positions(position)))
+        kernel.add(memref.StoreOp.get(wrapped, *self._place(position)))
 
-    def reshaped(self, *shape: int) -> Buffer:
+    def _place(self, position: Index | Sequence[Index]) -> tuple[SSAValue, list[SSAValue]]:
+        """A memref, and the indices in it; one dimension where strides are symbolic."""
+        kernel = self._kernel
+        if not is_symbolic(self.sizes):
+            return self.memref, kernel.positions(position)
+        places = position if isinstance(position, Sequence) else (position,)
+        linear = kernel.index(0)
+        for place, stride in zip(places, row_major(self.sizes), strict=True):
+            linear = linear + kernel.index(place) * stride
+        return self.reshaped(self.size).memref, [linear.value]
+
+    def reshaped(self, *shape: Size) -> Buffer:
         """The same elements, row-major, in another shape."""
-        if shape == self.shape:
+        if shape == self.sizes:
             return self
-        type_ = MemRefType(self.type, shape)
-        strides = [pymath.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-        cast_ = memref.ReinterpretCastOp(self.memref, [], [], [], [0], shape, strides, type_)
-        return Buffer(self._kernel, self._kernel.hoist(cast_))
+        if shape not in self._reshaped:
+            self._reshaped[shape] = Buffer(self._kernel, self._kernel.hoist(self._view(shape)))
+        return self._reshaped[shape]
+
+    def _view(self, shape: tuple[Size, ...]) -> Operation:
+        type_ = dense_buffer(self.type, shape)
+        if is_symbolic((*shape, *self.sizes)):
+            return ViewOp(self.memref, type_)
+        numbers = type_.get_shape()
+        strides = [pymath.prod(numbers[axis + 1 :]) for axis in range(len(numbers))]
+        return memref.ReinterpretCastOp(self.memref, [], [], [], [0], numbers, strides, type_)
 
     def copy_from(self, other: Buffer) -> None:
         """Copies all elements of a buffer of the same type."""
-        self._kernel.add(memref.CopyOp(other.memref, self.memref))
+        if not is_symbolic(self.sizes):
+            self._kernel.add(memref.CopyOp(other.memref, self.memref))
+            return
+        target, source = self.reshaped(self.size), other.reshaped(self.size)
+        with self._kernel.loop(self.size) as place:
+            target[place] = source[place]
 
 
 class Variable:

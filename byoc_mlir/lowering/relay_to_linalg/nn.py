@@ -10,7 +10,15 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from byoc_mlir.dialects.relay import nn as relay
-from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import (
+    Tensor,
+    rank_of,
+    shape_of,
+    sizes_of,
+    tensor_of,
+    tensor_type,
+    type_sizes,
+)
 from byoc_mlir.lowering.relay_to_linalg import reduce
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     LinalgBuilder,
@@ -37,14 +45,14 @@ def contract(
     rank: int,
 ) -> SSAValue:
     """The sum of products of the inputs read, as a tensor of `type_`."""
-    wide = TensorType(accumulator_type(type_.element_type), type_.get_shape())
+    wide = tensor_of(accumulator_type(type_.element_type), type_sizes(type_))
     zero = b.filled(0, wide)
     summed = b.reduce(reads, zero, output, reduced, rank, multiply_add)
     return b.cast(summed, type_.element_type)
 
 
 def _lower_dense(op: relay.DenseOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    rank = len(shape_of(op.output))
+    rank = rank_of(op.output)
     rows = dims(range(rank - 1))
     reads = [Read(op.data, (*rows, dim(rank))), Read(op.weight, dims((rank - 1, rank)))]
     output = tensor_type(op.output)
@@ -53,7 +61,7 @@ def _lower_dense(op: relay.DenseOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 def _lower_matmul(op: relay.MatmulOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     output = tensor_type(op.output)
-    rank = len(output.get_shape())
+    rank = rank_of(op.output)
     m, n, k = rank - 2, rank - 1, rank
     reads = [
         _matrix(op.a, output, (k, m) if op.transpose_a.value.data else (m, k)),
@@ -64,8 +72,8 @@ def _lower_matmul(op: relay.MatmulOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 def _matrix(value: SSAValue, output: Tensor, last: tuple[int, int]) -> Read:
     """A stack of matrices, read with its leading dimensions broadcast to the output's."""
-    shape = shape_of(value)
-    first = len(output.get_shape()) - len(shape)
+    shape = sizes_of(value)
+    first = len(output.shape) - len(shape)
     batch = [
         AffineConstantExpr(0) if size == 1 else dim(first + axis)
         for axis, size in enumerate(shape[:-2])
@@ -75,7 +83,7 @@ def _matrix(value: SSAValue, output: Tensor, last: tuple[int, int]) -> Read:
 
 def _lower_layer_norm(op: relay.LayerNormOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     output = tensor_type(op.output)
-    axes = range(op.positive_axis, len(output.get_shape()))
+    axes = range(op.positive_axis, rank_of(op.output))
     wide = accumulator_type(output.element_type)
     data, gamma, beta = (b.cast(value, wide) for value in (op.data, op.gamma, op.beta))
     type_ = tensor_type(data)
@@ -99,7 +107,7 @@ def _lower_layer_norm(op: relay.LayerNormOp, b: LinalgBuilder) -> Sequence[SSAVa
 
 def _lower_lrn(op: relay.LrnOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     output = tensor_type(op.output)
-    shape, rank = output.get_shape(), len(output.get_shape())
+    shape, rank = shape_of(op.output), rank_of(op.output)
     axis, size = op.axis.value.data % rank, op.size.value.data
     data = b.cast(op.data, accumulator_type(output.element_type))
     type_ = tensor_type(data)

@@ -6,13 +6,13 @@ import math as pymath
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AffineMapAttr, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import AffineMapAttr, StringAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from byoc_mlir.dialects.relay import reduce as relay
-from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.dialects.relay.base import sizes_of, tensor_of, tensor_type, type_sizes
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     PARALLEL,
     REDUCTION,
@@ -48,10 +48,10 @@ def fold(
 ) -> SSAValue:
     """`data` reduced over `axes` (which stay as 1) with a binary op, in the accumulator type."""
     type_ = tensor_type(data)
-    shape = type_.get_shape()
+    shape = type_sizes(type_)
     element = accumulator_type(type_.element_type)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    init = b.filled(start, TensorType(element, [shape[axis] for axis in kept]))
+    init = b.filled(start, tensor_of(element, [shape[axis] for axis in kept]))
     reads = [Read(data, dims(range(len(shape))))]
     total = b.reduce(reads, init, dims(kept), axes, len(shape), _combine(name))
     return b.reshape(total, [1 if axis in axes else size for axis, size in enumerate(shape)])
@@ -64,15 +64,16 @@ def total(b: LinalgBuilder, data: SSAValue, axes: Sequence[int]) -> SSAValue:
 
 def mean(b: LinalgBuilder, data: SSAValue, axes: Sequence[int]) -> SSAValue:
     """The mean over `axes`, which stay as 1, in the accumulator type."""
-    shape = tensor_type(data).get_shape()
+    shape = sizes_of(data)
     count = pymath.prod(shape[axis] for axis in axes)
     summed = total(b, data, axes)
-    return b.elementwise([summed], tensor_type(summed), lambda s, x: s.div(x, s.like(count, x)))
+    type_ = tensor_type(summed)
+    return b.elementwise([summed], type_, lambda s, x: s.div(x, s.size(count, x.type)))
 
 
 def _finished(op: relay.ReduceOp, value: SSAValue, b: LinalgBuilder) -> Sequence[SSAValue]:
     result = tensor_type(op.output)
-    return [b.reshape(b.cast(value, result.element_type), result.get_shape())]
+    return [b.reshape(b.cast(value, result.element_type), type_sizes(result))]
 
 
 def _fold_op(name: str, start: Callable[[Attribute], float]) -> Lowering:
@@ -93,7 +94,7 @@ def _arg_op(predicate: str, start: Callable[[Attribute], float]) -> Lowering:
     def lower(op: relay.ArgReduceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
         later = predicate[0] + "e" if op.select_last_index.value.data else predicate
         positions = _arg_reduce(b, op, later, start(tensor_type(op.data).element_type))
-        return [b.reshape(positions, tensor_type(op.output).get_shape())]
+        return [b.reshape(positions, sizes_of(op.output))]
 
     return lower
 
@@ -101,12 +102,12 @@ def _arg_op(predicate: str, start: Callable[[Attribute], float]) -> Lowering:
 def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: float) -> SSAValue:
     """Where the extreme value stands; the running pair is (value, position). NaN wins."""
     type_ = tensor_type(op.data)
-    shape, element = type_.get_shape(), type_.element_type
+    shape, element = type_sizes(type_), type_.element_type
     (axis,) = op.axes
     kept = [position for position in range(len(shape)) if position != axis]
     kept_shape = [shape[position] for position in kept]
-    values = b.filled(start, TensorType(element, kept_shape))
-    positions = b.filled(0, TensorType(i64, kept_shape))
+    values = b.filled(start, tensor_of(element, kept_shape))
+    positions = b.filled(0, tensor_of(i64, kept_shape))
     block = Block(arg_types=[element, element, i64])
     s = Scalars(block, Kind.of(element))
     x, best = s.unwrap(block.args[0]), s.unwrap(block.args[1])

@@ -29,6 +29,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.dialects.arith_ext import RemFOp
 from byoc_mlir.dialects.relay.element_types import is_unsigned, numpy_dtype
+from byoc_mlir.dialects.sized_buffers import SizeOp
+from byoc_mlir.dims import Size
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
@@ -159,6 +161,13 @@ class Scalars:
     def like(self, value: float, other: SSAValue) -> SSAValue:
         """A constant of the type of `other`."""
         return self.constant(value, other.type)
+
+    def size(self, value: Size, type_: Attribute) -> SSAValue:
+        """A size as a number of the (signless) type."""
+        if isinstance(value, int):
+            return self.constant(value, type_)
+        position = self.emit(SizeOp(value))
+        return self.cast(self.emit(arith.IndexCastOp(position, i64)), i64, type_)
 
     def index(self, dimension: int) -> SSAValue:
         """The position along a dimension of the loop nest, as i64."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import index as relay
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import shape_of, tensor_of
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.index import around
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
@@ -27,7 +27,7 @@ def _lower_topk(op: relay.TopkOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     outer, size, inner = around(shape_of(op.data), op.positive_axis)
     count, ascending = op.k.value.data, bool(op.is_ascend.value.data)
     inserted = count <= _MOST_INSERTED
-    scratch = [] if inserted else [TensorType(i64, [outer * inner, 2, size])]
+    scratch = [] if inserted else [tensor_of(i64, [outer * inner, 2, size])]
     k = Kernel(op, scratch=scratch)
     data = k.inputs[0].reshaped(outer, size, inner)
     values, indices = (output.reshaped(outer, count, inner) for output in k.outputs)

@@ -10,7 +10,17 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr
 
 from byoc_mlir.dialects.relay import transform as relay
-from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import (
+    RelayOp,
+    ints,
+    shape_of,
+    size_list,
+    sizes_of,
+    tensor_of,
+    tensor_type,
+    type_sizes,
+)
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     LinalgBuilder,
     Lowerings,
@@ -22,40 +32,40 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel
 
 
 def _lower_reshape(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    return [b.reshape(op.operands[0], shape_of(op.results[0]))]
+    return [b.reshape(op.operands[0], sizes_of(op.results[0]))]
 
 
 def _lower_transpose(op: relay.TransposeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     axes, type_ = ints(op.axes), tensor_type(op.output)
-    shape = shape_of(op.data)
+    shape = sizes_of(op.data)
     moved = [axis for axis in axes if shape[axis] != 1]
     if moved == sorted(moved):
-        return [b.reshape(op.data, type_.get_shape())]
+        return [b.reshape(op.data, type_sizes(type_))]
     exprs = [dim(axes.index(axis)) for axis in range(len(axes))]
     return [b.generic([Read(op.data, exprs)], type_, lambda _, x: x)]
 
 
 def _lower_broadcast_to(op: relay.BroadcastToOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     type_ = tensor_type(op.output)
-    if shape_of(op.data) == type_.get_shape():
+    if sizes_of(op.data) == type_sizes(type_):
         return [op.data]
-    return [b.generic([broadcast(op.data, type_.get_shape())], type_, lambda _, x: x)]
+    return [b.generic([broadcast(op.data, type_sizes(type_))], type_, lambda _, x: x)]
 
 
 def joined(b: LinalgBuilder, parts: Sequence[SSAValue], axis: int) -> SSAValue:
     """The tensors one after the other along `axis`."""
     if len(parts) == 1:
         return parts[0]
-    shape = list(shape_of(parts[0]))
-    shape[axis] = sum(shape_of(part)[axis] for part in parts)
-    result = b.empty(TensorType(tensor_type(parts[0]).element_type, shape))
-    position = 0
+    shape = list(sizes_of(parts[0]))
+    shape[axis] = sum(sizes_of(part)[axis] for part in parts)
+    result = b.empty(tensor_of(tensor_type(parts[0]).element_type, shape))
+    position: Size = 0
     for part in parts:
-        size = shape_of(part)[axis]
+        size = sizes_of(part)[axis]
         offsets = [position if d == axis else 0 for d in range(len(shape))]
-        if size:
+        if size != 0:
             result = b.insert(part, result, offsets)
-        position += size
+        position = position + size
     return result
 
 
@@ -64,21 +74,22 @@ def _lower_concatenate(op: relay.ConcatenateOp, b: LinalgBuilder) -> Sequence[SS
 
 
 def _lower_split(op: relay.SplitOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    axis, start = op.positive_axis, 0
+    axis = op.positive_axis
+    start: Size = 0
     parts: list[SSAValue] = []
     for output in op.outputs:
-        shape = shape_of(output)
+        shape = sizes_of(output)
         offsets = [start if d == axis else 0 for d in range(len(shape))]
         parts.append(b.extract(op.data, offsets, shape))
-        start += shape[axis]
+        start = start + shape[axis]
     return parts
 
 
 def _lower_strided_slice(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    begin, strides, type_ = ints(op.begin), ints(op.strides), tensor_type(op.output)
+    strides = ints(op.strides)
     if all(stride > 0 for stride in strides):
-        return [b.extract(op.data, begin, type_.get_shape(), strides)]
-    ranges = list(zip(begin, strides, type_.get_shape(), strict=True))
+        return [b.extract(op.data, size_list(op.begin), sizes_of(op.output), strides)]
+    ranges = list(zip(ints(op.begin), strides, shape_of(op.output), strict=True))
     return [strided(b, op.data, ranges)]
 
 
@@ -99,12 +110,12 @@ def strided(b: LinalgBuilder, data: SSAValue, ranges: Sequence[tuple[int, int, i
 
 
 def _lower_pad(op: relay.PadOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    widths, type_ = ints(op.pad_width), tensor_type(op.output)
+    widths, shape = ints(op.pad_width), shape_of(op.output)
     before, after = widths[::2], widths[1::2]
     if op.pad_mode.data == "constant":
-        return [_constant_pad(b, op.data, before, op.pad_value.value.data, type_.get_shape())]
-    if 0 in type_.get_shape():
-        return [b.empty(type_)]
+        return [_constant_pad(b, op.data, before, op.pad_value.value.data, shape)]
+    if 0 in shape:
+        return [b.empty(tensor_type(op.output))]
     kept = _cropped(b, op.data, before, after)
     low, high = ([max(0, width) for width in side] for side in (before, after))
     mode, sizes = op.pad_mode.data, shape_of(kept)

@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import Tensor, ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.lowering.relay_to_linalg import reduce as reductions
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     Body,
@@ -46,8 +47,8 @@ def padded(
     if not any(before) and not any(after):
         return data
     type_ = tensor_type(data)
-    extents = zip(type_.get_shape()[2:], before, after, strict=True)
-    shape = [*type_.get_shape()[:2], *(low + size + high for size, low, high in extents)]
+    extents = zip(known_shape(type_)[2:], before, after, strict=True)
+    shape = [*known_shape(type_)[:2], *(low + size + high for size, low, high in extents)]
     background = b.filled(fill, TensorType(type_.element_type, shape))
     return b.insert(data, background, [0, 0, *before])
 
@@ -82,7 +83,7 @@ def _correlate(
     dilation: Sequence[int],
 ) -> SSAValue:
     """A convolution without padding. Loop dimensions: n, (group,) o, spatial..., c, kernel..."""
-    shape = output.get_shape()
+    shape = known_shape(output)
     n = len(shape) - 2
     extra = 1 if groups > 1 else 0
     if groups > 1:
@@ -98,7 +99,7 @@ def _correlate(
     ]
     type_ = TensorType(output.element_type, shape)
     result = contract(b, reads, type_, dims(range(len(shape))), [c, *kernel], c + 1 + n)
-    return b.reshape(result, output.get_shape())
+    return b.reshape(result, known_shape(output))
 
 
 def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -146,10 +147,10 @@ def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequen
     """
     output = tensor_type(op.output)
     kernel, sizes = shape_of(op.weight)[2:], shape_of(op.data)[2:]
-    planes = prod(output.get_shape()[:2])
+    planes = prod(known_shape(output)[:2])
     is_depthwise = shape_of(op.data)[1] == op.groups.value.data
     k = Kernel(op, inputs=None if is_depthwise else [_tap_products(b, op)])
-    target = k.outputs[0].reshaped(planes, *output.get_shape()[2:])
+    target = k.outputs[0].reshaped(planes, *known_shape(output)[2:])
     product = (
         _depthwise_product(k, op) if is_depthwise else _stored_product(k, (planes, *kernel, *sizes))
     )

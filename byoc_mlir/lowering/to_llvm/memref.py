@@ -25,6 +25,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.dialects import host, llvm_ext
+from byoc_mlir.dialects.sized_buffers import PlaceOp, ViewOp, buffer_offset
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import Index
 from byoc_mlir.lowering.to_llvm.address import (
@@ -105,6 +106,17 @@ def _view(op: memref.ViewOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [element_address(source, _BYTES, [shift], emitter)]
 
 
+def _place(op: PlaceOp, emitter: Emitter) -> Sequence[SSAValue]:
+    return [element_address(op.source, _BYTES, [op.offset], emitter)]
+
+
+def _seen(op: ViewOp, emitter: Emitter) -> Sequence[SSAValue]:
+    type_ = memref_type(op.result)
+    if buffer_offset(type_) != 0:
+        raise PassFailedException(f"{op.name} to {type_}: only views without offset can be lowered")
+    return [emitter[op.source]]
+
+
 def _same_pointer(
     op: memref.CastOp | memref.CollapseShapeOp | memref.ExpandShapeOp | memref.AssumeAlignmentOp,
     emitter: Emitter,
@@ -134,7 +146,7 @@ def _alloca(op: memref.AllocaOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
     source_type, target_type = memref_type(op.source), memref_type(op.destination)
-    if not (is_contiguous(source_type) and is_contiguous(target_type)):
+    if not (_is_copied_whole(source_type) and _is_copied_whole(target_type)):
         raise PassFailedException(
             f"memref.copy from {source_type} to {target_type} is not contiguous; "
             "run expand-memref-copy first"
@@ -143,6 +155,10 @@ def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
     source, target = emitter[op.source], emitter[op.destination]
     emitter.add(llvm_ext.MemcpyOp(target, source, emitter.constant(length)))
     return ()
+
+
+def _is_copied_whole(type_: MemRefType) -> bool:
+    return type_.has_static_shape() and is_contiguous(type_)
 
 
 def _get_global(op: memref.GetGlobalOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -218,4 +234,6 @@ LOWERINGS: Lowerings = {
     memref.AllocOp: _planned_before,
     memref.DeallocOp: _planned_before,
     host.PrefetchOp: _prefetch,
+    PlaceOp: _place,
+    ViewOp: _seen,
 }

@@ -1,0 +1,192 @@
+"""The pass `bind-sizes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, ModuleOp, i64
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from byoc_mlir.abi import KERNEL
+from byoc_mlir.dialects.relay import GuardOp, SymbolOp
+from byoc_mlir.dialects.relay.shape import at_most
+from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dialects.sized_buffers import SizeOp
+from byoc_mlir.dims import Call, Dim, Size, Symbol
+from byoc_mlir.dims.dim import Atom, terms_of
+from byoc_mlir.errors import UndecidedSizeError
+
+_INDEX = IndexType()
+_SIZES_PLACE = 1
+"""Among the arguments of @main: behind the arena."""
+
+
+@dataclass(frozen=True)
+class BindSizes(ModulePass):
+    """Makes symbolic sizes values: of symbols, numbers that a call is given; of other sizes, what
+    @main computes from them first; in kernels, arguments.
+
+    The symbols and guards of the module go. A module without symbols stays as it is.
+
+    ```mlir
+    relay.symbol @n {min = 0, hint = 8}
+    func.func @main(%arena: memref<?xi8>, %x: memref<?xf32, …>) {
+      func.call @relu_0(%x) : (memref<?xf32, …>) -> ()
+    …
+    func.func private @relu_0(%x: memref<?xf32, …>) attributes {byoc.kernel} {
+      %0 = host.size #relay.shape<[2*n]> : index
+    // becomes
+    func.func @main(%arena: memref<?xi8>, %sizes: memref<1xi64>, %x: memref<?xf32, …>) {
+      %0 = memref.load %sizes[%c0] : memref<1xi64>
+      …
+      func.call @relu_0(%x, %2) : (memref<?xf32, …>, index) -> ()
+    …
+    func.func private @relu_0(%x: memref<?xf32, …>, %0: index) attributes {byoc.kernel} {
+    ```
+    """
+
+    name = "bind-sizes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        with asking_of(op):
+            symbols = [inner for inner in op.ops if isinstance(inner, SymbolOp)]
+            if not symbols:
+                return
+            functions = [inner for inner in op.ops if isinstance(inner, func.FuncOp)]
+            taken = {
+                function.sym_name.data: _take_sizes(function)
+                for function in functions
+                if KERNEL in function.attributes
+            }
+            for function in functions:
+                if function.sym_name.data == "main":
+                    _pass_sizes(function, taken)
+                    _compute_sizes(function, [symbol.sym_name.data for symbol in symbols])
+            for inner in [*symbols, *(inner for inner in op.ops if isinstance(inner, GuardOp))]:
+                inner.detach()
+                inner.erase()
+
+
+def _take_sizes(kernel: func.FuncOp) -> Sequence[Size]:
+    """Makes the sizes that a kernel uses arguments; which they are."""
+    block = kernel.body.block
+    arguments: dict[Size, SSAValue] = {}
+    for op in tuple(kernel.walk()):
+        if isinstance(op, SizeOp):
+            if op.size not in arguments:
+                arguments[op.size] = block.insert_arg(_INDEX, len(block.args))
+            _replace(op, arguments[op.size])
+    _update_type(kernel)
+    return tuple(arguments)
+
+
+def _pass_sizes(caller: func.FuncOp, taken: Mapping[str, Sequence[Size]]) -> None:
+    """Gives kernels the sizes that they take."""
+    for op in tuple(caller.walk()):
+        if not isinstance(op, func.CallOp):
+            continue
+        sizes = [SizeOp(size) for size in taken.get(op.callee.root_reference.data, ())]
+        block = op.parent
+        if sizes and block is not None:
+            block.insert_ops_before(sizes, op)
+            op.operands = [*op.operands, *(size.value for size in sizes)]
+
+
+def _compute_sizes(main: func.FuncOp, symbols: Sequence[str]) -> None:
+    """Computes the sizes that @main uses where it begins."""
+    block = main.body.block
+    given = block.insert_arg(MemRefType(i64, [len(symbols)]), _SIZES_PLACE)
+    given.name_hint = "sizes"
+    first = block.first_op
+    assert first is not None
+    writer = _Writer(Builder(InsertPoint.before(first)), given, symbols)
+    wanted = [op for op in main.walk() if isinstance(op, SizeOp)]
+    values = [writer.value(op.size) for op in wanted]
+    for op, value in zip(wanted, values, strict=True):
+        _replace(op, value)
+    _update_type(main)
+
+
+def _replace(op: SizeOp, value: SSAValue) -> None:
+    op.value.replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+
+
+def _update_type(function: func.FuncOp) -> None:
+    block: Block = function.body.blocks[0]
+    outputs = function.function_type.outputs.data
+    function.properties["function_type"] = FunctionType.from_lists(block.arg_types, outputs)
+
+
+class _Writer:
+    """Writes the arithmetic of sizes, each part of it once."""
+
+    def __init__(self, builder: Builder, given: SSAValue, symbols: Sequence[str]):
+        self._builder = builder
+        self._given = given
+        self._places = {name: place for place, name in enumerate(symbols)}
+        self._sizes: dict[Size, SSAValue] = {}
+        self._atoms: dict[Atom, SSAValue] = {}
+
+    def value(self, size: Size) -> SSAValue:
+        """A size as a value."""
+        if size not in self._sizes:
+            self._sizes[size] = self._sum(size) if isinstance(size, Dim) else self._number(size)
+        return self._sizes[size]
+
+    def _number(self, number: int) -> SSAValue:
+        return self._builder.insert(arith.ConstantOp.from_int_and_width(number, _INDEX)).result
+
+    def _sum(self, size: Dim) -> SSAValue:
+        total: SSAValue | None = None
+        for monomial, factor in terms_of(size):
+            product = None if factor == 1 and monomial else self.value(factor)
+            for item in monomial:
+                atom = self._atom(item)
+                product = atom if product is None else self._binary(arith.MuliOp, product, atom)
+            assert product is not None
+            total = product if total is None else self._binary(arith.AddiOp, total, product)
+        assert total is not None
+        return total
+
+    def _atom(self, item: Atom) -> SSAValue:
+        if item not in self._atoms:
+            self._atoms[item] = self._symbol(item) if isinstance(item, Symbol) else self._call(item)
+        return self._atoms[item]
+
+    def _symbol(self, item: Symbol) -> SSAValue:
+        place = self.value(self._places[item.name])
+        loaded = self._builder.insert(memref.LoadOp.get(self._given, [place])).res
+        return self._builder.insert(arith.IndexCastOp(loaded, _INDEX)).result
+
+    def _call(self, item: Call) -> SSAValue:
+        if item.kind == "floordiv":
+            _check_divisor(item)
+        ops = {"floordiv": arith.FloorDivSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp}
+        first, *others = map(self.value, item.arguments)
+        for other in others:
+            first = self._binary(ops[item.kind], first, other)
+        return first
+
+    def _binary(
+        self, op: type[arith.SignlessIntegerBinaryOperation], lhs: SSAValue, rhs: SSAValue
+    ) -> SSAValue:
+        return self._builder.insert(op(lhs, rhs, _INDEX)).result
+
+
+def _check_divisor(item: Call) -> None:
+    """Decides that a divisor is more than 0: native code does not divide by 0.
+
+    Raises:
+        UndecidedSizeError: it may be.
+    """
+    divisor = item.arguments[1]
+    if not at_most(1, divisor):
+        raise UndecidedSizeError(f"{item.key}: the divisor may be 0")
