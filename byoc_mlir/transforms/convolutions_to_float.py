@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, qnn_window, window
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import rank_of, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
@@ -94,7 +94,7 @@ def _weights(op: qnn_window.QuantizedConvOp) -> Array | None:
     weights, zeros = constant_array(op.weight), constant_array(op.weight_zero_point)
     if weights is None or zeros is None:
         return None
-    along = (-1, *(1,) * (len(shape_of(op.weight)) - 1))
+    along = (-1, *(1,) * (rank_of(op.weight) - 1))
     return weights.astype(np.int32) - zeros.astype(np.int32).reshape(along if zeros.ndim else ())
 
 

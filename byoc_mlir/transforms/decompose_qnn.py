@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn, qnn_window, window
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import rank_of, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.index import TakeOp
 from byoc_mlir.dialects.relay.transform import BroadcastToOp, StridedSliceOp
@@ -107,7 +107,7 @@ def _dequantize(op: qnn.DequantizeOp, new: OpSequence) -> SSAValue:
 def _requantize(op: qnn.RequantizeOp, new: OpSequence) -> SSAValue:
     ratio = new.add(elementwise.DivideOp, op.input_scale, op.output_scale)
     if shape_of(ratio):
-        ratio = new.along(ratio, op.positive_axis, len(shape_of(op.data)))
+        ratio = new.along(ratio, op.positive_axis, rank_of(op.data))
     return _placed(_real(op.data, ratio, op.input_zero_point, new), op.output_zero_point, new)
 
 
@@ -128,7 +128,7 @@ def _convolution(kind: type[RelayOp], output_axis: int) -> Decomposition:
     def apply(
         op: qnn_window.QuantizedConvOp | qnn_window.QuantizedConvTransposeOp, new: OpSequence
     ) -> SSAValue:
-        zero_points = new.along(op.weight_zero_point, output_axis, len(shape_of(op.weight)))
+        zero_points = new.along(op.weight_zero_point, output_axis, rank_of(op.weight))
         data = _centred(op.data, op.data_zero_point, new)
         weight = _centred(op.weight, zero_points, new)
         return new.add(kind, data, weight, **cast(Any, op.properties))

@@ -14,12 +14,13 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import AddOp, MultiplyOp, SubtractOp
 from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp, DenseOp
 from byoc_mlir.dialects.relay.window import ConvOp, ConvTransposeOp
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.transforms.rewriting import (
     Array,
     constant_array,
@@ -99,7 +100,7 @@ def _affine_of_binary(op: AddOp | SubtractOp | MultiplyOp) -> Affine | None:
     axis = _channel_axis(data)
     if array is None or axis is None or data.type != op.output.type or array.dtype.kind in "iub":
         return None
-    vector = _per_channel(np.asarray(array, np.float64), shape_of(data), axis)
+    vector = _per_channel(np.asarray(array, np.float64), sizes_of(data), axis)
     if vector is None:
         return None
     if isinstance(op, MultiplyOp):
@@ -108,12 +109,13 @@ def _affine_of_binary(op: AddOp | SubtractOp | MultiplyOp) -> Affine | None:
     return Affine(data, axis, np.ones_like(vector), shift)
 
 
-def _per_channel(array: Array, shape: Sequence[int], axis: int) -> Array | None:
+def _per_channel(array: Array, shape: Sequence[Size], axis: int) -> Array | None:
     """One number per channel, if that is what broadcasting `array` to `shape` means."""
     full = (1,) * (len(shape) - array.ndim) + array.shape
-    if any(size != 1 and at != axis for at, size in enumerate(full)):
+    channels = shape[axis]
+    if isinstance(channels, Dim) or any(size != 1 and at != axis for at, size in enumerate(full)):
         return None
-    return np.broadcast_to(array.reshape(-1), (shape[axis],))
+    return np.broadcast_to(array.reshape(-1), (channels,))
 
 
 def _channel_axis(value: SSAValue) -> int | None:
@@ -122,7 +124,7 @@ def _channel_axis(value: SSAValue) -> int | None:
         case ConvOp() | ConvTransposeOp():
             return 1
         case DenseOp():
-            return len(shape_of(value)) - 1
+            return rank_of(value) - 1
         case BiasAddOp() as op:
             return op.positive_axis
         case BatchNormOp() as op if value is op.output:

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn, qnn_window, window
-from byoc_mlir.dialects.relay.base import normalize_axis, shape_of
+from byoc_mlir.dialects.relay.base import normalize_axis, rank_of, sizes_of
 from byoc_mlir.dialects.relay.element_types import NARROW_INTEGERS, numpy_dtype
 from byoc_mlir.dialects.relay.transform import TransposeOp
 from byoc_mlir.transforms.op_sequence import OpSequence
@@ -74,7 +74,7 @@ def _accumulators(
     total = new.add(kind, data.data, weight.data, data.zero_point, weight.zero_point, **properties)
     scale = scale_product(data.scale, weight.scale, new)
     zero = new.constant("zero", np.zeros((), np.int32))
-    return Quantised(total, scale, zero, normalize_axis(channels, len(shape_of(total))))
+    return Quantised(total, scale, zero, normalize_axis(channels, rank_of(total)))
 
 
 def _convolution(kind: type[RelayOp], axis: int) -> Rule:
@@ -135,8 +135,8 @@ def _bias(op: nn.BiasAddOp, new: OpSequence) -> Answer:
 def _sum(op: elementwise.AddOp, new: OpSequence) -> Answer:
     """A bias along the last axis, if one side is accumulators and the other a vector."""
     for data, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-        if len(shape_of(bias)) == 1 and len(shape_of(data)) > 1:
-            return _with_bias(data, bias, len(shape_of(data)) - 1, op.output, new)
+        if rank_of(bias) == 1 and rank_of(data) > 1:
+            return _with_bias(data, bias, rank_of(data) - 1, op.output, new)
     return None
 
 
@@ -157,7 +157,7 @@ def _with_bias(
         or not np.allclose(scales[1], scales[0], rtol=_SAME_SCALE, atol=0)
     ):
         return "its bias has another scale than the product of its operands"
-    if shape_of(bias.data) != (shape_of(total.data)[axis],) or not is_zero(bias.zero_point):
+    if sizes_of(bias.data) != (sizes_of(total.data)[axis],) or not is_zero(bias.zero_point):
         return "its bias is not one number for each channel, with zero point 0"
     biased = new.add(nn.BiasAddOp, total.data, bias.data, axis=axis)
     return Quantised(biased, total.scale, total.zero_point, total.axis)
@@ -171,7 +171,7 @@ def _fine_bias(
     Only where `result` is quantised in steps so large that this rounding is lost in theirs.
     """
     scale, numbers, step = constant_array(total.scale), constant_array(vector), _step(result)
-    channels = (shape_of(total.data)[axis],)
+    channels = (sizes_of(total.data)[axis],)
     if scale is None or numbers is None or step is None or numbers.shape != channels:
         return None
     units = numbers.astype(np.float64) / scale
@@ -200,8 +200,8 @@ def _scaled_accumulators(op: elementwise.MultiplyOp, new: OpSequence) -> Answer:
         before = cast_value.owner
         if not isinstance(before, elementwise.CastOp) or not _is_product(before.data):
             continue
-        shape, rank = shape_of(scale), len(shape_of(before.data))
-        size = shape_of(before.data)[-1]
+        shape, rank = sizes_of(scale), rank_of(before.data)
+        size = sizes_of(before.data)[-1]
         if op.output.type != cast_value.type or before.dtype != f32:
             continue
         zero = new.constant("zero", np.zeros((), np.int32))

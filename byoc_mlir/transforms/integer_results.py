@@ -16,7 +16,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, qnn, qnn_window, window
-from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import relay_name, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import evaluate_op
 from byoc_mlir.dialects.relay.reduce import MeanOp
@@ -58,7 +58,7 @@ class Target:
 def integers_of(op: qnn.QuantizeOp, new: OpSequence) -> Integers:
     """The integers that an op gives, without the numbers that it is given."""
     target = Target(op.scale, op.zero_point)
-    if shape_of(op.scale) or shape_of(op.zero_point) or not target.is_bytes:
+    if sizes_of(op.scale) or sizes_of(op.zero_point) or not target.is_bytes:
         return None
     bounds, source = _without_clips(op.data)
     before = source.owner
@@ -113,7 +113,7 @@ def _clipped(
 
 def _requantised(op: qnn.DequantizeOp, target: Target, new: OpSequence) -> Integers:
     integers = quantised(op.output)
-    if integers is None or shape_of(integers.zero_point):
+    if integers is None or sizes_of(integers.zero_point):
         return None
     if integers.is_bytes and target.is_of(integers):
         return integers.data
@@ -178,7 +178,7 @@ def _mean(op: MeanOp, target: Target, new: OpSequence) -> Integers:
     if kind is None or op.axes != tuple(range(2, integers.rank)):
         return None
     pooled = _pooled(kind, integers, target, new)
-    return new.reshape(pooled, shape_of(op.output))
+    return new.reshape(pooled, sizes_of(op.output))
 
 
 def _concatenated(op: ConcatenateOp, target: Target, new: OpSequence) -> Integers:
@@ -246,7 +246,7 @@ def _function_of_one_byte(value: SSAValue) -> tuple[Quantised, list[RelayOp]] | 
             return True
         if not isinstance(op, RelayOp) or type(op) not in _ELEMENTWISE or len(ops) >= _MOST_OPS:
             return False
-        fits = shape_of(each) == shape_of(value) and all(visit(part) for part in op.operands)
+        fits = sizes_of(each) == sizes_of(value) and all(visit(part) for part in op.operands)
         ops[op] = None
         return fits
 

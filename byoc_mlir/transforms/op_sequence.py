@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, transform
-from byoc_mlir.dialects.relay.base import PyValue, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import PyValue, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
+from byoc_mlir.dims import Size
 from byoc_mlir.transforms.rewriting import Array, constant_array, constant_name
 
 
@@ -84,15 +85,15 @@ class OpSequence:
             return value
         return self.add(bits.ReinterpretOp, value, dtype=target)
 
-    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    def reshape(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
         """The elements in another shape."""
-        if shape_of(value) == tuple(shape):
+        if sizes_of(value) == tuple(shape):
             return value
         return self.add(transform.ReshapeOp, value, newshape=shape)
 
     def along(self, value: SSAValue, axis: int, rank: int) -> SSAValue:
         """A vector shaped to broadcast along `axis`; one number as it is."""
-        shape = shape_of(value)
+        shape = sizes_of(value)
         if not shape:
             return value
         return self.reshape(value, [shape[0] if i == axis else 1 for i in range(rank)])

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import integers
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import MultiplyOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp
@@ -37,12 +37,12 @@ class Quantised:
     @property
     def rank(self) -> int:
         """The number of dimensions."""
-        return len(shape_of(self.data))
+        return rank_of(self.data)
 
     @property
     def is_whole(self) -> bool:
         """Whether scale and zero point are for the whole tensor."""
-        return not shape_of(self.scale) and not shape_of(self.zero_point)
+        return not sizes_of(self.scale) and not sizes_of(self.zero_point)
 
     @property
     def is_bytes(self) -> bool:
@@ -62,7 +62,7 @@ def quantised(value: SSAValue) -> Quantised | None:
     op = value.owner
     if not isinstance(op, DequantizeOp) or op.block_size.value.data:
         return None
-    has_axis = shape_of(op.scale) or shape_of(op.zero_point)
+    has_axis = sizes_of(op.scale) or sizes_of(op.zero_point)
     return Quantised(op.data, op.scale, op.zero_point, op.positive_axis if has_axis else 1)
 
 

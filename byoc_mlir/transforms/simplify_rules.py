@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, transform, window
-from byoc_mlir.dialects.relay.base import ints, shape_of, to_attribute
+from byoc_mlir.dialects.relay.base import ints, sizes_of, to_attribute
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.transforms.rewriting import Array, constant_array, constant_name, replace_op
 
@@ -67,7 +67,7 @@ def reshapes_compose(op: ReshapeLike) -> Simplified:
         return None
     if before.data.type == op.output.type:
         return before.data
-    return _merged(transform.ReshapeOp(before.data, newshape=shape_of(op.output)), before, op)
+    return _merged(transform.ReshapeOp(before.data, newshape=sizes_of(op.output)), before, op)
 
 
 @_rule(transform.TransposeOp)
@@ -87,11 +87,11 @@ def transposes_compose(op: transform.TransposeOp) -> Simplified:
 @_rule(transform.TransposeOp)
 def transpose_of_ones_is_a_reshape(op: transform.TransposeOp) -> Simplified:
     """A transpose that keeps the order of the dimensions other than 1 moves no element."""
-    shape = shape_of(op.data)
+    shape = sizes_of(op.data)
     moved = [axis for axis in ints(op.axes) if shape[axis] != 1]
     if moved != sorted(moved):
         return None
-    return _merged(transform.ReshapeOp(op.data, newshape=shape_of(op.output)), op)
+    return _merged(transform.ReshapeOp(op.data, newshape=sizes_of(op.output)), op)
 
 
 @_rule(transform.ConcatenateOp)
