@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -101,14 +103,22 @@ def build_program(
         ByocError: what `compile` raises.
     """
     build = Build(source, shapes, values, options, shared)
-    folder, rates = dump_folder(options.dump_ir, source, shapes), rates_of(options.rates)
-    with limited(options.limits), using(rates), build.stages.shown(), dumping(folder):
+    with compiling(build, dump_folder(options.dump_ir, source, shapes)):
         import_model(build)
         canonicalise(build)
         partition(build)
         prune(build)
         collect_weights(held_bytes())
         return build_partitioned(build)
+
+
+@contextmanager
+def compiling(build: Build, folder: Path | None) -> Generator[None]:
+    """What holds for all stages of a compilation; its IR is dumped to a folder, if there is one."""
+    options = build.options
+    with limited(options.limits), using(rates_of(options.rates)):
+        with build.stages.shown(), dumping(folder):
+            yield
 
 
 def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:

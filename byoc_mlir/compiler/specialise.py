@@ -7,10 +7,12 @@ from typing import Any
 
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.pipeline import build_program
+from byoc_mlir.compiler.sized import build_sized
 from byoc_mlir.compiler.source import Shapes, Source
-from byoc_mlir.errors import InputValuesNeededError
+from byoc_mlir.errors import CompilationError, InputValuesNeededError, UndecidedSizeError
 from byoc_mlir.lowering.shared_kernels import SharedKernels
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.sized import SizedProgram
 
 MAX_VALUE_ELEMENTS = 4096
 """Inputs of up to this size are compiled in where shapes depend on their values. Larger ones are
@@ -24,6 +26,8 @@ class ModelSpecialiser:
         self._source = source
         self._options = options
         self.value_inputs: tuple[str, ...] = ()
+        self._needs_numbers = ""
+        """Why sizes are compiled in, once that is known."""
         is_fixed = all(info.is_static for info in source.inputs)
         self._kernels = None if is_fixed else SharedKernels()
 
@@ -41,6 +45,20 @@ class ModelSpecialiser:
                 if any(arrays[name].size > MAX_VALUE_ELEMENTS for name in error.inputs):
                     raise
                 self.value_inputs = tuple(sorted({*self.value_inputs, *error.inputs}))
+
+    def generalise(self, shapes: Shapes) -> SizedProgram | None:
+        """The program for all input shapes for which the same is decided as for these; `None`
+        where some part of the model needs numbers, a backend takes it, or a profile is wanted.
+
+        What fails is compiled for each set of shapes; errors of the model come up there.
+        """
+        if self._options.targets or self._options.profile or self._needs_numbers:
+            return None
+        try:
+            return build_sized(self._source, shapes, self._options)
+        except (UndecidedSizeError, CompilationError) as error:
+            self._needs_numbers = str(error)
+            return None
 
     def specialise_shapes(self, shapes: Shapes) -> Program:
         """The program for inputs of these shapes, whatever their values."""

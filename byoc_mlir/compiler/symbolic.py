@@ -89,6 +89,17 @@ class SymbolicModel:
         refusal.locate(error.stage or "import", error.node)
         return refusal
 
+    def general(self, shapes: Shapes) -> ImportedModel | None:
+        """The model with symbols, as it is for these input shapes and others for which the same is
+        decided, the module the caller's own; `None` where it has to be imported for them.
+
+        Raises:
+            InvalidInputError: the shapes are not the model's.
+        """
+        with self._lock:
+            variant = self._variant(sizes_of_symbols(self._model, shapes))
+        return None if variant is None else replace(variant, module=variant.module.clone())
+
     def _variant(self, sizes: Mapping[str, int]) -> ImportedModel | None:
         for variant in self._variants:
             if _fits(variant.module, sizes):

@@ -39,24 +39,37 @@ class Context:
     """What one call needs for itself: context slots, the arena, pointers.
 
     `pointers` are those of the inputs, then those of the outputs.
+
+    Args:
+        hidden: how many inputs native code has before those of the model.
     """
 
-    def __init__(self, program: Program, state_address: int):
+    def __init__(self, program: Program, state_address: int, hidden: int = 0):
         self.slots = np.zeros(max(program.context_slots, 1), np.int64)
-        try:
-            self._arena = np.empty(program.arena_bytes + ARENA_ALIGNMENT, np.uint8)
-        except (MemoryError, ValueError) as error:
-            raise OutOfMemoryError(_no_memory("arena", program.arena_bytes)) from error
-        start = self._arena.ctypes.data
+        self.allocate(program.arena_bytes)
         self.slots_address = int(self.slots.ctypes.data)
-        self.arena_address = start + -start % ARENA_ALIGNMENT
-        self.pointers = (ctypes.c_void_p * (len(program.inputs) + len(program.outputs) or 1))()
+        taken = hidden + len(program.inputs)
+        self.pointers = (ctypes.c_void_p * (taken + len(program.outputs) or 1))()
         inputs = ctypes.addressof(self.pointers)
-        outputs = inputs + len(program.inputs) * ctypes.sizeof(ctypes.c_void_p)
+        outputs = inputs + taken * ctypes.sizeof(ctypes.c_void_p)
         self.arguments = tuple(
             ctypes.c_void_p(address)  # converted once, not in every call
             for address in (state_address, self.slots_address, self.arena_address, inputs, outputs)
         )
+
+    def allocate(self, size: int) -> None:
+        """New memory for the arena, of so many bytes.
+
+        Raises:
+            OutOfMemoryError: there is none.
+        """
+        try:
+            self._arena = np.empty(size + ARENA_ALIGNMENT, np.uint8)
+        except (MemoryError, ValueError) as error:
+            raise OutOfMemoryError(no_memory("arena", size)) from error
+        start = int(self._arena.ctypes.data)
+        self.arena_address = start + -start % ARENA_ALIGNMENT
+        self.arena_bytes = size
 
 
 class Instance:
@@ -148,7 +161,7 @@ class Instance:
         try:
             return [_empty(shape, dtype) for shape, dtype in self._outputs]
         except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
-            raise OutOfMemoryError(_no_memory("outputs", self._output_bytes())) from error
+            raise OutOfMemoryError(no_memory("outputs", self._output_bytes())) from error
 
     def _output_bytes(self) -> int:
         return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._outputs)
@@ -189,11 +202,14 @@ class Instance:
         with self._lock:
             if self.is_closed:
                 raise ExecutionError("the executable is closed; compile or load it again")
-            context = Context(self.program, self._state_address)
+            context = self._make_context()
             status = self._open(self._state_address, context.slots_address, context.arena_address)
             self._check(status, "open a context")
             self._all.append(context)
             return context
+
+    def _make_context(self) -> Context:
+        return Context(self.program, self._state_address)
 
     def _functions(self) -> tuple[Callable[..., int], ...]:
         pointer = ctypes.c_void_p
@@ -250,7 +266,8 @@ class Instance:
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
 
 
-def _no_memory(what: str, size: int) -> str:
+def no_memory(what: str, size: int) -> str:
+    """What to say when there is no memory for a part of a run."""
     return f"run: there is no memory for the {what} of the model, {size:,} bytes"
 
 

@@ -18,6 +18,7 @@ from byoc_mlir.runtime.profiled import profiled
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report, Variant
+from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.tensors import TensorInfo
 
 _Key: TypeAlias = tuple[tuple[Shape, ...], tuple[bytes, ...]]
@@ -34,6 +35,12 @@ class Specialiser(Protocol):
 
     def specialise(self, arrays: Mapping[str, Array]) -> Program:
         """The program for inputs like these."""
+        ...
+
+    def generalise(self, shapes: Mapping[str, Shape]) -> SizedProgram | None:
+        """The program for inputs of these shapes, and of all for which the same is decided; `None`
+        where sizes must be compiled in.
+        """
         ...
 
     def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
@@ -85,6 +92,11 @@ class SpecialisingExecutable(Executable):
         variants = (replace(one, shapes=tuple(texts)) for one, texts in shapes.items())
         return replace(self.program.report, variants=tuple(variants))
 
+    @property
+    def count(self) -> int:
+        """How many programs there are now."""
+        return len(self._instances.known())
+
     def close(self) -> None:
         self._instances.close()
 
@@ -105,6 +117,14 @@ class SpecialisingExecutable(Executable):
         self._instance_of_shapes(shapes)
 
     def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
+        return self.exported(shapes)
+
+    def exported(self, shapes: Mapping[str, Shape] | None) -> Program:
+        """The program for these shapes.
+
+        Raises:
+            ExportError: none are given, or they depend on values.
+        """
         if shapes is None:
             raise ExportError(
                 "shapes or values are compiled in when the first inputs come; to export the model,"

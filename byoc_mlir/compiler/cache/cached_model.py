@@ -26,6 +26,7 @@ from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.forks import ForkSafeLock
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
 from byoc_mlir.runtime.serialise import Blob, Json, decode, encode, encode_fields
+from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.runtime.specialising import Specialiser
 from byoc_mlir.runtime.stored import decode_program, encode_program
 from byoc_mlir.tensors import TensorInfo
@@ -220,6 +221,10 @@ class CachedSpecialiser:
             self._model.write_entry(self._entry)
         self._model.write_program(self._key(arrays), program, said, self._weights)
         return program
+
+    def generalise(self, shapes: Mapping[str, Shape]) -> SizedProgram | None:
+        """`None`: programs for each set of shapes are kept."""
+        return None
 
     def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
         """The program for inputs of these shapes, whatever their values."""

@@ -10,6 +10,7 @@ from byoc_mlir.limits import Limits
 from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.forks import on_live_threads
+from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.runtime.specialising import Specialiser, SpecialisingExecutable
 from byoc_mlir.tensors import TensorInfo
 
@@ -28,9 +29,9 @@ def compile_ahead(
         specialiser: compiles it.
         limits: say how much memory programs may hold that are not in use.
     """
-    later = SpecialisingExecutable(inputs, outputs, specialiser, write, limits.kept_bytes)
     if not all(info.is_static for info in inputs):
-        return later
+        return SizedExecutable(inputs, outputs, specialiser, write, limits.kept_bytes)
+    later = SpecialisingExecutable(inputs, outputs, specialiser, write, limits.kept_bytes)
     shapes = {info.name: tuple(map(int, info.shape)) for info in inputs}
     try:
         program = on_live_threads(specialiser.specialise_shapes)(shapes)

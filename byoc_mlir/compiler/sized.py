@@ -1,0 +1,122 @@
+"""Programs whose sizes are arguments: a symbolic model, lowered as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import func
+
+from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER
+from byoc_mlir.compiler.build import Build
+from byoc_mlir.compiler.garbage import collection_paused
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.pipeline import (
+    canonicalise,
+    compiling,
+    generate,
+    link,
+    lower,
+    optimise,
+    partition,
+)
+from byoc_mlir.compiler.program import assemble
+from byoc_mlir.compiler.source import Shapes, Source, main_function
+from byoc_mlir.dialects.relay.shape import ShapeAttr, asking, sizes_of
+from byoc_mlir.dialects.relay.symbols import facts_of
+from byoc_mlir.dims import Shapes as Questions
+from byoc_mlir.dims import Size, evaluated, parse_size
+from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.frontend.model import ImportedModel
+from byoc_mlir.lowering.region_calls import int_attribute
+from byoc_mlir.runtime.sized import SizedProgram
+from byoc_mlir.tensors import TensorInfo
+
+
+@collection_paused()
+def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> SizedProgram | None:
+    """Compiles a model with symbolic dimensions for all input shapes for which the same decisions
+    are made as for these.
+
+    Returns:
+        The program; `None` where sizes decide so much that the model is imported for these shapes
+        alone.
+
+    Raises:
+        UndecidedSizeError: a part of the model needs numbers; the error names the node.
+        ByocError: what `compile` raises.
+    """
+    imported = None if source.symbolic is None else source.symbolic.general(shapes)
+    if imported is None:
+        return None
+    build = Build(source, shapes, {}, options)
+    build.imported = imported
+    facts = facts_of(imported.module)
+    questions = Questions(facts.symbols.values(), facts.guards)
+    folder = None if options.dump_ir is None else options.dump_ir / "sized"
+    with compiling(build, folder), asking(questions):
+        canonicalise(build)
+        partition(build)
+        _refuse_regions(build)
+        inputs, outputs = _signature(build)
+        generate(build)
+        lower(build)
+        arena = _arena(build)
+        link(build)
+        optimise(build)
+        build.imported = _for_hints(imported, questions)
+        program = assemble(build)
+    symbols, guards = tuple(questions.symbols.values()), tuple(questions.guards)
+    return SizedProgram(program, symbols, guards, inputs, outputs, arena, options.limits)
+
+
+def _refuse_regions(build: Build) -> None:
+    """Regions of backends have known sizes."""
+    regions = [
+        op.sym_name.data
+        for op in build.module.ops
+        if isinstance(op, func.FuncOp) and COMPILER in op.attributes
+    ]
+    if regions:
+        raise UndecidedSizeError(
+            f"the regions {', '.join(regions)} need numbers; targets=() is the host alone"
+        )
+
+
+def _signature(build: Build) -> tuple[tuple[tuple[Size, ...], ...], tuple[tuple[Size, ...], ...]]:
+    """The sizes of the inputs and of the outputs."""
+    block = main_function(build.module).body.block
+    last = block.last_op
+    assert isinstance(last, func.ReturnOp)
+    return tuple(map(sizes_of, block.args)), tuple(map(sizes_of, last.arguments))
+
+
+def _arena(build: Build) -> Size:
+    """The size of the arena."""
+    size = build.module.attributes.get(ARENA_SIZE)
+    if isinstance(size, ShapeAttr):
+        return size.data[0]
+    return int_attribute(build.module, ARENA_BYTES)
+
+
+def _for_hints(imported: ImportedModel, questions: Questions) -> ImportedModel:
+    """The model with the sizes that choices were made for."""
+    hints = {name: info.hint for name, info in questions.symbols.items()}
+    return replace(
+        imported,
+        inputs=_with_numbers(imported.inputs, hints),
+        outputs=_with_numbers(imported.outputs, hints),
+    )
+
+
+def _with_numbers(infos: Sequence[TensorInfo], sizes: Mapping[str, int]) -> tuple[TensorInfo, ...]:
+    return tuple(
+        replace(
+            info,
+            shape=tuple(
+                size if isinstance(size, int) else evaluated(parse_size(size), sizes)
+                for size in info.shape
+            ),
+        )
+        for info in infos
+    )

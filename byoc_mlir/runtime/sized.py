@@ -1,0 +1,143 @@
+"""Programs whose sizes are arguments: one for all input shapes that fulfil its guards."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_mlir.dims import Dim, Guard, Size, SymbolInfo, evaluated
+from byoc_mlir.errors import InvalidInputError, OutOfMemoryError
+from byoc_mlir.limits import Limits
+from byoc_mlir.runtime.addresses import address_of
+from byoc_mlir.runtime.arguments import Shape
+from byoc_mlir.runtime.instance import Context, Instance, no_memory
+from byoc_mlir.runtime.program import Array, Program
+
+
+@dataclass(frozen=True)
+class SizedProgram:
+    """A program with symbolic sizes; the shapes and the arena of `program` are those for hints."""
+
+    program: Program
+    symbols: tuple[SymbolInfo, ...]
+    """In the order in which native code takes their sizes."""
+    guards: tuple[Guard, ...]
+    inputs: tuple[tuple[Size, ...], ...]
+    outputs: tuple[tuple[Size, ...], ...]
+    arena: Size
+    """In bytes."""
+    limits: Limits
+
+    def sizes(self, shapes: Sequence[Shape]) -> Mapping[str, int]:
+        """What the symbols are for input shapes.
+
+        Raises:
+            InvalidInputError: two inputs disagree about one.
+        """
+        found: dict[str, tuple[int, str]] = {}
+        for spec, sizes, shape in zip(self.program.inputs, self.inputs, shapes, strict=True):
+            for axis, (size, number) in enumerate(zip(sizes, shape, strict=True)):
+                if isinstance(size, int):
+                    continue
+                name = str(size)
+                known, where = found.setdefault(name, (number, spec.name))
+                if known != number:
+                    raise InvalidInputError(
+                        f"dimension {axis} of input '{spec.name}' is '{name}', which is {known} in"
+                        f" input '{where}'; found {number}"
+                    )
+        by_text = {name: number for name, (number, _) in found.items()}
+        return {info.name: by_text[_text(info.name)] for info in self.symbols}
+
+    def is_for(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it is right for these sizes of the symbols."""
+        return all(_within(info, sizes[info.name]) for info in self.symbols) and all(
+            guard.holds(sizes) for guard in self.guards
+        )
+
+
+def _text(name: str) -> str:
+    """A symbol as a size."""
+    from byoc_mlir.dims import symbol
+
+    return str(symbol(name))
+
+
+def _within(info: SymbolInfo, size: int) -> bool:
+    least, greatest = info.range
+    return least <= size <= greatest
+
+
+class Call:
+    """What a call with inputs of given shapes needs."""
+
+    def __init__(self, program: SizedProgram, sizes: Mapping[str, int]):
+        limits = program.limits
+        self.sizes = np.array([sizes[info.name] for info in program.symbols], np.int64)
+        self.sizes_address = int(self.sizes.ctypes.data)
+        self.outputs = [
+            (tuple(_number(size, sizes) for size in shape), spec.dtype)
+            for shape, spec in zip(program.outputs, program.program.outputs, strict=True)
+        ]
+        self.arena_bytes = _number(program.arena, sizes)
+        self.output_bytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.outputs)
+        limits.check("arena_bytes", self.arena_bytes, "bytes of the arena")
+        limits.check("output_bytes", self.output_bytes, "bytes of the model's outputs")
+
+
+def _number(size: Size, sizes: Mapping[str, int]) -> int:
+    return evaluated(size, sizes) if isinstance(size, Dim) else size
+
+
+class SizedContext(Context):
+    """As `Context`; its first pointer is that of the sizes, and its arena grows."""
+
+    def reserve(self, size: int) -> None:
+        """Makes the arena at least as large."""
+        if size <= self.arena_bytes:
+            return
+        self.allocate(size)
+        state, slots, _, inputs, outputs = self.arguments
+        self.arguments = (state, slots, ctypes.c_void_p(self.arena_address), inputs, outputs)
+
+
+class SizedInstance(Instance):
+    """A program with symbolic sizes that is linked and loaded."""
+
+    def __init__(self, sized: SizedProgram):
+        super().__init__(sized.program)
+        self.sized = sized
+
+    def call(self, sizes: Mapping[str, int]) -> Call:
+        """What a call for these sizes needs.
+
+        Raises:
+            LimitExceededError: it needs more than is allowed.
+        """
+        return Call(self.sized, sizes)
+
+    def run_sized(self, call: Call, inputs: Sequence[Array]) -> list[Array]:
+        """As `run`, for inputs of the shapes of `call`."""
+        try:
+            outputs = [np.empty(shape, dtype) for shape, dtype in call.outputs]
+        except (MemoryError, ValueError) as error:
+            raise OutOfMemoryError(no_memory("outputs", call.output_bytes)) from error
+        context = self._lease()
+        assert isinstance(context, SizedContext)
+        try:
+            context.reserve(call.arena_bytes)
+            pointers = context.pointers
+            pointers[0] = call.sizes_address
+            for place, array in enumerate((*inputs, *outputs), start=1):
+                pointers[place] = address_of(array)
+            self._check(self._run(*context.arguments), "run")
+        finally:
+            self._free.append(context)
+        return outputs
+
+    def _make_context(self) -> Context:
+        return SizedContext(self.program, self._state_address, hidden=1)

@@ -1,0 +1,132 @@
+"""The executable of a model whose sizes are arguments of its code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.executable import Executable, Exporter
+from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
+from byoc_mlir.runtime.profile import Profile
+from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.sized import Call, SizedInstance, SizedProgram
+from byoc_mlir.runtime.specialising import Specialiser, SpecialisingExecutable
+from byoc_mlir.tensors import TensorInfo
+
+_Shapes: TypeAlias = tuple[Shape, ...]
+
+_MOST_VARIANTS = 4
+"""Programs of one model; further shapes are compiled in."""
+_MOST_CALLS = 4096
+"""Sets of shapes whose sizes are remembered."""
+
+
+class SizedExecutable(Executable):
+    """Programs for all shapes; where a model needs numbers, one for each set of shapes."""
+
+    def __init__(
+        self,
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[str],
+        specialiser: Specialiser,
+        exporter: Exporter | None,
+        kept_bytes: int,
+    ):
+        super().__init__(inputs, outputs, exporter)
+        self._specialiser = specialiser
+        self._special = SpecialisingExecutable(inputs, outputs, specialiser, exporter, kept_bytes)
+        self._kept_bytes = kept_bytes
+        self._variants: list[SizedInstance] = []
+        self._calls: dict[_Shapes, tuple[SizedInstance, Call]] = {}
+        self._latest: SizedInstance | None = None
+        self._lock = ForkSafeLock()
+        self._is_closed = False
+
+    @property
+    def program(self) -> Program:
+        return self._special.program if self._latest is None else self._latest.program
+
+    @property
+    def variants(self) -> Sequence[SizedProgram]:
+        """The programs for all shapes that there are, each with its guards."""
+        return tuple(instance.sized for instance in self._variants)
+
+    @property
+    def compiled_in(self) -> int:
+        """How many sets of shapes have a program of their own."""
+        return self._special.count
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            for instance in self._variants:
+                instance.close()
+            self._special.close()
+
+    def _run(self, inputs: Inputs) -> dict[str, Array]:
+        arrays = self._arguments.checked(inputs)
+        found = self._found(tuple(array.shape for array in arrays))
+        if found is None:
+            return self._special.run(arrays)
+        instance, call = found
+        return dict(zip(instance.output_names, instance.run_sized(call, arrays), strict=True))
+
+    def _profile(self, inputs: Inputs, runs: int) -> Profile:
+        return self._special.profile(inputs, runs)
+
+    def _warmup(self, shapes: Mapping[str, Shape]) -> None:
+        checked = self._arguments.shapes(shapes)
+        if self._found(tuple(checked.values())) is None:
+            self._special.warmup(checked)
+
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
+        return self._special.exported(shapes)
+
+    def _found(self, shapes: _Shapes) -> tuple[SizedInstance, Call] | None:
+        """The program for input shapes, and what a call needs; `None` where they are compiled in.
+
+        Raises:
+            ExecutionError: the executable is closed.
+            InvalidInputError: inputs disagree about a size.
+        """
+        found = self._calls.get(shapes)
+        if found is None:
+            with self._lock:
+                found = self._made(shapes)
+        self._latest = None if found is None else found[0]
+        return found
+
+    def _made(self, shapes: _Shapes) -> tuple[SizedInstance, Call] | None:
+        if self._is_closed:
+            raise ExecutionError("the executable is closed; compile the model again")
+        instance = self._instance(shapes)
+        if instance is None:
+            return None
+        if len(self._calls) == _MOST_CALLS:
+            self._calls.clear()
+        call = instance.call(instance.sized.sizes(shapes))
+        self._calls[shapes] = instance, call
+        return instance, call
+
+    def _instance(self, shapes: _Shapes) -> SizedInstance | None:
+        for instance in self._variants:
+            if instance.sized.is_for(instance.sized.sizes(shapes)):
+                return instance
+        if len(self._variants) == _MOST_VARIANTS:
+            return None
+        named = {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
+        sized = on_live_threads(self._specialiser.generalise)(named)
+        if sized is None:
+            return None
+        instance = on_live_threads(SizedInstance)(sized)
+        self._variants.append(instance)
+        return instance if sized.is_for(sized.sizes(shapes)) else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle keeps: the model, which is compiled again."""
+        if self._is_closed:
+            raise ExecutionError("the executable is closed; pickle it before, or compile again")
+        made_of = (self.inputs, self.outputs, self._specialiser, self._exporter, self._kept_bytes)
+        return SizedExecutable, made_of
