@@ -116,9 +116,9 @@ def build_program(
 def compiling(build: Build, folder: Path | None) -> Generator[None]:
     """What holds for all stages of a compilation; its IR is dumped to a folder, if there is one."""
     options = build.options
-    with limited(options.limits), using(rates_of(options.rates)):
-        with build.stages.shown(), dumping(folder):
-            yield
+    rates = rates_of(options.rates)
+    with limited(options.limits), using(rates), build.stages.shown(), dumping(folder):
+        yield
 
 
 def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:

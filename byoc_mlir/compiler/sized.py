@@ -14,6 +14,7 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.pipeline import (
     canonicalise,
     compiling,
+    dump_folder,
     generate,
     link,
     lower,
@@ -53,7 +54,7 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
     build.imported = imported
     facts = facts_of(imported.module)
     questions = Questions(facts.symbols.values(), facts.guards)
-    folder = None if options.dump_ir is None else options.dump_ir / "sized"
+    folder = dump_folder(options.dump_ir, source, shapes)
     with compiling(build, folder), asking(questions):
         canonicalise(build)
         partition(build)
