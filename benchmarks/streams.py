@@ -31,7 +31,7 @@ from measure import Failure, last_error
 from report import geometric_mean, rounded, table_row
 from run import engine_names, machine
 from stream_models import STREAMS, StreamFiles, write_stream
-from stream_worker import Answered
+from stream_worker import CLOCKS, Answered
 
 from byoc_mlir.testing.reference import largest_relative_error
 
@@ -99,7 +99,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="byoc-streams-") as folder:
             files = write_stream(name, count, Path(folder))
             for threads in arguments.threads:
-                for result in _measured(files, arguments.engines, threads, Path(folder)):
+                for result in _measured(
+                    files, arguments.engines, threads, arguments.clock, Path(folder)
+                ):
                     _show_progress(result)
                     results.append(result)
     print(table(results))
@@ -139,13 +141,13 @@ def _compared(result: Result, peers: Sequence[Result], column: str) -> str:
 
 
 def _measured(
-    files: StreamFiles, engines: Sequence[str], threads: int, folder: Path
+    files: StreamFiles, engines: Sequence[str], threads: int, clock: str, folder: Path
 ) -> Iterator[Result | Failure]:
     """The results of one stream; the reference answers first."""
     ordered = sorted(engines, key=lambda engine: engine != _REFERENCE)
     reference = folder / "reference"
     if not reference.exists():
-        _answered(files, _REFERENCE, 1, reference, None)
+        _answered(files, _REFERENCE, 1, clock, reference, None)
     for engine in ordered:
         has_cache = engine.startswith("byoc")
         names = [f"{engine}, 1st", f"{engine}, 2nd"] if has_cache else [engine]
@@ -153,7 +155,7 @@ def _measured(
             outputs = folder / f"{name}-{threads}"
             cache = folder / f"cache-{engine}-{threads}" if has_cache else None
             try:
-                answered = _answered(files, engine, threads, outputs, cache)
+                answered = _answered(files, engine, threads, clock, outputs, cache)
             except subprocess.CalledProcessError:
                 message = last_error(outputs.with_suffix(".log"))
                 yield Failure(name, files.name, threads, message)
@@ -163,13 +165,13 @@ def _measured(
 
 
 def _answered(
-    files: StreamFiles, engine: str, threads: int, outputs: Path, cache: Path | None
+    files: StreamFiles, engine: str, threads: int, clock: str, outputs: Path, cache: Path | None
 ) -> Answered:
     """One process that answers a stream."""
     outputs.mkdir()
     order = ",".join(map(str, files.order))
     script = Path(__file__).with_name("stream_worker.py")
-    arguments = [engine, files.model, threads, outputs, order, *files.inputs]
+    arguments = [engine, files.model, threads, clock, outputs, order, *files.inputs]
     environment = {**os.environ, "BYOC_CACHE_DIR": str(cache)} if cache else None
     with outputs.with_suffix(".log").open("w") as log:
         done = subprocess.run(
@@ -219,6 +221,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
     parser.add_argument("--sizes", type=int, default=24, help="different sizes of each stream")
     parser.add_argument("--quick", action="store_true", help=f"{_QUICK_COUNT} different sizes")
+    parser.add_argument(
+        "--clock",
+        choices=CLOCKS,
+        default="wall",
+        help="cpu: the processor's time, of all threads, for a machine that others use as well",
+    )
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     return parser
 
