@@ -12,6 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any, cast
 
 from byoc_mlir.files import open_regular
@@ -170,7 +171,8 @@ def _registered_backends() -> list[Any] | None:
             stamps = None if source is None else _source_stamps(source)
             if stamps is None:
                 return None
-            found.append([name, part.__qualname__, stamps])
+            places = [_place_of(code) for code in _codes_of(part)]
+            found.append([name, part.__qualname__, places, stamps])
     return found
 
 
@@ -181,10 +183,11 @@ def _registered_importers() -> list[Any] | None:
     for op in () if registry is None else registry.registered_ops():
         if op.function.__module__.startswith("byoc_mlir."):
             continue
-        stamps = _source_stamps(Path(inspect.unwrap(op.function).__code__.co_filename))
+        code = inspect.unwrap(op.function).__code__
+        stamps = _source_stamps(Path(code.co_filename))
         if stamps is None:
             return None
-        found.append([op.domain, op.op_type, op.since, op.function.__qualname__, stamps])
+        found.append([op.domain, op.op_type, op.since, _place_of(code), stamps])
     return found
 
 
@@ -198,14 +201,25 @@ def _is_ours(cls: type) -> bool:
 
 def _source_of(cls: type) -> Path | None:
     """The file with the class: that of its functions, as its module may have been forgotten."""
-    for value in vars(cls).values():
-        function: Any = inspect.unwrap(getattr(value, "__func__", value))
-        code = getattr(function, "__code__", None)
-        if code is not None and Path(code.co_filename).is_file():
+    for code in _codes_of(cls):
+        if Path(code.co_filename).is_file():
             return Path(code.co_filename)
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     return Path(file) if file else None
+
+
+def _codes_of(cls: type) -> list[CodeType]:
+    """The code of a class' own functions."""
+    functions: list[Any] = [
+        inspect.unwrap(getattr(value, "__func__", value)) for value in vars(cls).values()
+    ]
+    return [function.__code__ for function in functions if hasattr(function, "__code__")]
+
+
+def _place_of(code: CodeType) -> str:
+    """Where a function is defined: a process may replace it by another of the same name."""
+    return f"{code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
 
 
 def _source_stamps(file: Path) -> list[list[str]] | None:

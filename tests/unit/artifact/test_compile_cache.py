@@ -405,6 +405,35 @@ def test_a_backend_may_refuse(cache: Path) -> None:
     assert entries(cache) == set()
 
 
+REPLACED = """
+from byoc_mlir.backends import Backend, register_backend
+
+@register_backend
+class Replaced(Backend):
+    name = "replaced"
+
+    def op_rules(self):
+        return {rules}
+
+    def codegen(self, region, context):
+        raise NotImplementedError
+"""
+
+
+def test_a_backend_that_replaces_another_is_another(cache: Path, tmp_path: Path) -> None:
+    """As in a session that defines a class again: both files were there before."""
+    rules = {"one.py": "{}", "other.py": '{"nn.relu": lambda op: "never"}'}
+    for name, text in rules.items():
+        (tmp_path / name).write_text(REPLACED.format(rules=text))
+    for name in rules:
+        path = tmp_path / name
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "session"})
+        executable = byoc_mlir.compile(elementwise_model(), ("replaced",), cache=cache)
+        assert not was_cached(executable)
+        again = byoc_mlir.compile(elementwise_model(), ("replaced",), cache=cache)
+        assert was_cached(again)
+
+
 def test_ir_and_stages_are_compiled_each_time(cache: Path) -> None:
     for _ in range(2):
         executable = byoc_mlir.compile(staged_model(), targets=(), cache=cache)
