@@ -10,7 +10,7 @@ from functools import partial
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f32, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.convolution import Code, Slot
@@ -47,23 +47,30 @@ FORMULAS: Mapping[str, Callable[[FloatCode, SSAValue], SSAValue]] = {
 """By the names of oneDNN's algorithms."""
 
 
-def activation_code(name: str, elements: int, formula: Formula | None = None) -> Code:
+def activation_code(
+    name: str, elements: int, formula: Formula | None = None, element: Attribute = f32
+) -> Code:
     """Applies an activation to so many elements of the result.
 
     Args:
         name: of the formula, one of `FORMULAS` if none is given.
         elements: how many there are.
-        formula: computes one.
+        formula: computes one, in `f32`.
+        element: the type of the elements.
     """
     chosen = FORMULAS[name] if formula is None else formula
-    return Code(partial(_define_activation, name=f"{_PREFIX}_{name}", formula=chosen), (elements,))
+    symbol = f"{_PREFIX}_{name}" if element == f32 else f"{_PREFIX}_{name}_{element}"
+    define = partial(_define_activation, name=symbol, formula=chosen, element=element)
+    return Code(define, (elements,))
 
 
-def _define_activation(module: ModuleBuilder, name: str, formula: Formula) -> str:
+def _define_activation(
+    module: ModuleBuilder, name: str, formula: Formula, element: Attribute
+) -> str:
     """`void (slots)`; the one parameter is how many elements there are."""
     if module.has(name):
         return name
-    elements = _define_elements(module, f"{name}_elements", formula)
+    elements = _define_elements(module, f"{name}_elements", formula, element)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     count = function.word(function.pointer(slots, Slot.PARAMETERS), 0)
@@ -72,18 +79,18 @@ def _define_activation(module: ModuleBuilder, name: str, formula: Formula) -> st
     return name
 
 
-def _define_elements(module: ModuleBuilder, name: str, formula: Formula) -> str:
+def _define_elements(module: ModuleBuilder, name: str, formula: Formula, element: Attribute) -> str:
     """`void (buffer, begin, end)`: a loop that LLVM vectorises."""
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     buffer, begin, end = function.parameters
-    first = function.gep(buffer, begin)
+    first = function.gep(buffer, begin, element)
 
-    def element(index: SSAValue) -> None:
-        place = function.gep(first, index)
-        value = formula(ScalarCode(function), function.load(place, f32))
-        function.store(value, place)
+    def apply(index: SSAValue) -> None:
+        place = function.gep(first, index, element)
+        value = formula(ScalarCode(function), function.load_number(place, element))
+        function.store_number(value, place, element)
 
-    function.loop(function.subtract(end, begin), element)
+    function.loop(function.subtract(end, begin), apply)
     function.finish()
     return name
 

@@ -162,9 +162,9 @@ class FunctionBuilder:
         """An address some bytes further on."""
         return self._add(ops.offset(base, byte, i8, inbounds=False))
 
-    def gep(self, base: SSAValue, index: Index) -> SSAValue:
-        """The address of an element of an array of `f32`."""
-        return self._add(ops.offset(base, index, f32, inbounds=False))
+    def gep(self, base: SSAValue, index: Index, element: Attribute = f32) -> SSAValue:
+        """The address of an element of an array."""
+        return self._add(ops.offset(base, index, element, inbounds=False))
 
     def prefetch(self, address: SSAValue) -> None:
         """Brings what will be read soon to the caches."""
@@ -176,6 +176,17 @@ class FunctionBuilder:
     ) -> SSAValue:
         """What stands at an address; without `alignment`, at one of the type's natural ones."""
         return self._add(ops.load(address, type_, alignment))
+
+    def load_number(self, address: SSAValue, element: Attribute) -> SSAValue:
+        """The `f32` of what stands at an address, a number of it or of fewer bits."""
+        value = self.load(address, element)
+        return value if element == f32 else self.insert(llvm.FPExtOp(value, f32))
+
+    def store_number(self, value: SSAValue, address: SSAValue, element: Attribute) -> None:
+        """Writes an `f32` as a number of it or, rounded, of fewer bits."""
+        if element != f32:
+            value = self.insert(llvm.FPTruncOp(value, element))
+        self.store(value, address)
 
     def pointer(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
         """The pointer in a slot."""

@@ -11,12 +11,13 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f64, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.calls import element_bytes
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated, on_result
 from byoc_mlir.backends.dnnl.codegen.special_values import (
     WINDOW_AXES,
@@ -34,11 +35,11 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
-from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
 from byoc_mlir.kernels.f32_functions import tanh
 
-_ELEMENT_BYTES = 4
+_FLOATS = (DataType.F32, DataType.BF16)
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ class Careful:
 
 def careful(op: Operation) -> Careful | None:
     """How an op is computed where there are NaN or infinities; `None`: as everywhere."""
-    if any(data_type_of(value) != DataType.F32 for value in (*op.operands, *op.results)):
+    if any(data_type_of(value) not in _FLOATS for value in (*op.operands, *op.results)):
         return None
     if isinstance(op, SoftmaxOp) and not op.post_ops and not layouts.blocks(layout_of(op.output)):
-        return _softmax(op)
+        return _softmax(op) if data_type_of(op.output) == DataType.F32 else None
     if isinstance(op, PoolingOp) and op.algorithm.data == "max" and not op.post_ops:
         return _max_pooling(op)
     if isinstance(op, BatchNormalizationOp) and op.relu.value.data:
@@ -83,10 +84,12 @@ def _without(
     if algorithm not in _FORMULAS or (algorithm == "relu" and alpha != 0):
         return None
     operand = Types(layout_of).operand(Arg.DST, op.results[0])
-    elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays as it is
+    element = tensor_type(op.results[0]).element_type
+    size = element_bytes(operand.descriptor.data_type)
+    elements = operand.descriptor.byte_size // size  # with padding, which stays as it is
     bits = struct.pack(">ff", alpha, beta).hex()
     name, formula = f"careful_{algorithm}_{bits}", _formula(algorithm, alpha, beta)
-    code = on_result(activation_code(name, elements, formula))
+    code = on_result(activation_code(name, elements, formula, element))
     return Careful(_changed(op, changes), code, (operand,))
 
 
@@ -126,7 +129,8 @@ def _max_pooling(op: PoolingOp) -> Careful | None:
     images = sizes[0] * sizes[1] // inner
     types = Types(layout_of)
     operands = (types.operand(Arg.SRC, op.primary[0]), types.operand(Arg.DST, op.output))
-    code = Generated(add_max_of_windows, (images, inner, *missing, *words))
+    add = partial(add_max_of_windows, element=tensor_type(op.output).element_type)
+    code = Generated(add, (images, inner, *missing, *words))
     return Careful(_changed(op, {}), code, operands)
 
 

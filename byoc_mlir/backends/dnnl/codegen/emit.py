@@ -299,9 +299,12 @@ class _Emitter:
             return None
         if not all(np.isfinite(weight.data).all() for weight in program.weights.values()):
             return function.compare("eq", function.integer(0), function.integer(0))
-        look, found = add_any_special(self._shared), function.integer(0, i32)
-        for tensor, elements in zip(inputs, program.input_elements, strict=True):
-            one = function.call(look, tensor, function.integer(elements))
+        found = function.integer(0, i32)
+        for tensor, floats in zip(inputs, program.input_floats, strict=True):
+            if not floats.count:
+                continue
+            look = add_any_special(self._shared, floats.element)
+            one = function.call(look, tensor, function.integer(floats.count))
             found = function.binary(llvm.OrOp, found, one)
         return function.compare("ne", found, function.integer(0, i32))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor
@@ -32,7 +32,7 @@ from byoc_mlir.backends.dnnl.dialect import ExecutedOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
 
 T = TypeVar("T", bound=Hashable)
@@ -122,6 +122,14 @@ class Execution:
         return (self, *self.careful)
 
 
+@dataclass(frozen=True)
+class Floats:
+    """How many numbers a tensor holds that may be NaN or infinite, and of which type."""
+
+    count: int
+    element: Attribute
+
+
 @dataclass
 class Program:
     """Everything a region's code makes and does, in order."""
@@ -136,7 +144,7 @@ class Program:
     executions: list[Execution] = field(default_factory=list[Execution])
     weights: dict[str, Weight] = field(default_factory=dict[str, Weight])
     details: list[OpDetail] = field(default_factory=list[OpDetail])
-    input_elements: tuple[int, ...] = ()
+    input_floats: tuple[Floats, ...] = ()
 
 
 def make_program(func: FuncOp, threads: int) -> Program:
@@ -151,18 +159,18 @@ def make_program(func: FuncOp, threads: int) -> Program:
             run as they do in `pipeline`.
     """
     found = [_selected(op, threads) for op in func.body.block.ops if isinstance(op, ExecutedOp)]
-    elements = tuple(_numbers(value) for value in func.body.block.args)
-    program = Program(workspace_bytes(func), input_elements=elements)
+    floats = tuple(_floats(value) for value in func.body.block.args)
+    program = Program(workspace_bytes(func), input_floats=floats)
     maker = _Maker(program, places_of(func))
     for one in found:
         maker.add(one)
     return maker.program
 
 
-def _numbers(value: SSAValue) -> int:
-    """How many numbers a tensor holds that may be NaN or infinite."""
-    is_float = data_type_of(value) == DataType.F32
-    return math.prod(shape_of(value)) if is_float else 0
+def _floats(value: SSAValue) -> Floats:
+    is_float = data_type_of(value) in (DataType.F32, DataType.BF16)
+    count = math.prod(shape_of(value)) if is_float else 0
+    return Floats(count, tensor_type(value).element_type)
 
 
 def _selected(op: ExecutedOp, threads: int) -> Found | OwnCode:

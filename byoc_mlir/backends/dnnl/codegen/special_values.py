@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, i1, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerType, bf16, f32, i1, i16, i32, i64
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
 
 _PREFIX = "byoc_dnnl"
-_EXPONENT = 0x7F800000
-"""The bits of the exponent of an `f32`: all are set in NaN and infinities."""
+_EXPONENTS: Mapping[Attribute, tuple[IntegerType, int]] = {
+    f32: (i32, 0x7F800000),
+    bf16: (i16, 0x7F80),
+}
+"""The bits of the exponent of a float, in an integer: all are set in NaN and infinities."""
 
 
-def add_any_special(module: ModuleBuilder) -> str:
-    """`i32 (data, count)`: not 0 if one of so many numbers is NaN or an infinity."""
-    name = f"{_PREFIX}_any_special"
+def add_any_special(module: ModuleBuilder, element: Attribute) -> str:
+    """`i32 (data, count)`: not 0 if one of so many floats is NaN or an infinity."""
+    name = f"{_PREFIX}_any_special_{element}"
     if module.has(name):
         return name
     function = module.function(name, (POINTER, i64), internal=True)
     data, count = function.parameters
-    exponent = function.integer(_EXPONENT, i32)
+    type_, bits_of_exponent = _EXPONENTS[element]
+    exponent = function.integer(bits_of_exponent, type_)
 
     def look(index: SSAValue, found: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        bits = function.load(function.gep(data, index), i32)
+        bits = function.load(function.gep(data, index, element), type_)
         is_special = function.compare("eq", function.binary(llvm.AndOp, bits, exponent), exponent)
         return [function.binary(llvm.OrOp, found[0], function.insert(llvm.ZExtOp(is_special, i32)))]
 
@@ -82,14 +86,14 @@ _SIZE, _PLACES, _EXTENT, _STRIDE, _DILATION, _BEGIN = range(6)
 """What the table says of an axis: elements, windows, then how the windows lie."""
 
 
-def add_max_of_windows(module: ModuleBuilder) -> str:
+def add_max_of_windows(module: ModuleBuilder, element: Attribute) -> str:
     """`i32 (arguments, table)`: the maximum of each window, NaN where it has one.
 
     The arguments are the source and the result. The table says how many images there are and how
     many numbers each of their elements has, then six words for each axis of a window. Windows that
     hold nothing but padding stay as they are.
     """
-    name = f"{_PREFIX}_max_of_windows"
+    name = f"{_PREFIX}_max_of_windows_{element}"
     if module.has(name):
         return name
     function = module.function(name, (POINTER, POINTER), internal=True)
@@ -101,11 +105,15 @@ def add_max_of_windows(module: ModuleBuilder) -> str:
     axes = [[function.word(table, 2 + 6 * n + i) for i in range(6)] for n in range(WINDOW_AXES)]
 
     def window(image: SSAValue, places: Sequence[SSAValue], lane: SSAValue) -> None:
-        best, is_seen = _max_of_window(function, source, image, axes, places, inner, lane)
+        def number(index: SSAValue) -> SSAValue:
+            return function.load_number(function.gep(source, index, element), element)
+
+        best, is_seen = _max_of_window(function, number, image, axes, places, inner, lane)
         for axis, place in zip(axes, places, strict=True):
             image = function.add(function.multiply(image, axis[_PLACES]), place)
-        slot = function.gep(result, function.add(function.multiply(image, inner), lane))
-        function.when(is_seen, lambda: function.store(best, slot))
+        index = function.add(function.multiply(image, inner), lane)
+        slot = function.gep(result, index, element)
+        function.when(is_seen, lambda: function.store_number(best, slot, element))
 
     def along(image: SSAValue, places: Sequence[SSAValue]) -> None:
         if len(places) == WINDOW_AXES:
@@ -121,21 +129,21 @@ def add_max_of_windows(module: ModuleBuilder) -> str:
 
 def _max_of_window(
     function: FunctionBuilder,
-    source: SSAValue,
+    number: Callable[[SSAValue], SSAValue],
     image: SSAValue,
     axes: Sequence[Sequence[SSAValue]],
     places: Sequence[SSAValue],
     inner: SSAValue,
     lane: SSAValue,
 ) -> Sequence[SSAValue]:
-    """The maximum of the elements of one window, and whether there are any."""
+    """The maximum of the elements of one window, and whether there are any; `number` reads one."""
 
     def element(
         offset: SSAValue, is_inside: SSAValue, found: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
         index = function.add(function.multiply(offset, inner), lane)
         index = function.select(is_inside, index, function.integer(0))
-        value = function.load(function.gep(source, index), f32)
+        value = number(index)
         best, is_seen = found
         is_number = function.insert(llvm.FCmpOp(best, best, "ord"))
         is_better = function.insert(llvm.FCmpOp(value, best, "ugt"))  # so is NaN
@@ -145,12 +153,12 @@ def _max_of_window(
         return function.select(taken, value, best), is_seen
 
     def along(
-        number: int, offset: SSAValue, is_inside: SSAValue, found: Sequence[SSAValue]
+        depth: int, offset: SSAValue, is_inside: SSAValue, found: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
-        if number == len(axes):
+        if depth == len(axes):
             return element(offset, is_inside, found)
-        axis = axes[number]
-        first = function.multiply(places[number], axis[_STRIDE])
+        axis = axes[depth]
+        first = function.multiply(places[depth], axis[_STRIDE])
         first = function.subtract(first, axis[_BEGIN])
 
         def step(index: SSAValue, found: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -158,7 +166,7 @@ def _max_of_window(
             is_there = function.compare("ult", place, axis[_SIZE])
             following = function.add(function.multiply(offset, axis[_SIZE]), place)
             both = function.binary(llvm.AndOp, is_inside, is_there)
-            return along(number + 1, following, both, found)
+            return along(depth + 1, following, both, found)
 
         return function.fold(axis[_EXTENT], found, step)
 

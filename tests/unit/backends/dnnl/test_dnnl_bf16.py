@@ -8,11 +8,13 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from bf16_models import MODELS, check_network, compiled
+from bf16_models import MODELS, STEP, check_network, compiled
 from onnx import ModelProto, helper, numpy_helper
 
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.testing.isa import call_at, run_at
+from byoc_mlir.testing.networks import GraphBuilder
+from byoc_mlir.testing.reference import random_inputs
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -85,3 +87,17 @@ def test_numbers_that_are_not_finite() -> None:
     assert found[1, 1] == np.inf
     assert np.isnan(found[1, 2]) or found[1, 2] == 0
     assert found[2, 2] == (np.inf if api().has_bf16 else x[2, 2])  # the nearest number of bf16
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_number_that_is_not_finite_goes_through_relu_and_pool(number: float) -> None:
+    net = GraphBuilder("net", seed=0)
+    x = net.max_pool(net.relu(net.conv(net.input("x", [1, 3, 8, 8]), 16, 3)), 2, 2)
+    net.output(net.relu6(net.conv(x, 16, 1)), "y", [1, 16, 4, 4])
+    model = net.build()
+    inputs = random_inputs(model)
+    inputs["x"][0, 0, 4, 4] = number
+    with compiled(model) as executable, compiled(model, "f32") as exact:
+        found, wanted = executable.run(inputs)["y"], exact.run(inputs)["y"]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    assert np.nan_to_num(np.abs(found - wanted)).max() <= 8 * STEP * np.nanmax(wanted)
