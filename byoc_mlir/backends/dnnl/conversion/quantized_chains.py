@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.dialects.relay import ConstantOp, qnn, qnn_window
-from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import AddOp, CastOp, ClipOp, MultiplyOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp
@@ -154,9 +154,14 @@ def _read_requantized(
 ) -> QuantizedConvolution | QuantizedProduct | None:
     if not isinstance(requantize, qnn.RequantizeOp):
         return None
-    op, bias = reader.owner(requantize.data), None
-    if isinstance(op, BiasAddOp):
-        op, bias = reader.owner(op.data), op.bias
+    op, bias, channels = reader.owner(requantize.data), None, 1
+    biased = op if isinstance(op, BiasAddOp) else None
+    if biased is not None:
+        op, bias = reader.owner(biased.data), biased.bias
+    if isinstance(op, qnn.DenseOp):
+        channels = len(shape_of(op.output)) - 1
+    if not _belong_to(channels, requantize, biased):
+        return None
     if isinstance(op, qnn.DenseOp):
         return _read_product(reader, requantize, op, bias, limits, element)
     if not isinstance(op, qnn_window.QuantizedConvOp):
@@ -187,6 +192,12 @@ def _read_requantized(
         limits,
         element,
     )
+
+
+def _belong_to(channels: int, requantize: qnn.RequantizeOp, biased: BiasAddOp | None) -> bool:
+    """Whether scales and biases, where there are several, belong to the places of an axis."""
+    scaled = not shape_of(requantize.input_scale) or requantize.positive_axis == channels
+    return scaled and (biased is None or biased.positive_axis == channels)
 
 
 def _read_product(
