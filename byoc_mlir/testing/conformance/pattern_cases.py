@@ -11,7 +11,8 @@ from xdsl.traits import Commutative
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import RelayOp
-from byoc_mlir.dialects.relay.base import relay_name, shape_of
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.patterns import CompositePattern, Pattern
 from byoc_mlir.patterns.language import (
     AltPattern,
@@ -190,10 +191,11 @@ class _PatternGraph:
     def _call(self, pattern: CallPattern) -> Operation:
         names = pattern.names or ("nn.relu",)
         name = names[self._choices.alternative(len(names))]
+        known = samples_of(name)
         samples = [
             sample
-            for sample in samples_of(name)
-            if sample.dtype == "float32" and not (self._finite and sample.special)
+            for sample in known
+            if sample.dtype == known[0].dtype and not (self._finite and sample.special)
         ]
         if not samples or name not in OPS:
             raise NotGeneratedError(f"there is no sample of {name}")
@@ -219,15 +221,18 @@ class _PatternGraph:
             args = [*pattern.args, *(free if pattern.names is None else ())]
         values: dict[int, SSAValue] = {}
         for index in sorted(range(len(args)), key=lambda index: _is_leaf(args[index])):
-            known = next(iter(values.values()), None)
-            data = shape_of(known) if known is not None else sample.data
-            values[index] = _value(self._build(args[index], _wanted(sample, data, index)))
+            known = next(iter(values.items()), None)
+            values[index] = _value(self._build(args[index], _wanted(sample, known, index)))
         return [values[index] for index in range(len(args))]
 
 
-def _wanted(sample: Sample, data: Shape, index: int) -> _Wanted:
+def _wanted(sample: Sample, known: tuple[int, SSAValue] | None, index: int) -> _Wanted:
+    """An operand as in a sample, fitting to one that is there: its position, and the value."""
+    data = sample.data if known is None else shape_of(known[1])
     shapes = (data, *sample.rest(data))
-    dtype = sample.dtypes.get(index, "")
+    dtype = sample.dtypes.get(index, "" if sample.dtype == "float32" else sample.dtype)
+    if index not in sample.dtypes and known is not None and known[0] not in sample.dtypes:
+        dtype = numpy_dtype(tensor_type(known[1]).element_type).name
     shape = shapes[min(index, len(shapes) - 1)]
     return _Wanted(
         shape, dtype, sample.range_of(index), sample.special and not sample.is_constant(index)

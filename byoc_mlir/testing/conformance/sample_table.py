@@ -14,6 +14,11 @@ from xdsl.dialects.builtin import f32, f64
 from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.testing.conformance import shapes
 from byoc_mlir.testing.conformance.index_samples import SAMPLES_WITH_PLACES
+from byoc_mlir.testing.conformance.quantised_samples import (
+    QUANTISED_SAMPLES,
+    quantised_convolutions,
+    quantised_pools,
+)
 from byoc_mlir.testing.conformance.recurrent_samples import RECURRENT_SAMPLES
 from byoc_mlir.testing.conformance.samples import Range, Rest, Sample, Shape
 from byoc_mlir.testing.conformance.vision_samples import VISION_SAMPLES
@@ -361,6 +366,20 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
         f"nn.max_pool{rank}d_with_argmax": list(_pools_with_places(rank))
         for rank in SPATIAL
     },
+    **{f"qnn.conv{rank}d": list(quantised_convolutions(_convolutions(rank))) for rank in SPATIAL},
+    **{
+        f"qnn.conv{rank}d_transpose": list(quantised_convolutions(_transposed_convolutions(rank)))
+        for rank in SPATIAL
+    },
+    **{
+        f"qnn.avg_pool{rank}d": list(quantised_pools(_pools(rank, count_include_pad=True)))
+        for rank in SPATIAL
+    },
+    **{
+        f"qnn.global_avg_pool{rank}d": list(quantised_pools([Sample(SPATIAL[rank])]))
+        for rank in SPATIAL
+    },
+    **QUANTISED_SAMPLES,
     **SAMPLES_WITH_PLACES,
     **VISION_SAMPLES,
     **RECURRENT_SAMPLES,
