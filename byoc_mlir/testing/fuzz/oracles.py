@@ -78,7 +78,20 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
         return False
     if "Gemm" in ops and name in _wrong_about_gemm(model):
         return False
+    if name == "onnxruntime" and any(map(_reads_beyond_border, model.graph.node)):
+        return False
     return ops.isdisjoint(_WRONG[name])
+
+
+def _reads_beyond_border(node: onnx.NodeProto) -> bool:
+    """Whether it samples by cubics and takes places outside for the border.
+
+    ONNX Runtime interpolates at the place itself between elements that are the border's, as
+    PyTorch does; the standard's evaluator moves the place to the border.
+    """
+    texts = {attribute.name: attribute.s for attribute in node.attribute}
+    is_cubic = texts.get("mode") in (b"cubic", b"bicubic")
+    return node.op_type == "GridSample" and is_cubic and texts.get("padding_mode") == b"border"
 
 
 def _wrong_about_gemm(model: onnx.ModelProto) -> Iterator[str]:
