@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -93,16 +93,18 @@ def build_program(
     values: Values,
     options: CompileOptions,
     shared: SharedKernels | None = None,
+    problems: Sequence[str] = (),
 ) -> Program:
     """Compiles a model that is read for one set of input shapes and values.
 
     Args:
         shared: kernels that the model's other shapes left; the new ones join them.
+        problems: what went wrong before, for the report.
 
     Raises:
         ByocError: what `compile` raises.
     """
-    build = Build(source, shapes, values, options, shared)
+    build = Build(source, shapes, values, options, shared, problems=list(problems))
     with compiling(build, dump_folder(options.dump_ir, source, shapes)):
         import_model(build)
         canonicalise(build)

@@ -8,7 +8,7 @@ from typing import Any
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.pipeline import build_program
 from byoc_mlir.compiler.sized import build_sized
-from byoc_mlir.compiler.source import Shapes, Source
+from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.errors import CompilationError, InputValuesNeededError, UndecidedSizeError
 from byoc_mlir.lowering.shared_kernels import SharedKernels
 from byoc_mlir.runtime.program import Array, Program
@@ -26,7 +26,7 @@ class ModelSpecialiser:
         self._source = source
         self._options = options
         self.value_inputs: tuple[str, ...] = ()
-        self._needs_numbers = ""
+        self._problems: tuple[str, ...] = ()
         """Why sizes are compiled in, once that is known."""
         is_fixed = all(info.is_static for info in source.inputs)
         self._kernels = None if is_fixed else SharedKernels()
@@ -40,7 +40,7 @@ class ModelSpecialiser:
         while True:
             values = {name: arrays[name].copy() for name in self.value_inputs}
             try:
-                return build_program(self._source, shapes, values, self._options, self._kernels)
+                return self._program(shapes, values)
             except InputValuesNeededError as error:
                 if any(arrays[name].size > MAX_VALUE_ELEMENTS for name in error.inputs):
                     raise
@@ -52,14 +52,19 @@ class ModelSpecialiser:
 
         What fails is compiled for each set of shapes; errors of the model come up there.
         """
-        if self._options.targets or self._options.profile or self._needs_numbers:
+        if self._options.targets or self._options.profile or self._problems:
             return None
         try:
             return build_sized(self._source, shapes, self._options)
         except (UndecidedSizeError, CompilationError) as error:
-            self._needs_numbers = str(error)
+            self._problems = (f"a program for each set of shapes is compiled: {error}",)
             return None
 
     def specialise_shapes(self, shapes: Shapes) -> Program:
         """The program for inputs of these shapes, whatever their values."""
-        return build_program(self._source, shapes, {}, self._options, self._kernels)
+        return self._program(shapes, {})
+
+    def _program(self, shapes: Shapes, values: Values) -> Program:
+        return build_program(
+            self._source, shapes, values, self._options, self._kernels, self._problems
+        )

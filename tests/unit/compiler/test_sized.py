@@ -100,3 +100,16 @@ def test_a_pickled_executable_compiles_again() -> None:
         copy = pickle.loads(pickle.dumps(executable))
     check_shapes(copy, model, [{"batch": 1, "new": 2, "past": 3}])
     copy.close()
+
+
+def test_the_report_says_which_node_needs_numbers() -> None:
+    b = GraphBuilder("pooled", seed=0)
+    x = b.input("x", ["n", 2, "h", 8])
+    b.output(b.op("Selu", b.op("MaxPool", x, kernel_shape=[2, 2])), "y", [None] * 4)
+    model = b.build()
+    with compiled(model) as executable:
+        check_shapes(executable, model, [{"n": 2, "h": 5}])
+        assert executable.compiled_in == 1
+        text = str(executable.report())
+    assert "a program for each set of shapes is compiled" in text
+    assert "MaxPool" in text
