@@ -23,14 +23,19 @@ from byoc_mlir.compiler.pipeline import (
 )
 from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.source import Shapes, Source, main_function
-from byoc_mlir.dialects.relay.shape import ShapeAttr, asking, sizes_of
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.shape import ShapeAttr, asking, is_symbolic, sizes_of
 from byoc_mlir.dialects.relay.symbols import facts_of
 from byoc_mlir.dims import Shapes as Questions
 from byoc_mlir.dims import Size, evaluated, parse_size
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.frontend.model import ImportedModel
+from byoc_mlir.limits import ADDRESS_SPACE
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.runtime.sized import SizedProgram
+from byoc_mlir.runtime.sized import SizedProgram, SizedTensor
 from byoc_mlir.tensors import TensorInfo
 
 
@@ -54,6 +59,7 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
     build.imported = imported
     facts = facts_of(imported.module)
     questions = Questions(facts.symbols.values(), facts.guards)
+    tensors = _checked_tensors(build, options)
     folder = dump_folder(options.dump_ir, source, shapes)
     with compiling(build, folder), asking(questions):
         canonicalise(build)
@@ -68,7 +74,26 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
         build.imported = _for_hints(imported, questions)
         program = assemble(build)
     symbols, guards = tuple(questions.symbols.values()), tuple(questions.guards)
-    return SizedProgram(program, symbols, guards, inputs, outputs, arena, options.limits)
+    limits = options.limits
+    return SizedProgram(program, symbols, guards, inputs, outputs, arena, limits, tensors)
+
+
+def _checked_tensors(build: Build, options: CompileOptions) -> tuple[SizedTensor, ...]:
+    """The tensors that may be larger than the limit, though they can be addressed."""
+    if options.limits.tensor_bytes >= ADDRESS_SPACE:
+        return ()
+    return tuple(
+        SizedTensor(
+            sizes_of(value),
+            numpy_dtype(tensor_type(value).element_type).itemsize,
+            f"a result of {op.name}",
+            ", ".join(node_names(op)) or None,
+        )
+        for op in build.module.walk()
+        if isinstance(op, RelayOp)
+        for value in op.results
+        if is_symbolic(sizes_of(value))
+    )
 
 
 def _refuse_regions(build: Build) -> None:

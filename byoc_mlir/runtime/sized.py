@@ -9,13 +9,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byoc_mlir.boundary import boundary
 from byoc_mlir.dims import Dim, Guard, Size, SymbolInfo, evaluated
 from byoc_mlir.errors import InvalidInputError, OutOfMemoryError
-from byoc_mlir.limits import Limits
+from byoc_mlir.limits import Limits, check_tensor, limited
 from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.instance import Context, Instance, no_memory
 from byoc_mlir.runtime.program import Array, Program
+
+
+@dataclass(frozen=True)
+class SizedTensor:
+    """A tensor of the model, which a limit holds for."""
+
+    sizes: tuple[Size, ...]
+    item_bytes: int
+    what: str
+    node: str | None
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,8 @@ class SizedProgram:
     arena: Size
     """In bytes."""
     limits: Limits
+    tensors: tuple[SizedTensor, ...] = ()
+    """Those that are checked, where the limit is less than what can be addressed."""
 
     def sizes(self, shapes: Sequence[Shape]) -> Mapping[str, int]:
         """What the symbols are for input shapes.
@@ -85,6 +98,10 @@ class Call:
         ]
         self.arena_bytes = _number(program.arena, sizes)
         self.output_bytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.outputs)
+        for tensor in program.tensors:
+            shape = [_number(size, sizes) for size in tensor.sizes]
+            with boundary("run", tensor.node), limited(limits):
+                check_tensor(shape, tensor.item_bytes, tensor.what)
         limits.check("arena_bytes", self.arena_bytes, "bytes of the arena")
         limits.check("output_bytes", self.output_bytes, "bytes of the model's outputs")
 
