@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import TensorType, f32
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import relay_name
 
@@ -19,12 +19,18 @@ def faster_on_host(region: FuncOp) -> str | None:
     On both, products run near what the processor can do. The host fetches the next weights
     meanwhile, and what follows, such as gelu, costs it less.
     """
-    if api().has_avx512 or any(_is_faster_here(op) for op in region.walk()):
+    if any(_is_faster_here(op) for op in region.walk()):
         return None
-    return "without AVX-512, matrix products and what is around them are as fast on the host"
+    return "matrix products and what is around them are as fast on the host"
 
 
 def _is_faster_here(op: Operation) -> bool:
     if isinstance(op, CompositeOp):
         return False
-    return relay_name(op).rpartition(".")[2].startswith(_FASTER_HERE)
+    name = relay_name(op).rpartition(".")[2]
+    return name.startswith(_FASTER_HERE) or not all(map(_is_f32, op.results))
+
+
+def _is_f32(value: SSAValue) -> bool:
+    """Products of other types are here where the processor has units for them."""
+    return isinstance(value.type, TensorType) and value.type.element_type == f32

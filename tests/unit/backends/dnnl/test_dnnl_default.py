@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import numpy as np
 from dnnl_models import model, node
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from xdsl.dialects.func import FuncOp
 
 from byoc_mlir import compile as compile_model
-from byoc_mlir.backends.dnnl.api import Api
+from byoc_mlir.backends.dnnl.host_regions import faster_on_host
+from byoc_mlir.frontend.importer import import_model
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 PRODUCTS = model(
@@ -29,11 +31,8 @@ CONVOLUTION = model(
 )
 
 
-def _placements(
-    built: ModelProto, avx512: bool, monkeypatch: pytest.MonkeyPatch
-) -> tuple[set[str], set[str]]:
+def _placements(built: ModelProto) -> tuple[set[str], set[str]]:
     """Where nodes ran, and why; the numbers are checked."""
-    monkeypatch.setattr(Api, "has_avx512", property(lambda self: avx512))
     inputs = random_inputs(built, seed=3)
     with compile_model(built, threads=1) as executable:
         assert_agrees(executable.run(inputs), run_onnxruntime(built, inputs), tolerance=1e-5)
@@ -41,17 +40,27 @@ def _placements(
     return {row.placement for row in rows}, {row.reason for row in rows}
 
 
-def test_products_stay_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    placements, reasons = _placements(PRODUCTS, False, monkeypatch)
+def test_products_stay_on_the_host() -> None:
+    placements, reasons = _placements(PRODUCTS)
     assert placements == {"host"}
-    assert any(reason.startswith("demoted: without AVX-512") for reason in reasons)
+    assert any(reason.startswith("demoted: matrix products") for reason in reasons)
 
 
-def test_products_go_to_onednn_with_avx512(monkeypatch: pytest.MonkeyPatch) -> None:
-    placements, _ = _placements(PRODUCTS, True, monkeypatch)
-    assert "dnnl" in placements
-
-
-def test_convolutions_go_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    placements, _ = _placements(CONVOLUTION, False, monkeypatch)
+def test_convolutions_go_to_onednn() -> None:
+    placements, _ = _placements(CONVOLUTION)
     assert placements == {"dnnl"}
+
+
+def _function(built: ModelProto) -> FuncOp:
+    return next(op for op in import_model(built).module.ops if isinstance(op, FuncOp))
+
+
+def test_only_products_in_f32_are_known_to_be_as_fast_on_the_host() -> None:
+    """Those of bytes are oneDNN's where the processor has units for them."""
+    scale = numpy_helper.from_array(np.array(0.1, np.float32), "scale")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 8])
+    y = helper.make_tensor_value_info("y", TensorProto.UINT8, [4, 8])
+    graph = helper.make_graph([node("QuantizeLinear", "x scale", "y")], "g", [x], [y], [scale])
+    bytes_ = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    assert faster_on_host(_function(bytes_)) is None
+    assert faster_on_host(_function(PRODUCTS)) is not None
