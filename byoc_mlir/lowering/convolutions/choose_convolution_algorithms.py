@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -13,6 +16,7 @@ from byoc_mlir.abi import COMPILER
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.lowering.convolutions.description import ALGORITHM, convolutions, described
 from byoc_mlir.runtime.cpu import Cpu
@@ -24,8 +28,12 @@ _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3
 """How much longer loops take than a kernel that does as many products."""
 
-_WORTH_COMPILING = 0.02
-"""Milliseconds that Winograd's algorithm must gain, since LLVM takes half a second for its code."""
+_WORTH_COMPILING = 0.1
+"""Milliseconds that one of Winograd's algorithms must gain in all convolutions of a model together,
+since LLVM takes half a second for its code."""
+
+Times: TypeAlias = Mapping[str, float]
+"""Milliseconds by the name of an algorithm."""
 
 
 @dataclass(frozen=True)
@@ -49,25 +57,48 @@ class ChooseConvolutionAlgorithms(ModulePass):
     algorithm: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        unit = VectorUnit.of(Cpu.host().features)
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or COMPILER in function.attributes:
-                continue
-            for block in function.body.blocks:
-                for found in convolutions(tuple(block.ops)):
-                    name = self._chosen(described(found), unit)
-                    if name is not None:
-                        found.attributes[ALGORITHM] = StringAttr(name)
+        times = {
+            found: self._times(described(found))
+            for function in op.ops
+            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes
+            for block in function.body.blocks
+            for found in convolutions(tuple(block.ops))
+        }
+        names = _worth_compiling(tuple(times.values()))
+        for found, taken in times.items():
+            name = min(names & taken.keys(), key=lambda one: taken[one])
+            if name != _LOOPS:
+                found.attributes[ALGORITHM] = StringAttr(name)
 
-    def _chosen(self, convolution: Convolution, unit: VectorUnit) -> str | None:
+    def _times(self, convolution: Convolution) -> Times:
+        """The milliseconds by each algorithm that may be taken."""
+        unit = VectorUnit.of(Cpu.host().features)
         kernels = tuple(convolution_kernels(convolution, unit))
         if self.algorithm:
-            return self.algorithm if self.algorithm in {one.name for one in kernels} else None
+            written = self.algorithm in {one.name for one in kernels}
+            return {self.algorithm if written else _LOOPS: 0.0}
         threads = max(self.threads, 1)
         times = {one.name: _milliseconds(one, threads) for one in kernels if not _is_heavy(one)}
         times[_LOOPS] = _LOOPS_FACTOR * _direct(convolution, unit) / threads
-        fastest = min(times, key=lambda name: times[name])
-        return None if fastest == _LOOPS else fastest
+        return times
+
+
+def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:
+    """The algorithms without those of Winograd that gain too little over the others."""
+    names = {name for times in convolutions for name in times}
+
+    def milliseconds(among: Set[str]) -> float:
+        return sum(
+            min((times[name] for name in among & times.keys()), default=math.inf)
+            for times in convolutions
+        )
+
+    while True:
+        without = {name: milliseconds(names - {name}) for name in names & ALGORITHMS.keys()}
+        least = min(without, key=lambda name: (without[name], name), default=None)
+        if least is None or without[least] - milliseconds(names) >= _WORTH_COMPILING:
+            return names
+        names.remove(least)
 
 
 def _is_heavy(kernel: ConvolutionKernel) -> bool:
@@ -82,8 +113,6 @@ def _direct(convolution: Convolution, unit: VectorUnit) -> float:
 
 
 def _milliseconds(kernel: ConvolutionKernel, threads: int) -> float:
-    it = kernel.convolution
-    computed = kernel.panels * kernel.unit.panel / it.outputs
-    direct = _direct(it, kernel.unit) * computed / threads
-    compiling = _WORTH_COMPILING if isinstance(kernel, Winograd) else 0.0
-    return kernel.milliseconds(direct, threads) + compiling
+    computed = kernel.panels * kernel.unit.panel / kernel.convolution.outputs
+    direct = _direct(kernel.convolution, kernel.unit) * computed
+    return kernel.milliseconds(direct / threads, threads)

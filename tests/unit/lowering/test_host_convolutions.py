@@ -67,13 +67,13 @@ def _kernels(module: ModuleOp) -> int:
 @pytest.mark.parametrize(("algorithm", "threads"), [("f2x3", 2), ("implicit_gemm", 0)])
 def test_a_block_with_a_residual(algorithm: str, threads: int) -> None:
     """Bias, sum and relu are the kernel's; limits, too; batch 2 and odd sizes."""
-    network = Network(_array(2, 32, 13, 11))
+    network = Network(_array(2, 8, 9, 3))
     (data,) = network.args
-    first = _convolved(network, data, _array(32, 32, 3, 3))
-    first = network.add(nn.BiasAddOp(first, network.constant(_array(32)), axis=1))
+    first = _convolved(network, data, _array(8, 8, 3, 3))
+    first = network.add(nn.BiasAddOp(first, network.constant(_array(8)), axis=1))
     first = network.add(elementwise.ClipOp(first, a_min=-0.5, a_max=6.0))
-    second = _convolved(network, first, _array(32, 32, 3, 3))
-    second = network.add(nn.BiasAddOp(second, network.constant(_array(32)), axis=1))
+    second = _convolved(network, first, _array(8, 8, 3, 3))
+    second = network.add(nn.BiasAddOp(second, network.constant(_array(8)), axis=1))
     result = network.add(nn.ReluOp(network.add(elementwise.AddOp(data, second))))
     _check(network, result, algorithm=algorithm, kernels=2, threads=threads)
 
@@ -88,13 +88,13 @@ def test_a_block_with_a_residual(algorithm: str, threads: int) -> None:
     ids=str,
 )
 def test_windows(attributes: dict[str, Sequence[int]]) -> None:
-    network = Network(_array(1, 16, 12, 15))
-    result = _convolved(network, network.args[0], _array(20, 16, 3, 2), **attributes)
+    network = Network(_array(1, 4, 12, 7))
+    result = _convolved(network, network.args[0], _array(12, 4, 3, 2), **attributes)
     _check(network, result, algorithm="implicit_gemm", kernels=1)
 
 
 def test_lines() -> None:
-    network = Network(_array(2, 12, 40))
+    network = Network(_array(2, 12, 8))
     first = _convolved(network, network.args[0], _array(24, 12, 5), padding=[0, 4], dilation=[2])
     second = _convolved(network, network.add(nn.ReluOp(first)), _array(8, 24, 3), strides=[2])
     _check(network, second, algorithm="implicit_gemm", kernels=2)
@@ -102,9 +102,9 @@ def test_lines() -> None:
 
 def test_what_follows() -> None:
     """Pools, slices, sums with a plain tensor, a concatenation and a mean of all pixels."""
-    network = Network(_array(1, 16, 9, 14), _array(1, 32, 4, 7))
+    network = Network(_array(1, 4, 9, 6), _array(1, 16, 4, 3))
     data, plain = network.args
-    convolved = _convolved(network, data, _array(32, 16, 3, 3))
+    convolved = _convolved(network, data, _array(16, 4, 3, 3))
     largest = _pooled(network, convolved, window.MaxPool2DOp)
     mean = _pooled(network, convolved, window.AvgPool2DOp)
     swish = network.add(elementwise.SigmoidOp(network.add(elementwise.AddOp(largest, plain))))
@@ -112,10 +112,10 @@ def test_what_follows() -> None:
     joined = network.add(transform.ConcatenateOp([plain, product, largest], axis=1))
     narrow = network.add(
         transform.StridedSliceOp(
-            joined, begin=[0, 16, 1, 0], end=[1, 80, 4, 7], strides=[1, 2, 1, 2]
+            joined, begin=[0, 8, 1, 0], end=[1, 40, 4, 3], strides=[1, 2, 1, 2]
         )
     )
-    again = _convolved(network, narrow, _array(16, 32, 1, 1), padding=[0, 0, 0, 0])
+    again = _convolved(network, narrow, _array(8, 16, 1, 1), padding=[0, 0, 0, 0])
     total = network.add(window.GlobalAvgPool2DOp(again))
     flat = network.add(transform.ReshapeOp(again, newshape=[1, -1]))
     _check(network, total, flat, joined, algorithm="implicit_gemm", kernels=2)
@@ -145,7 +145,7 @@ def _transposed(network: Network, weight: Array, **attributes: Any) -> SSAValue:
         ((1, 4, 5, 7), (4, 1, 4, 6), {"strides": [2, 3], "groups": 4, "padding": [3, 5, 0, 0]}),
         ((1, 4, 5, 7), (4, 3, 2, 2), {"strides": [2, 1], "groups": 2}),
         ((1, 4, 5, 7), (4, 3, 3, 3), {"dilation": [2, 3], "groups": 2, "padding": [1, 1, 5, 2]}),
-        ((1, 16, 9), (16, 8, 4), {"strides": [4], "padding": [3, 0], "output_padding": [3]}),
+        ((1, 4, 5), (4, 2, 4), {"strides": [4], "padding": [3, 0], "output_padding": [3]}),
     ],
     ids=["places", "depthwise", "groups", "dilation", "lines"],
 )
