@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import COMPILER
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.lowering.convolutions.channels import (
     before_channels_first,
     before_channels_last,
@@ -62,6 +62,8 @@ def _is_transposed(value: SSAValue) -> bool:
 def _sink(block: Block) -> None:
     """Moves all transpositions of a block behind what they can pass."""
     for op in tuple(block.ops):
+        if not all(tensor_type(value).has_static_shape() for value in _tensors(op)):
+            continue
         match op:
             case linalg.GenericOp():
                 _sink_behind_generic(op)
@@ -75,6 +77,11 @@ def _sink(block: Block) -> None:
         is_pure = isinstance(op, linalg.GenericOp | tensor.EmptyOp)
         if is_pure and not any(result.first_use for result in op.results):
             block.erase_op(op)
+
+
+def _tensors(op: Operation) -> Iterator[SSAValue]:
+    """The tensors that an op reads and makes."""
+    return (one for one in (*op.operands, *op.results) if isinstance(one.type, TensorType))
 
 
 def _replace(op: Operation, transposed: SSAValue) -> None:
