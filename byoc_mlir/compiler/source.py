@@ -75,7 +75,7 @@ class Source:
         if values:
             return f"the values of {', '.join(values)} are compiled in"
         because = None if self.symbolic is None else self.symbolic.reason
-        return because or "there are imports for other sizes, as many as are kept"
+        return because or "no import with symbols fits its sizes"
 
 
 def read_source(model: ModelSource) -> Source:

@@ -98,7 +98,10 @@ class SymbolicModel:
         """
         with self._lock:
             variant = self._variant(sizes_of_symbols(self._model, shapes))
-        return None if variant is None else replace(variant, module=variant.module.clone())
+        if variant is None:
+            return None
+        guards = ImportVariant(guards_of(variant.module))
+        return replace(variant, module=variant.module.clone(), variant=guards)
 
     def _variant(self, sizes: Mapping[str, int]) -> ImportedModel | None:
         for variant in self._variants:

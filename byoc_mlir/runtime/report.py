@@ -48,10 +48,13 @@ class Variant:
     reason: str = ""
     """Why it is right for one set of input shapes alone, where it is."""
     shapes: tuple[str, ...] = ()
-    """The sets of input shapes that it is compiled for: `x[2, 8], y[2, 1]`."""
+    """The sets of input shapes that it is compiled for, `x[2, 8], y[2, 1]`; none where one program
+    serves all."""
 
     def __str__(self) -> str:
         where = self.reason or ", ".join(map(str, self.guards)) or "all sizes"
+        if not self.shapes:
+            return f"{where}; one program"
         sets = f"{len(self.shapes)} set{'' if len(self.shapes) == 1 else 's'}"
         return f"{where}; compiled for {sets} of input shapes"
 

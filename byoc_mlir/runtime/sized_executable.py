@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from byoc_mlir.errors import ExecutionError
@@ -11,6 +12,7 @@ from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.sized import Call, SizedInstance, SizedProgram
 from byoc_mlir.runtime.specialising import Specialiser, SpecialisingExecutable
 from byoc_mlir.tensors import TensorInfo
@@ -47,6 +49,12 @@ class SizedExecutable(Executable):
     @property
     def program(self) -> Program:
         return self._special.program if self._latest is None else self._latest.program
+
+    def report(self) -> Report:
+        special = self._special.report() if self.compiled_in else Report()
+        latest = special if self._latest is None else self.program.report
+        own = (one for instance in self._variants for one in instance.program.report.variants)
+        return replace(latest, variants=(*own, *special.variants))
 
     @property
     def variants(self) -> Sequence[SizedProgram]:
