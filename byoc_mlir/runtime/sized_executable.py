@@ -19,7 +19,7 @@ from byoc_mlir.tensors import TensorInfo
 
 _Shapes: TypeAlias = tuple[Shape, ...]
 
-_MOST_VARIANTS = 4
+MOST_VARIANTS = 4
 """Programs of one model; further shapes are compiled in."""
 _MOST_CALLS = 4096
 """Sets of shapes whose sizes are remembered."""
@@ -122,7 +122,7 @@ class SizedExecutable(Executable):
         for instance in self._variants:
             if instance.sized.is_for(instance.sized.sizes(shapes)):
                 return instance
-        if len(self._variants) == _MOST_VARIANTS:
+        if len(self._variants) == MOST_VARIANTS:
             return None
         named = {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
         sized = on_live_threads(self._specialiser.generalise)(named)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from byoc_mlir.compiler.cache.fingerprint import (
     array_digest,
@@ -27,13 +27,17 @@ from byoc_mlir.runtime.forks import ForkSafeLock
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
 from byoc_mlir.runtime.serialise import Blob, Json, decode, encode, encode_fields
 from byoc_mlir.runtime.sized import SizedProgram
+from byoc_mlir.runtime.sized_executable import MOST_VARIANTS
 from byoc_mlir.runtime.specialising import Specialiser
 from byoc_mlir.runtime.stored import decode_program, encode_program
+from byoc_mlir.runtime.stored_sizes import StoredSizes
 from byoc_mlir.tensors import TensorInfo
 
 if TYPE_CHECKING:
     from byoc_mlir.compiler.options import CompileOptions
     from byoc_mlir.compiler.source import Source
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class ModelEntry:
     """Environment variables that the backends look at."""
     environment: Mapping[str, str]
     """Those of them that were set."""
+    needs_numbers: bool = False
+    """Whether no program can serve all sizes."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +138,34 @@ class CachedModel:
         contents = {name: array_digest(array) for name, array in values.items()}
         return digest(self.key, dict(entry.files), dict(entry.environment), sizes, contents)
 
+    def sized_key(self, entry: ModelEntry, number: int) -> str:
+        """The name of a program that serves many sizes, counted from 0."""
+        limit = self.request.limits.tensor_bytes  # it says which tensors a call checks
+        return digest(self.key, dict(entry.files), dict(entry.environment), "sized", number, limit)
+
     def read_program(self, key: str, shared: StoredWeights) -> Program | None:
         """A program of the cache; its warnings are given again.
 
         Args:
             shared: weights that the model's programs share.
         """
+        found = self._read(key, shared)
+        return None if found is None else found[0]
+
+    def read_sized(self, key: str, shared: StoredWeights) -> SizedProgram | None:
+        """As `read_program`, of a program that serves many sizes."""
+        found = self._read(key, shared)
+        if found is None:
+            return None
+        program, sizes = found
+        try:
+            return decode(StoredSizes, sizes, ()).program(program, self.request.limits)
+        except ArtifactError:
+            self.cache.delete(key)
+            return None
+
+    def _read(self, key: str, shared: StoredWeights) -> tuple[Program, Json] | None:
+        """A program, and its sizes if they are its arguments."""
         start = time.perf_counter()
         container = self.cache.read(key)
         if container is None:
@@ -162,12 +190,19 @@ class CachedModel:
             warnings.warn(text, stacklevel=2)
         seconds = (("cache", time.perf_counter() - start),)
         report = replace(program.report, compile_seconds=seconds, pass_seconds=())
-        return replace(program, report=report)
+        return replace(program, report=report), document.get("sizes")
 
     def write_program(
-        self, key: str, program: Program, said: tuple[str, ...], shared: StoredWeights
+        self,
+        key: str,
+        program: Program,
+        said: tuple[str, ...],
+        shared: StoredWeights,
+        sizes: StoredSizes | None = None,
     ) -> None:
-        """Keeps a program, and what was said while it was compiled."""
+        """Keeps a program, what was said while it was compiled, and its sizes if they are its
+        arguments.
+        """
         code, blobs = program.code, list[Blob]()
         assert isinstance(code, ObjectCode)
         places = shared.write(code.weights)
@@ -177,6 +212,7 @@ class CachedModel:
             "code": encode(replace(code, weights=own), blobs),
             "weights": encode(places, blobs),
             "circumstances": encode(_Circumstances(said, _libraries(program)), blobs),
+            "sizes": encode(sizes, blobs),
         }
         self.cache.write(key, document, blobs)
 
@@ -223,8 +259,32 @@ class CachedSpecialiser:
         return program
 
     def generalise(self, shapes: Mapping[str, Shape]) -> SizedProgram | None:
-        """`None`: programs for each set of shapes are kept."""
+        """The program for inputs of these shapes, and of all for which the same is decided; `None`
+        where sizes must be compiled in.
+        """
+        if self._entry.needs_numbers:
+            return None
+        for number in range(MOST_VARIANTS):
+            key = self._model.sized_key(self._entry, number)
+            found = self._model.read_sized(key, self._weights)
+            if found is None:
+                return self._generalised(shapes, number, key)
+            if found.is_for(found.sizes([shapes[spec.name] for spec in found.program.inputs])):
+                return found
         return None
+
+    def _generalised(
+        self, shapes: Mapping[str, Shape], number: int, key: str
+    ) -> SizedProgram | None:
+        compiler = self._compiler_now()
+        sized, said = _recorded(lambda: compiler.generalise(shapes))
+        if sized is not None:
+            sizes = StoredSizes.of(sized)
+            self._model.write_program(key, sized.program, said, self._weights, sizes)
+        elif number == 0:
+            self._entry = replace(self._entry, needs_numbers=True)
+            self._model.write_entry(self._entry)
+        return sized
 
     def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:
         """The program for inputs of these shapes, whatever their values."""
@@ -261,7 +321,7 @@ _recording = ForkSafeLock()
 """`catch_warnings` sets what the whole process does with warnings, and puts back what it found."""
 
 
-def _recorded(compile_program: Callable[[], Program]) -> tuple[Program, tuple[str, ...]]:
+def _recorded(compile_program: Callable[[], _T]) -> tuple[_T, tuple[str, ...]]:
     """A program, and the warnings that were given while it was compiled."""
     with _recording, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -20,9 +21,12 @@ from test_refusals import staged_model, symbolic_model
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
 from byoc_mlir.compiler.cache import cached_model, fingerprint, folder
-from byoc_mlir.errors import ByocError, UnsafeCacheError
+from byoc_mlir.dims import SymbolInfo
+from byoc_mlir.errors import ByocError, InvalidArtifactError, UnsafeCacheError
+from byoc_mlir.limits import Limits
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.stored_sizes import StoredGuard, StoredSizes
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.networks.encoder import symbolised
 from byoc_mlir.testing.reference import assert_agrees, random_inputs
@@ -303,15 +307,58 @@ def test_a_damaged_entry_is_compiled_again(cache: Path) -> None:
         assert was_cached(byoc_mlir.compile(model, targets=(), cache=cache))
 
 
+def test_the_program_for_all_sizes_is_cached(cache: Path) -> None:
+    model = symbolised(NETWORKS["mlp3"](), {"input": {0: "batch"}})
+    inputs = {size: random_inputs(model, 0, {"batch": size}) for size in (2, 5, 1)}
+    first = byoc_mlir.compile(model, targets=(), cache=cache)
+    expected = {size: first.run(arrays)["output"] for size, arrays in inputs.items()}
+    assert not was_cached(first)
+    second = byoc_mlir.compile(model, targets=(), cache=cache)
+    for size, arrays in inputs.items():
+        np.testing.assert_array_equal(second.run(arrays)["output"], expected[size])
+        assert was_cached(second)
+    before = entries(cache)
+    second.run(random_inputs(model, 0, {"batch": 7}))
+    assert was_cached(second)
+    assert entries(cache) == before
+
+
+@pytest.mark.parametrize(
+    ("arena", "guards"), [("n +", ()), ("8*n", (StoredGuard("n", "~", "3", ""),))]
+)
+def test_sizes_that_say_nothing_are_refused(arena: str, guards: tuple[StoredGuard, ...]) -> None:
+    with byoc_mlir.compile(elementwise_model(), targets=()) as executable:
+        stored = StoredSizes((SymbolInfo("n"),), guards, (("n",),), (("n",),), arena, ())
+        with pytest.raises(InvalidArtifactError):
+            stored.program(executable.program, Limits())
+
+
+def test_that_a_model_needs_numbers_is_known_to_the_next_process(cache: Path) -> None:
+    pool = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])
+    infos = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2, height, 8])
+        for name, height in (("x", "h"), ("y", "i"))
+    ]
+    graph = helper.make_graph([pool], "g", infos[:1], infos[1:])
+    infos[1].type.tensor_type.shape.dim[3].ClearField("value")
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    inputs = {"x": np.random.default_rng(0).standard_normal((1, 2, 5, 8)).astype(np.float32)}
+    expected = byoc_mlir.compile(model, targets=(), cache=cache).run(inputs)
+    with patch.object(cached_model.CachedSpecialiser, "_compiler_now", None):  # it compiles nothing
+        again = byoc_mlir.compile(model, targets=(), cache=cache)
+        np.testing.assert_array_equal(again.run(inputs)["y"], expected["y"])
+    assert was_cached(again)
+
+
 def test_every_shape_of_a_symbolic_model_is_cached(cache: Path) -> None:
     def run(executable: Executable, size: int) -> bool:
         array = np.random.default_rng(size).standard_normal((size, 3)).astype(np.float32)
         np.testing.assert_array_equal(executable.run({"x": array})["y"], np.maximum(array, 0))
         return was_cached(executable)
 
-    first = byoc_mlir.compile(symbolic_model(), targets=(), cache=cache)
+    first = byoc_mlir.compile(symbolic_model(), targets=("dnnl",), cache=cache)
     assert [run(first, size) for size in (2, 5)] == [False, False]
-    second = byoc_mlir.compile(symbolic_model(), targets=(), cache=cache)
+    second = byoc_mlir.compile(symbolic_model(), targets=("dnnl",), cache=cache)
     assert [run(second, size) for size in (5, 2, 7)] == [True, True, False]
 
 
@@ -319,11 +366,11 @@ def test_programs_of_all_shapes_have_their_weights_stored_once(cache: Path) -> N
     model = symbolised(NETWORKS["mlp3"](), {"input": {0: "batch"}})
     weights = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     inputs = {size: random_inputs(model, 0, {"batch": size}) for size in (2, 5, 9)}
-    first = byoc_mlir.compile(model, targets=(), cache=cache)
+    first = byoc_mlir.compile(model, targets=("dnnl",), cache=cache)
     expected = {size: first.run(arrays)["output"] for size, arrays in inputs.items()}
     stored = sum(path.stat().st_size for path in entries(cache))
     assert stored < 2.5 * weights  # the model's, and those that are packed
-    second = byoc_mlir.compile(model, targets=(), cache=cache)
+    second = byoc_mlir.compile(model, targets=("dnnl",), cache=cache)
     for size, arrays in inputs.items():
         np.testing.assert_array_equal(second.run(arrays)["output"], expected[size])
         assert was_cached(second)
