@@ -236,6 +236,11 @@ def reverse_sequence(
     batch_axis: int = 1,
     time_axis: int = 0,
 ) -> Value:
+    if not all(0 <= axis < data.rank for axis in (batch_axis, time_axis)):
+        raise NodeRefused(
+            f"batch_axis is {batch_axis} and time_axis is {time_axis}, accepted are axes of the"
+            f" input, which has rank {data.rank}"
+        )
     times, batches = data.shape[time_axis], data.shape[batch_axis]
     length = cast(context, lengths, np.dtype(np.int64))
     shape = [batches if at == batch_axis else 1 for at in range(data.rank)]
