@@ -132,6 +132,7 @@ _WRONG_IN_REFERENCE = frozenset(
         "Loop",  # what is scanned is joined, not stacked
         *("LpNormalization", "LpPool", "GlobalLpPool"),  # odd powers keep the sign
         "ai.onnx.ml.OneHotEncoder",  # a fraction is no category, in ONNX Runtime it is cut off
+        "ai.onnx.ml.Normalizer",  # by the largest magnitude, not by the largest number
         "ai.onnx.ml.LinearClassifier",  # without intercepts the scores are not-a-numbers
         *("QLinearMatMul", "QLinearConv"),  # in single, then in double precision: halves move
     )
