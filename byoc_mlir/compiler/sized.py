@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import func
@@ -23,6 +22,7 @@ from byoc_mlir.compiler.pipeline import (
 )
 from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.source import Shapes, Source, main_function
+from byoc_mlir.compiler.symbolic import with_numbers
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import RelayOp
 from byoc_mlir.dialects.relay.base import tensor_type
@@ -30,13 +30,12 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asking, is_symbolic, sizes_of
 from byoc_mlir.dialects.relay.symbols import facts_of
 from byoc_mlir.dims import Shapes as Questions
-from byoc_mlir.dims import Size, evaluated, parse_size
+from byoc_mlir.dims import Size
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.limits import ADDRESS_SPACE
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.sized import SizedProgram, SizedTensor
-from byoc_mlir.tensors import TensorInfo
 
 
 @collection_paused()
@@ -130,19 +129,6 @@ def _for_hints(imported: ImportedModel, questions: Questions) -> ImportedModel:
     hints = {name: info.hint for name, info in questions.symbols.items()}
     return replace(
         imported,
-        inputs=_with_numbers(imported.inputs, hints),
-        outputs=_with_numbers(imported.outputs, hints),
-    )
-
-
-def _with_numbers(infos: Sequence[TensorInfo], sizes: Mapping[str, int]) -> tuple[TensorInfo, ...]:
-    return tuple(
-        replace(
-            info,
-            shape=tuple(
-                size if isinstance(size, int) else evaluated(parse_size(size), sizes)
-                for size in info.shape
-            ),
-        )
-        for info in infos
+        inputs=with_numbers(imported.inputs, hints),
+        outputs=with_numbers(imported.outputs, hints),
     )

@@ -135,8 +135,8 @@ def _specialised(variant: ImportedModel, sizes: Mapping[str, int]) -> ImportedMo
     module = specialised(variant.module, sizes)
     return ImportedModel(
         module,
-        _with_numbers(variant.inputs, sizes),
-        _with_numbers(variant.outputs, sizes),
+        with_numbers(variant.inputs, sizes),
+        with_numbers(variant.outputs, sizes),
         _nodes_of(variant.nodes, module),
         ImportVariant(guards_of(variant.module)),
     )
@@ -151,7 +151,8 @@ def guards_of(module: ModuleOp) -> tuple[Guard, ...]:
     )
 
 
-def _with_numbers(infos: Sequence[TensorInfo], sizes: Mapping[str, int]) -> tuple[TensorInfo, ...]:
+def with_numbers(infos: Sequence[TensorInfo], sizes: Mapping[str, int]) -> tuple[TensorInfo, ...]:
+    """Inputs or outputs with numbers for the symbols in their shapes."""
     return tuple(
         replace(
             info,
