@@ -51,7 +51,7 @@ def main() -> None:
     requests = [_loaded(path) for path in inputs]
     module = importlib.import_module(f"engines.{engine_name}")
     start = clock()
-    engine = module.Engine(Path(model), int(threads))
+    engine = module.Engine(Path(model), int(threads), "f32")
     compile_seconds = clock() - start
     numbers = [int(number) for number in order.split(",")]
     milliseconds: list[float] = []

@@ -213,7 +213,11 @@ class Backend(ABC):
         return ()
 
     def gains_from(self, element_type: str) -> Gains:
-        """What is faster in `element_type` (`bf16`) on this machine."""
+        """What is faster in `element_type` (`bf16`, `f16`) on this machine.
+
+        Models of 16-bit floats stay as they are where a target gains from `f16`; else they are
+        computed in `f32`.
+        """
         return Gains()
 
     def dialects(self) -> Sequence[Dialect]:

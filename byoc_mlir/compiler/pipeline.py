@@ -156,7 +156,16 @@ def import_model(build: Build) -> None:
 def canonicalise(build: Build) -> None:
     """Folds and simplifies."""
     with build.stages.stage("canonicalise"):
-        run_passes(build.context, build.module, CANONICALISATION, build.stages.add_pass)
+        passes = _canonicalisation(build.options.targets)
+        run_passes(build.context, build.module, passes, build.stages.add_pass)
+
+
+def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
+    """The passes; models of 16-bit floats stay as they are for a backend that gains from it."""
+    gains = (backend.gains_from("f16") for backend in get_backends(targets))
+    if not any(gain.ops for gain in gains):
+        return CANONICALISATION
+    return [one for one in CANONICALISATION if not isinstance(one, HalvesToFloat)]
 
 
 def partition(build: Build) -> None:

@@ -51,10 +51,9 @@ class SizedExecutable(Executable):
         return self._special.program if self._latest is None else self._latest.program
 
     def report(self) -> Report:
-        special = self._special.report() if self.compiled_in else Report()
-        latest = special if self._latest is None else self.program.report
         own = (one for instance in self._variants for one in instance.program.report.variants)
-        return replace(latest, variants=(*own, *special.variants))
+        others = self._special.report().variants if self.compiled_in else ()
+        return replace(self.program.report, variants=(*own, *others))
 
     @property
     def variants(self) -> Sequence[SizedProgram]:

@@ -23,6 +23,20 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
         yield from (output.name for output in graph.output)
 
 
+def part_of(model: onnx.ModelProto, output: str) -> onnx.ModelProto:
+    """The model with those nodes alone that one of its outputs follows from."""
+    wanted, kept = {output}, list[onnx.NodeProto]()
+    for node in reversed(model.graph.node):
+        if not wanted.isdisjoint(node.output):
+            kept.append(node)
+            wanted.update(names_read(node))
+    part = onnx.ModelProto()
+    part.CopyFrom(model)
+    del part.graph.node[:]
+    part.graph.node.extend(reversed(kept))
+    return part
+
+
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     for node in graph.node:
         yield node

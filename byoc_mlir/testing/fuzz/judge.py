@@ -19,7 +19,7 @@ from byoc_mlir.errors import ByocError, CompilationError, ExecutionError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds, Outcome, Settings
 from byoc_mlir.testing.fuzz.excuses import ORDERING, apart, has_nan, leaves_open, slack_of
-from byoc_mlir.testing.fuzz.graphs import ops_in
+from byoc_mlir.testing.fuzz.graphs import ops_in, part_of
 from byoc_mlir.testing.fuzz.oracles import ORACLES, Answer, differences, finite_only, knows
 
 Say = Callable[[str], None]
@@ -121,8 +121,10 @@ def _compared(
     reasons: dict[str, list[str]] = {}
     excused: set[str] = set()
     answers: list[Answer] = []
+    unjudged = {output.name for output in model.graph.output}
     for name, oracle in ORACLES.items():
-        if name in without or not knows(name, model):
+        known = {output for output in unjudged if knows(name, part_of(model, output))}
+        if name in without or not known:
             continue
         say(name)
         try:
@@ -134,12 +136,17 @@ def _compared(
         if not ORDERING.isdisjoint(ops) and has_nan(model, feeds):
             return Outcome("undecided")
         compared = finite_only(name, got, want, ops)
-        found = differences(compared, want)
-        if reasons:  # what an oracle before this one agrees with is right
-            found = {output: reason for output, reason in found.items() if output in reasons}
-            reasons = {output: reasons[output] for output in found}
-        if not found:
+        found = {
+            output: reason
+            for output, reason in differences(compared, want).items()
+            if output in known
+        }
+        unjudged -= known - found.keys()  # what an oracle agrees with is right
+        reasons = {output: those for output, those in reasons.items() if output in unjudged}
+        if not unjudged:
             return Outcome("agrees")
+        if not found:
+            continue
         if leaves_open(name, model, feeds):
             return Outcome("undecided")
         excused |= found.keys() - differences(compared, want, slack_of(oracle, model, feeds, want))

@@ -11,7 +11,7 @@ from byoc_mlir.testing.conformance.sample_table import samples_of
 
 SAMPLED = [name for name in OPS if samples_of(name)]
 
-ONE_VALUE = {"data_layout", "kernel_layout", "roi", "extrapolation_value"}
+ONE_VALUE = {"out_dtype", "data_layout", "kernel_layout", "roi", "extrapolation_value"}
 """Layouts are Relay's own everywhere; the others need a mode of resizing that has no sample."""
 
 

@@ -18,7 +18,7 @@ def _constant(name: str, content: object, dtype: type = np.float32) -> TensorPro
     return numpy_helper.from_array(np.asarray(content, dtype), name)
 
 
-def _check(model: ModelProto, inputs: list[dict[str, np.ndarray]]) -> None:
+def _check(model: ModelProto, inputs: list[dict[str, np.ndarray]], atol: float = 1e-6) -> None:
     model.ir_version = 8
     executable = byoc_mlir.compile(model, targets=(), fallback="allow", threads=2)
     assert isinstance(executable, StagedExecutable)
@@ -28,7 +28,7 @@ def _check(model: ModelProto, inputs: list[dict[str, np.ndarray]]) -> None:
         assert list(found) == list(wanted)
         for name, array in wanted.items():
             assert found[name].shape == array.shape
-            np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=atol)
     names = [row.node for row in executable.report()]
     assert {each.name for each in model.graph.node if each.name} <= set(names)
     executable.close()
@@ -135,4 +135,5 @@ def test_models_that_need_no_cut(kind: str) -> None:
 
 def test_detector() -> None:
     model = NETWORKS["ssd"]()
-    _check(model, [random_inputs(model, seed=seed) for seed in range(2)])
+    inputs = [random_inputs(model, seed=seed) for seed in range(2)]
+    _check(model, inputs, atol=2e-5)  # convolutions with fewer multiplications round more

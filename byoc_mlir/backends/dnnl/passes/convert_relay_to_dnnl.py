@@ -131,7 +131,7 @@ def _convert_composite(builder: Builder, op: byoc.CompositeOp) -> None:
     for inner in ops:
         if isinstance(inner, ConstantOp):
             builder.convert(inner.output, builder.add(inner.clone()))
-        elif isinstance(inner, elementwise.CastOp) and inner.dtype == f32:
+        elif isinstance(inner, elementwise.CastOp) and _is_widening(inner):
             builder.bind(inner.output, inner.data)  # primitives widen what they read
     builder.location = fused_location([op, *ops])
     layer = read_recurrent_layer(builder.reader, op.yielded[0])
@@ -142,6 +142,10 @@ def _convert_composite(builder: Builder, op: byoc.CompositeOp) -> None:
         raise PassFailedException(f"composite {op.composite_name}: expected one result")
     builder.written = tensor_type(op.outputs[0]).element_type
     builder.convert(op.outputs[0], _convert_expression(builder, _rounded(op.yielded[0]), ops))
+
+
+def _is_widening(cast: elementwise.CastOp) -> bool:
+    return cast.dtype == f32 and tensor_type(cast.data).element_type == bf16
 
 
 def _rounded(value: SSAValue) -> SSAValue:

@@ -32,6 +32,7 @@ import os, sys
 os.environ["ONEDNN_VERBOSE"] = "1"
 sys.path.insert(0, sys.argv[1])
 from bf16_models import MODELS, compiled
+from byoc_mlir.testing.reference import random_inputs
 model = MODELS[sys.argv[2]]()
 with compiled(model) as executable:
     print("measured", flush=True)
