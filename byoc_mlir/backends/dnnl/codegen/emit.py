@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.abi import FREE_PACKED, weight_symbol
-from byoc_mlir.backends.base import NativeCode, OpDetail
+from byoc_mlir.backends.base import NativeCode
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.calls import (
     Attributes,
@@ -22,7 +22,7 @@ from byoc_mlir.backends.dnnl.calls import (
     Prelu,
 )
 from byoc_mlir.backends.dnnl.codegen import helpers
-from byoc_mlir.backends.dnnl.codegen.executions import Group, Threads, groups
+from byoc_mlir.backends.dnnl.codegen.executions import Group, Threads, groups, step_of
 from byoc_mlir.backends.dnnl.codegen.helpers import (
     ENGINE_SLOT,
     LOAD_STREAM_SLOT,
@@ -326,41 +326,26 @@ class _Emitter:
 
             name = self._helper(f"beside_{group[0][1]}")
             return run_side_by_side(
-                function, name, (state, context), len(group), member, _step_of(group)
+                function, name, (state, context), len(group), member, step_of(group)
             )
         ((execution, first),) = group
         if special is None or not execution.careful:
-            return self._step(function, state, context, execution, first)
+            return self._execute(function, state, context, execution, first)
 
         def carefully() -> SSAValue:
             status, slot = function.integer(0, i32), first
             for before, part in pairwise(execution.parts):
                 slot += 2 * len(before.arguments)
-                result = self._step(function, state, context, part, slot)
+                result = self._execute(function, state, context, part, slot)
                 status = function.binary(llvm.OrOp, status, result)
             return status
 
         return function.branch(
             special,
             carefully,
-            lambda: self._step(function, state, context, execution, first),
+            lambda: self._execute(function, state, context, execution, first),
             i32,
         )
-
-    def _step(
-        self,
-        function: FunctionBuilder,
-        state: SSAValue,
-        context: SSAValue,
-        execution: Execution,
-        first: int,
-    ) -> SSAValue:
-        """As `_execute`, for what a profile shows as one step."""
-        status = self._execute(function, state, context, execution, first)
-        if execution.detail is not None and isinstance(status.owner, Operation):
-            detail = execution.detail
-            mark_step(status.owner, detail.nodes, detail.implementation, detail.note)
-        return status
 
     def _execute(
         self,
@@ -374,11 +359,17 @@ class _Emitter:
         pairs = function.slot(context, first)
         if isinstance(execution.code, Generated):
             table = self._table(f"table_{first}", [execution.code.words])
-            return function.call(execution.code.add(self._shared), pairs, function.address(table))
-        primitive = function.pointer(state, self._layout.primitives + execution.code)
-        stream = function.pointer(context, STREAM_SLOT)
-        count = function.integer(len(execution.arguments), i32)
-        return function.call("dnnl_primitive_execute", primitive, stream, count, pairs)
+            kernel = execution.code.add(self._shared)
+            status = function.call(kernel, pairs, function.address(table))
+        else:
+            primitive = function.pointer(state, self._layout.primitives + execution.code)
+            stream = function.pointer(context, STREAM_SLOT)
+            count = function.integer(len(execution.arguments), i32)
+            status = function.call("dnnl_primitive_execute", primitive, stream, count, pairs)
+        detail = execution.detail
+        if detail is not None and isinstance(status.owner, Operation):
+            mark_step(status.owner, detail.nodes, detail.implementation, detail.note)
+        return status
 
     def emit_close(self) -> None:
         """`R_close`: what `R_open` made."""
@@ -412,11 +403,3 @@ class _Emitter:
         name = helpers.add_destroy_all(self._shared, destroy)
         count = function.integer(end - first)
         function.call(name, function.slot(slots, first), count)
-
-
-def _step_of(group: Group) -> OpDetail:
-    """What a profile shows of executions that run at the same time."""
-    details = [execution.detail for execution, _ in group if execution.detail is not None]
-    nodes = dict.fromkeys(node for detail in details for node in detail.nodes)
-    names = dict.fromkeys(detail.implementation for detail in details)
-    return OpDetail(tuple(nodes), " beside ".join(names))

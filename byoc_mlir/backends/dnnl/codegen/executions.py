@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.dnnl.codegen.program import Execution
 from byoc_mlir.kernels.builder import FunctionBuilder
 
@@ -23,6 +24,14 @@ def groups(executions: Sequence[Execution], first: int) -> list[Group]:
         groups[-1].append((execution, first))
         first += 2 * sum(len(one.arguments) for one in execution.parts)
     return list(groups)
+
+
+def step_of(group: Group) -> OpDetail:
+    """What a profile shows of executions that run at the same time."""
+    details = [execution.detail for execution, _ in group if execution.detail is not None]
+    nodes = dict.fromkeys(node for detail in details for node in detail.nodes)
+    names = dict.fromkeys(detail.implementation for detail in details)
+    return OpDetail(tuple(nodes), " beside ".join(names))
 
 
 class Threads:
