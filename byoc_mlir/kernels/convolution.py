@@ -91,7 +91,7 @@ class Convolution:
     @property
     def products(self) -> int:
         """The multiplications of a direct algorithm."""
-        return math.prod(self.result.shape) * self.inputs * math.prod(self.window)
+        return math.prod(self.result.shape) * self.depth
 
     @property
     def is_padded(self) -> bool:

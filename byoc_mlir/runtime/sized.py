@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_mlir.boundary import boundary
-from byoc_mlir.dims import Dim, Guard, Size, SymbolInfo, evaluated
+from byoc_mlir.dims import Guard, Size, SymbolInfo, evaluated, symbol
 from byoc_mlir.errors import InvalidInputError, OutOfMemoryError
 from byoc_mlir.limits import Limits, check_tensor, limited
 from byoc_mlir.runtime.addresses import address_of
@@ -75,8 +75,6 @@ class SizedProgram:
 
 def _text(name: str) -> str:
     """A symbol as a size."""
-    from byoc_mlir.dims import symbol
-
     return str(symbol(name))
 
 
@@ -93,21 +91,17 @@ class Call:
         self.sizes = np.array([sizes[info.name] for info in program.symbols], np.int64)
         self.sizes_address = int(self.sizes.ctypes.data)
         self.outputs = [
-            (tuple(_number(size, sizes) for size in shape), spec.dtype)
+            (tuple(evaluated(size, sizes) for size in shape), spec.dtype)
             for shape, spec in zip(program.outputs, program.program.outputs, strict=True)
         ]
-        self.arena_bytes = _number(program.arena, sizes)
+        self.arena_bytes = evaluated(program.arena, sizes)
         self.output_bytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.outputs)
         for tensor in program.tensors:
-            shape = [_number(size, sizes) for size in tensor.sizes]
+            shape = [evaluated(size, sizes) for size in tensor.sizes]
             with boundary("run", tensor.node), limited(limits):
                 check_tensor(shape, tensor.item_bytes, tensor.what)
         limits.check("arena_bytes", self.arena_bytes, "bytes of the arena")
         limits.check("output_bytes", self.output_bytes, "bytes of the model's outputs")
-
-
-def _number(size: Size, sizes: Mapping[str, int]) -> int:
-    return evaluated(size, sizes) if isinstance(size, Dim) else size
 
 
 class SizedContext(Context):
