@@ -5,12 +5,12 @@ An outlined region is a `func.func` with the attribute `byoc.compiler`, the back
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -66,6 +66,13 @@ class YieldOp(IRDLOperation):
 
     def __init__(self, values: Sequence[SSAValue]):
         super().__init__(operands=[values])
+
+
+def host_blocks(module: ModuleOp) -> Iterator[Block]:
+    """The body of every function of the module that no backend owns."""
+    for op in module.body.block.ops:
+        if isinstance(op, FuncOp) and region_compiler(op) is None:
+            yield from op.body.blocks
 
 
 @irdl_op_definition

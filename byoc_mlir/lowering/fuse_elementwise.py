@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -15,7 +15,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.shape import hint
@@ -53,12 +53,10 @@ class FuseElementwise(ModulePass):
             self._fuse(op)
 
     def _fuse(self, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                for block in function.body.blocks:
-                    for inner in tuple(block.ops):
-                        if isinstance(inner, linalg.GenericOp) and not is_product_sum(inner):
-                            _fuse_operands(inner)
+        for block in host_blocks(op):
+            for inner in tuple(block.ops):
+                if isinstance(inner, linalg.GenericOp) and not is_product_sum(inner):
+                    _fuse_operands(inner)
 
 
 def _fuse_operands(consumer: linalg.GenericOp) -> None:

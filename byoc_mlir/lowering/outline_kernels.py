@@ -12,8 +12,9 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import COMPILER, KERNEL
+from byoc_mlir.abi import KERNEL
 from byoc_mlir.dialects import host
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.sized_buffers import AllocOp, View, ViewOp
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
@@ -46,10 +47,8 @@ class OutlineKernels(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = _Kernels()
-        for function in tuple(op.ops):
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                for block in function.body.blocks:
-                    _outline_block(block, kernels)
+        for block in host_blocks(op):
+            _outline_block(block, kernels)
         op.body.block.add_ops(kernels.functions)
 
 

@@ -8,14 +8,13 @@ from math import prod
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, FixedBitwidthType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.constant import Array, derived_array
@@ -58,10 +57,8 @@ class PackWeights(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with asking_of(op):
-            for function in op.ops:
-                if not isinstance(function, func.FuncOp) or COMPILER in function.attributes:
-                    continue
-                for inner in [inner for block in function.body.blocks for inner in block.ops]:
+            for block in host_blocks(op):
+                for inner in tuple(block.ops):
                     if isinstance(inner, linalg.GenericOp) and is_product_sum(inner):
                         self._pack(inner)
 

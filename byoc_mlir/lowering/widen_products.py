@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import tensor_type
-from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.constant import widened
 from byoc_mlir.dialects.relay.element_types import HALVES
 from byoc_mlir.dialects.relay.elementwise import CastOp
 from byoc_mlir.dialects.relay.nn import DenseOp, MatmulOp
@@ -43,11 +41,10 @@ class WidenProducts(ModulePass):
     name = "widen-products"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                for inner in list(function.walk()):
-                    if isinstance(inner, _PRODUCTS) and _is_half(inner):
-                        _widen(inner)
+        for block in host_blocks(op):
+            for inner in list(block.walk()):
+                if isinstance(inner, _PRODUCTS) and _is_half(inner):
+                    _widen(inner)
 
 
 def _is_half(op: RelayOp) -> bool:
@@ -71,9 +68,7 @@ def _wide(value: SSAValue, op: Operation) -> SSAValue:
     known = value.owner
     if not isinstance(known, ConstantOp):
         return _added(CastOp(value, dtype=f32), op)
-    array = known.array
-    content = derived_array("widened", [array], lambda: array.astype(np.float32))
-    return _added(ConstantOp.of(known.weight.name, content), op)
+    return _added(widened(known), op)
 
 
 def _added(new: RelayOp, before: Operation) -> SSAValue:

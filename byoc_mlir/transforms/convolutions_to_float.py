@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp, elementwise, qnn_window, window
 from byoc_mlir.dialects.relay.base import rank_of, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
@@ -20,7 +21,7 @@ from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.transforms.op_sequence import OpSequence
-from byoc_mlir.transforms.rewriting import Array, constant_array, host_blocks, replace_op
+from byoc_mlir.transforms.rewriting import Array, constant_array, replace_op
 
 _HARMLESS = 64
 """Two products of a byte and a weight up to here fit 16 bits, so that old processors are fast."""

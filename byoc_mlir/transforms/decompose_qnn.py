@@ -12,13 +12,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn, qnn_window, window
 from byoc_mlir.dialects.relay.base import rank_of, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.index import TakeOp
 from byoc_mlir.dialects.relay.transform import BroadcastToOp, StridedSliceOp
 from byoc_mlir.transforms.op_sequence import OpSequence
-from byoc_mlir.transforms.rewriting import erase_dead_ops, host_blocks, replace_op
+from byoc_mlir.transforms.rewriting import erase_dead_ops, replace_op
 
 Decomposition: TypeAlias = Callable[[Any, OpSequence], SSAValue]
 

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location, node_names
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, QuantizeOp
 from byoc_mlir.transforms import integer_moves, integer_products
@@ -17,7 +18,7 @@ from byoc_mlir.transforms.integer_products import PRODUCTS, Rule
 from byoc_mlir.transforms.integer_results import integers_of
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import Quantised
-from byoc_mlir.transforms.rewriting import erase_dead_ops, host_blocks, replace_op
+from byoc_mlir.transforms.rewriting import erase_dead_ops, replace_op
 
 KEPT_FLOAT = "byoc.kept_float"
 """On the module: why nodes are computed in `f32` though their operands are quantised."""

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
@@ -27,7 +28,6 @@ from byoc_mlir.transforms.rewriting import (
     constant_name,
     erase_dead_ops,
     erase_if_dead,
-    host_blocks,
     replace_op,
 )
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location, node_names
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.evaluate import MAX_FOLDED_BYTES, can_be_folded, evaluate_op
@@ -18,7 +19,6 @@ from byoc_mlir.transforms.rewriting import (
     constant_array,
     constant_name,
     erase_dead_ops,
-    host_blocks,
     replace_op,
 )
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.base import relay_name, tensor_of, tensor_type, type_sizes
-from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
+from byoc_mlir.dialects.relay.constant import ConstantOp, widened
 from byoc_mlir.dialects.relay.element_types import HALVES
 from byoc_mlir.dialects.relay.elementwise import CastOp
-from byoc_mlir.transforms.rewriting import host_blocks
+from byoc_mlir.transforms.rewriting import place_after
 
 _EXACT = frozenset(
     {
@@ -120,20 +120,15 @@ class _Widener:
         if not isinstance(constant, ConstantOp):
             return self._cast(value, f32)
         if (value, f32) not in self._casts:
-            array = constant.array
-            content = derived_array("widened", [array], lambda: array.astype(np.float32))
-            new = ConstantOp.of(constant.weight.name, content)
-            new.location = constant.location
+            new = widened(constant)
             Rewriter.insert_op(new, InsertPoint.after(constant))
             self._casts[value, f32] = new.output
         return self._casts[value, f32]
 
     def _cast(self, value: SSAValue, type_: Attribute) -> SSAValue:
         if (value, type_) not in self._casts:
-            cast, owner = CastOp(value, dtype=type_), value.owner
-            is_block = isinstance(owner, Block)
-            place = InsertPoint.at_start(owner) if is_block else InsertPoint.after(owner)
-            Rewriter.insert_op(cast, place)
+            cast = CastOp(value, dtype=type_)
+            Rewriter.insert_op(cast, place_after(value))
             self._casts[value, type_] = cast.output
         return self._casts[value, type_]
 

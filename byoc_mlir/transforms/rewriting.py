@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, WeightAttr
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
-def host_blocks(module: ModuleOp) -> Iterator[Block]:
-    """The body of every function of the module that no backend owns."""
-    for op in module.body.block.ops:
-        if isinstance(op, FuncOp) and op.body.blocks and COMPILER not in op.attributes:
-            yield from op.body.blocks
+def place_after(value: SSAValue) -> InsertPoint:
+    """The first place where a value is known."""
+    owner = value.owner
+    return InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
 
 
 def constant_array(value: SSAValue) -> Array | None:

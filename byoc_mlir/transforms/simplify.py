@@ -8,7 +8,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.transforms.rewriting import erase_dead_ops, host_blocks
+from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.transforms.rewriting import erase_dead_ops
 from byoc_mlir.transforms.simplify_rules import simplify_op
 
 

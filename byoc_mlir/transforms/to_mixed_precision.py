@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, bf16, f32
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -17,6 +17,7 @@ from byoc_mlir.dialects.byoc import CompositeOp, YieldOp
 from byoc_mlir.dialects.relay.base import tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.elementwise import CastOp
 from byoc_mlir.transforms.blocks import blocks_of, host_functions
+from byoc_mlir.transforms.rewriting import place_after
 from byoc_mlir.transforms.rounded_values import Gains, Product, RoundedValues
 
 MixedType: TypeAlias = Literal["bf16"]
@@ -106,7 +107,7 @@ class _Mixer:
             return value
         if value not in self._rounded:
             cast = CastOp(value, dtype=self._type)
-            Rewriter.insert_op(cast, _after(value))
+            Rewriter.insert_op(cast, place_after(value))
             self._rounded[value] = cast.output
         return self._rounded[value]
 
@@ -132,12 +133,6 @@ class _Mixer:
             Rewriter.insert_op(cast, InsertPoint.after(op))
             for use in uses:
                 use.operation.operands[use.index] = cast.output
-
-
-def _after(value: SSAValue) -> InsertPoint:
-    """The first place where a value is known."""
-    owner = value.owner
-    return InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
 
 
 def _mix_body(op: CompositeOp, product: Operation) -> None:

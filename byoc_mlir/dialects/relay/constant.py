@@ -246,3 +246,12 @@ def _inline_array(value: DenseIntOrFPElementsAttr, type_: Tensor) -> Array:
         if flat.size == 1
         else flat.reshape(type_.get_shape())
     )
+
+
+def widened(constant: ConstantOp) -> ConstantOp:
+    """A constant of 16-bit floats as one of `f32`, of the same name and location."""
+    array = constant.array
+    content = derived_array("widened", [array], lambda: array.astype(np.float32))
+    wide = ConstantOp.of(constant.weight.name, content)
+    wide.location = constant.location
+    return wide

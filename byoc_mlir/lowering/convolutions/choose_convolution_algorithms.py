@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -59,9 +58,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         times = {
             found: self._times(described(found))
-            for function in op.ops
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes
-            for block in function.body.blocks
+            for block in host_blocks(op)
             for found in convolutions(tuple(block.ops))
         }
         names = _worth_compiling(tuple(times.values()))
@@ -107,9 +104,7 @@ def _is_heavy(kernel: ConvolutionKernel) -> bool:
 
 def _direct(convolution: Convolution, unit: VectorUnit) -> float:
     """The milliseconds of all products, on one thread."""
-    batch, _, height, width = convolution.result.shape
-    products = batch * height * width * convolution.outputs * convolution.depth
-    return products / (_PRODUCTS_A_LANE * unit.lanes)
+    return convolution.products / (_PRODUCTS_A_LANE * unit.lanes)
 
 
 def _milliseconds(kernel: ConvolutionKernel, threads: int) -> float:

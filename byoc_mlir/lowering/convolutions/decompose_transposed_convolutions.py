@@ -10,12 +10,11 @@ from typing import TypeAlias
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import Array, derived_array
@@ -55,12 +54,10 @@ class DecomposeTransposedConvolutions(ModulePass):
     name = "decompose-transposed-convolutions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                for block in function.body.blocks:
-                    for inner in tuple(block.ops):
-                        if isinstance(inner, TransposedOp) and _is_supported(inner):
-                            _decompose(inner)
+        for block in host_blocks(op):
+            for inner in tuple(block.ops):
+                if isinstance(inner, TransposedOp) and _is_supported(inner):
+                    _decompose(inner)
 
 
 def _is_supported(op: TransposedOp) -> bool:

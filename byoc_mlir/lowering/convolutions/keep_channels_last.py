@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.lowering.convolutions.channels import (
     before_channels_first,
@@ -48,11 +48,9 @@ class KeepChannelsLast(ModulePass):
     name = "keep-channels-last"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                for block in function.body.blocks:
-                    if any(_is_transposed(value) for one in block.ops for value in one.results):
-                        _sink(block)
+        for block in host_blocks(op):
+            if any(_is_transposed(value) for one in block.ops for value in one.results):
+                _sink(block)
 
 
 def _is_transposed(value: SSAValue) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import func, llvm
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
@@ -19,7 +19,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import Tensor
@@ -71,10 +71,8 @@ class LowerConvolutions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         module = ModuleBuilder(has_threads=self.threads > 0)
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                for block in function.body.blocks:
-                    self._lower_block(block, module)
+        for block in host_blocks(op):
+            self._lower_block(block, module)
         for kernel in tuple(module.module.ops):
             kernel.detach()
             op.body.block.add_op(kernel)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp
 from byoc_mlir.kernels.builder import ModuleBuilder
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
@@ -50,10 +49,8 @@ class LowerIntegerProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         module, unit = ModuleBuilder(), self._unit()
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                for block in function.body.blocks:
-                    _lower_block(block, unit, module)
+        for block in host_blocks(op):
+            _lower_block(block, unit, module)
         for kernel in tuple(module.module.ops):
             kernel.detach()
             op.body.block.add_op(kernel)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.symbols import asking_of
@@ -88,12 +87,10 @@ class ConvertRelayToLinalg(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with asking_of(op):
-            for function in op.ops:
-                if isinstance(function, func.FuncOp) and COMPILER not in function.attributes:
-                    for block in function.body.blocks:
-                        for inner in tuple(block.ops):
-                            if isinstance(inner, RelayOp) and not isinstance(inner, _KEPT):
-                                _lower(inner)
+            for block in host_blocks(op):
+                for inner in tuple(block.ops):
+                    if isinstance(inner, RelayOp) and not isinstance(inner, _KEPT):
+                        _lower(inner)
 
 
 def _lower(op: RelayOp) -> None:
