@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -110,6 +111,18 @@ class ModelFiles:
     inputs: Path
     reference: Path
     precision: str = "f32"
+
+
+def add_measuring_options(parser: argparse.ArgumentParser) -> None:
+    """On how many threads, how often, and which of the latencies counts."""
+    parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument(
+        "--quantile",
+        type=float,
+        default=0.5,
+        help="latency to compare, default the median; lower ones see less of busy neighbours",
+    )
 
 
 def measure(

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from engines.byoc import Engine as Byoc
 from engines.onnxruntime import Engine as OnnxRuntime
-from measure import Failure, Measurement, ModelFiles, measure_files
+from measure import Failure, Measurement, ModelFiles, add_measuring_options, measure_files
 from report import cost_table, latency_table, rows_of
 
 from byoc_mlir.errors import ByocError
@@ -108,14 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the packages' environment, reused if it is there; default: a temporary one",
     )
     parser.add_argument("--models", default="", metavar="PART", help="only names with this part")
-    parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument(
-        "--quantile",
-        type=float,
-        default=0.5,
-        help="latency to compare, default the median; lower ones see less of busy neighbours",
-    )
+    add_measuring_options(parser)
     return parser
 
 

@@ -25,7 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engines import ENGINES
-from measure import Failure, Measurement, measure
+from measure import Failure, Measurement, add_measuring_options, measure
 from models import DEFAULT, PRECISIONS, SMALL, known_models
 from report import cost_table, latency_table, plot, rows_of
 
@@ -111,14 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"any of {', '.join(ENGINES)}",
     )
     parser.add_argument("--precision", choices=PRECISIONS, default="f32")
-    parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument(
-        "--quantile",
-        type=float,
-        default=0.5,
-        help="latency to compare, default the median; lower ones see less of busy neighbours",
-    )
+    add_measuring_options(parser)
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     parser.add_argument("--plot", type=Path, help="draw the ratios into this file (SVG, PNG)")
     return parser
