@@ -18,6 +18,7 @@ from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, split_status
 from byoc_mlir.errors import ExecutionError, OutOfMemoryError
 from byoc_mlir.runtime import packed
 from byoc_mlir.runtime.addresses import address_of
+from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.memory import return_freed_memory
@@ -66,7 +67,7 @@ class Context:
         try:
             self._arena = np.empty(size + ARENA_ALIGNMENT, np.uint8)
         except (MemoryError, ValueError) as error:
-            raise OutOfMemoryError(no_memory("arena", size)) from error
+            raise OutOfMemoryError(_no_memory("arena", size)) from error
         start = int(self._arena.ctypes.data)
         self.arena_address = start + -start % ARENA_ALIGNMENT
         self.arena_bytes = size
@@ -115,7 +116,7 @@ class Instance:
             ExecutionError: a native call failed.
             OutOfMemoryError: there is no memory for the outputs.
         """
-        outputs = self._new_outputs() if outputs is None else list(outputs)
+        outputs = new_outputs(self._outputs) if outputs is None else list(outputs)
         context = self._lease()
         try:
             pointers, index = context.pointers, 0
@@ -140,7 +141,7 @@ class Instance:
         Raises:
             ExecutionError: a native call failed.
         """
-        outputs, count = self._new_outputs(), len(self.program.steps)
+        outputs, count = new_outputs(self._outputs), len(self.program.steps)
         context = self._lease()
         try:
             for index, array in enumerate((*inputs, *outputs)):
@@ -156,15 +157,6 @@ class Instance:
             return sorted(timed)[runs // 2]
         finally:
             self._free.append(context)
-
-    def _new_outputs(self) -> list[Array]:
-        try:
-            return [_empty(shape, dtype) for shape, dtype in self._outputs]
-        except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
-            raise OutOfMemoryError(no_memory("outputs", self._output_bytes())) from error
-
-    def _output_bytes(self) -> int:
-        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._outputs)
 
     @property
     def held_bytes(self) -> int:
@@ -266,7 +258,20 @@ class Instance:
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
 
 
-def no_memory(what: str, size: int) -> str:
+def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:
+    """Arrays of these shapes and types, whose elements are not set.
+
+    Raises:
+        OutOfMemoryError: there is no memory for them.
+    """
+    try:
+        return [_empty(shape, dtype) for shape, dtype in outputs]
+    except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
+        size = sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
+        raise OutOfMemoryError(_no_memory("outputs", size)) from error
+
+
+def _no_memory(what: str, size: int) -> str:
     """What to say when there is no memory for a part of a run."""
     return f"run: there is no memory for the {what} of the model, {size:,} bytes"
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dims import Guard, Size, SymbolInfo, evaluated, symbol
-from byoc_mlir.errors import InvalidInputError, OutOfMemoryError
+from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.limits import Limits, check_tensor, limited
 from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.instance import Context, Instance, no_memory
+from byoc_mlir.runtime.instance import Context, Instance, new_outputs
 from byoc_mlir.runtime.program import Array, Program
 
 
@@ -95,13 +95,13 @@ class Call:
             for shape, spec in zip(program.outputs, program.program.outputs, strict=True)
         ]
         self.arena_bytes = evaluated(program.arena, sizes)
-        self.output_bytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.outputs)
+        output_bytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.outputs)
         for tensor in program.tensors:
             shape = [evaluated(size, sizes) for size in tensor.sizes]
             with boundary("run", tensor.node), limited(limits):
                 check_tensor(shape, tensor.item_bytes, tensor.what)
         limits.check("arena_bytes", self.arena_bytes, "bytes of the arena")
-        limits.check("output_bytes", self.output_bytes, "bytes of the model's outputs")
+        limits.check("output_bytes", output_bytes, "bytes of the model's outputs")
 
 
 class SizedContext(Context):
@@ -133,10 +133,7 @@ class SizedInstance(Instance):
 
     def run_sized(self, call: Call, inputs: Sequence[Array]) -> list[Array]:
         """As `run`, for inputs of the shapes of `call`."""
-        try:
-            outputs = [np.empty(shape, dtype) for shape, dtype in call.outputs]
-        except (MemoryError, ValueError) as error:
-            raise OutOfMemoryError(no_memory("outputs", call.output_bytes)) from error
+        outputs = new_outputs(call.outputs)
         context = self._lease()
         assert isinstance(context, SizedContext)
         try:
