@@ -16,10 +16,13 @@ import byoc_mlir
 from byoc_mlir.artifact.export import export_library
 from byoc_mlir.artifact.names import model_name, unique_identifiers
 from byoc_mlir.artifact.toolchain import c_compiler
+from byoc_mlir.backends.onednn import ISA_VARIABLES
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.isa import max_level
 from byoc_mlir.testing.networks import NETWORKS
 
 DOCS = Path(__file__).parents[3] / "docs" / "artifacts.md"
+PROCESSORS = DOCS.with_name("processors.md")
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror")
 
 
@@ -38,7 +41,10 @@ def build(folder: Path, source: str, *arguments: str) -> Path:
 
 
 def run(program: Path, data: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program in its folder."""
+    """Runs a program in its folder, where oneDNN uses the instructions that it uses here."""
+    level = max_level()
+    if level is not None:
+        environment = {ISA_VARIABLES[0]: onednn_name(level), **environment}
     return subprocess.run(
         [program],
         input=data,
@@ -47,6 +53,12 @@ def run(program: Path, data: bytes = b"", **environment: str) -> subprocess.Comp
         cwd=program.parent,
         env={**os.environ, **environment},
     )
+
+
+def onednn_name(level: str) -> str:
+    """By the table of docs/processors.md."""
+    (row,) = (line for line in PROCESSORS.read_text().splitlines() if f"| `{level}` |" in line)
+    return row.split("|")[-2].strip(" `")
 
 
 def check_example(program: Path, executable: Executable, inputs: dict[str, Any]) -> None:
