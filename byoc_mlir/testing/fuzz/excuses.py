@@ -67,6 +67,11 @@ def _ordered(model: onnx.ModelProto) -> Set[str]:
     }
 
 
+def _of_windows(model: onnx.ModelProto) -> Set[str]:
+    """The windows of a model, whose results follow from no number that could be moved."""
+    return {name for node in model.graph.node if node.op_type in _WINDOWS for name in node.output}
+
+
 def _values(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, names: Set[str]) -> Answer:
     """The values of names within a model."""
     if not names:
@@ -101,7 +106,8 @@ def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answe
     return {name: 10 * value for name, value in slack.items()}
 
 
-_OF_UNIT = frozenset((*("LSTM", "GRU", "RNN"), *("BlackmanWindow", "HammingWindow", "HannWindow")))
+_WINDOWS = frozenset(("BlackmanWindow", "HammingWindow", "HannWindow"))
+_OF_UNIT = frozenset(("LSTM", "GRU", "RNN", *_WINDOWS))
 """Ops that compute small results from terms of about one."""
 _APPROXIMATE = 1e-7
 """How far off those are, however small they are."""
@@ -149,14 +155,17 @@ def _distance(one: Array, two: Array) -> Array:
 def _moved_answers(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Iterator[Answer]:
     for number in range(4):
         rng = np.random.default_rng(number)
-        yield _asked(oracle, _with_moved_constants(rng, model), _all_moved(rng, feeds))
-    ordered = {
-        name: value
-        for name, value in _values(oracle, model, feeds, _ordered(model)).items()
-        if is_float(value.dtype)
-    }
-    for number in range(8 if ordered else 0):
-        moved = _all_moved(np.random.default_rng(number), ordered, beside=1.0)
+        moved = {name: _moved(rng, value) for name, value in feeds.items()}
+        yield _asked(oracle, _with_moved_constants(rng, model), moved)
+    windows = _of_windows(model)
+    values = _values(oracle, model, feeds, _ordered(model) | windows)
+    floats = {name: value for name, value in values.items() if is_float(value.dtype)}
+    for number in range(8 if floats else 0):
+        rng = np.random.default_rng(number)
+        moved = {
+            name: _moved(rng, value, beside=1.0 if name in windows else _largest(value))
+            for name, value in floats.items()
+        }
         yield _asked(oracle, _with_values(model, moved), feeds)
 
 
@@ -194,16 +203,12 @@ def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def _all_moved(rng: np.random.Generator, arrays: Answer, beside: float = 0.0) -> Answer:
-    return {name: _moved(rng, value, beside) for name, value in arrays.items()}
-
-
 def _moved(rng: np.random.Generator, array: Array, beside: float = 0.0) -> Array:
-    """Numbers moved by rounding errors of their own, and by that share of the largest one's."""
+    """Numbers moved by rounding errors of their own, and by those of a number `beside` them."""
     if not is_float(array.dtype):
         return array
     step = 4 * float(ml_dtypes.finfo(array.dtype).eps)
     factors = 1 + step * rng.choice([-1.0, 0.0, 1.0], array.shape)
-    errors = step * beside * _largest(array) * rng.uniform(-1.0, 1.0, array.shape)
+    errors = step * beside * rng.uniform(-1.0, 1.0, array.shape)
     with np.errstate(all="ignore"):
         return np.asarray(array.astype(np.float64) * factors + errors, array.dtype)

@@ -179,6 +179,7 @@ _SPREADING: Mapping[str, Set[str]] = {
     "onnxruntime": {
         *("LRN", "BatchNormalization", "MeanVarianceNormalization", "ReduceMean"),
         *("LSTM", "GRU", "RNN"),
+        "ai.onnx.ml.Normalizer",  # the largest number is at least the lowest finite one
     },
 }
 
