@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC
 from collections.abc import Sequence
 from typing import ClassVar, overload
@@ -252,7 +251,7 @@ class GlobalPoolOp(RelayOp, ABC):
             raise VerifyException(
                 f"{self.name}: data must have rank {self.SPATIAL_RANK + 2}, found {data}"
             )
-        if math.prod(shape[2:]) == 0:
+        if not all(size == DYNAMIC or at_most(1, size) for size in shape[2:]):
             raise VerifyException(f"{self.name}: data {data} has no spatial elements")
         return (tensor_of(data.element_type, [*shape[:2], *[1] * self.SPATIAL_RANK]),)
 

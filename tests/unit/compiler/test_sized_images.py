@@ -1,0 +1,73 @@
+"""Ops on images whose batch, height and width are arguments of one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from sized_models import check_one_program
+
+from byoc_mlir.testing.networks import GraphBuilder
+
+Network: TypeAlias = Callable[[GraphBuilder, str], str]
+"""Builder and image; the result."""
+
+_CHANNELS = 4
+_SIZES = ((2, 12, 16), (1, 7, 9), (3, 1, 1), (1, 33, 5), (0, 6, 6), (1, 2, 40), (2, 15, 15))
+
+
+def _check(network: Network) -> None:
+    """Asserts that one program computes a network of `x [n, 4, h, w]`."""
+    b = GraphBuilder("model", seed=0, opset=13)
+    x = b.input("x", ["n", _CHANNELS, "h", "w"])
+    b.channels[x] = _CHANNELS
+    b.output(network(b, x), "y", [None] * 4)
+    check_one_program(b.build(), [dict(zip("nhw", sizes, strict=True)) for sizes in _SIZES])
+
+
+def _average(b: GraphBuilder, x: str, **attributes: object) -> str:
+    named = {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1], **attributes}
+    return b.op("AveragePool", x, **named)
+
+
+_WINDOWS: dict[str, Network] = {
+    "conv": lambda b, x: b.relu(b.conv(x, 5, 3, stride=2)),
+    "conv of groups": lambda b, x: b.conv(x, 8, 3, groups=2),
+    "depthwise conv": lambda b, x: b.relu6(b.conv(x, _CHANNELS, 5, groups=_CHANNELS)),
+    "dilated conv": lambda b, x: b.op(
+        "Conv", x, b.normal((6, _CHANNELS, 3, 3), 0.3), dilations=[2, 2], pads=[2, 2, 2, 2]
+    ),
+    "folded batch norm": lambda b, x: b.relu(b.batch_norm(b.conv(x, 8, 3, bias=False))),
+    "transposed conv": lambda b, x: b.op(
+        "ConvTranspose", x, b.normal((_CHANNELS, 6, 3, 3), 0.3), strides=[2, 2], pads=[1] * 4
+    ),
+    "transposed depthwise conv": lambda b, x: b.op(
+        "ConvTranspose", x, b.normal((_CHANNELS, 1, 3, 3), 0.3), strides=[2, 1], group=_CHANNELS
+    ),
+    "max pool": lambda b, x: b.max_pool(x, 3, 2, padding=1),
+    "max pool in ceil mode": lambda b, x: b.max_pool(x, 3, 2, padding=1, ceil=True),
+    "max pool of large windows": lambda b, x: b.max_pool(x, 5, 1, padding=2),
+    "average pool": _average,
+    "average pool that counts padding": lambda b, x: _average(b, x, count_include_pad=1),
+    "average pool in ceil mode": lambda b, x: _average(b, x, ceil_mode=1),
+    "global average pool": lambda b, x: b.op("GlobalAveragePool", x),
+    "global max pool": lambda b, x: b.op("GlobalMaxPool", x),
+    "instance norm": lambda b, x: b.op(
+        "InstanceNormalization", x, b.normal((_CHANNELS,), 1.0), b.normal((_CHANNELS,), 1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("network", _WINDOWS.values(), ids=_WINDOWS)
+def test_windows(network: Network) -> None:
+    _check(network)
+
+
+def test_a_line_of_pixels() -> None:
+    b = GraphBuilder("line", seed=0, opset=13)
+    x = b.input("x", ["n", 4, "w"])
+    y = b.op("Conv", x, b.normal((6, 4, 5), 0.3), pads=[2, 2], strides=[2])
+    b.output(b.op("MaxPool", y, kernel_shape=[3], pads=[1, 1]), "y", [None] * 3)
+    sizes = [(2, 16), (1, 9), (3, 1), (0, 4), (1, 2), (1, 61)]
+    check_one_program(b.build(), [{"n": n, "w": w} for n, w in sizes])
