@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias, cast
 
 from byoc_mlir.dialects.relay import RelayOp, image, index, transform, window
-from byoc_mlir.dialects.relay.base import ints
+from byoc_mlir.dialects.relay.base import ints, size_list
+from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.transforms.integer_products import Answer, Rule
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import Quantised, quantised, same_value
@@ -43,12 +44,18 @@ def _transpose(op: transform.TransposeOp, new: OpSequence) -> Answer:
     return Quantised(value, integers.scale, integers.zero_point, axis)
 
 
+def _may_add(op: transform.PadOp) -> bool:
+    """Whether there may be elements around the data, and not only fewer of them."""
+    widths = size_list(op.pad_width)
+    return is_symbolic(widths) or any(width > 0 for width in ints(op.pad_width))
+
+
 def _pad(op: transform.PadOp, new: OpSequence) -> Answer:
     """Zeros become the zero point."""
     integers = quantised(op.data)
     if integers is None:
         return None
-    if op.pad_mode.data != "constant" or max(ints(op.pad_width), default=0) <= 0:
+    if op.pad_mode.data != "constant" or not _may_add(op):
         return _moved(op, integers, new)
     zero = constant_array(integers.zero_point)
     if zero is None or op.pad_value.value.data != 0:

@@ -11,8 +11,9 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, transform, window
-from byoc_mlir.dialects.relay.base import ints, sizes_of, to_attribute
+from byoc_mlir.dialects.relay.base import ints, size_list, sizes_of, to_attribute
 from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.transforms.rewriting import Array, constant_array, constant_name, replace_op
 
 Simplified: TypeAlias = "SSAValue | RelayOp | None"
@@ -109,7 +110,9 @@ def split_into_one(op: transform.SplitOp) -> Simplified:
 @_rule(transform.BroadcastToOp, transform.PadOp, elementwise.CastOp)
 def same_type(op: transform.BroadcastToOp | transform.PadOp | elementwise.CastOp) -> Simplified:
     """No broadcast to the same shape, no cast to the same type, no padding by nothing."""
-    is_shift = isinstance(op, transform.PadOp) and any(ints(op.pad_width))
+    is_shift = isinstance(op, transform.PadOp) and any(
+        width != 0 for width in size_list(op.pad_width)
+    )
     return op.data if op.data.type == op.output.type and not is_shift else None
 
 
@@ -225,6 +228,9 @@ def _spatial_padding(value: SSAValue, fill: float) -> tuple[transform.PadOp, lis
     """
     op = value.owner
     if not isinstance(op, transform.PadOp) or op.pad_mode.data != "constant":
+        return None
+    sizes = size_list(op.pad_width)
+    if is_symbolic(sizes):
         return None
     widths = ints(op.pad_width)
     if any(widths[:4]) or min(widths) < 0 or op.pad_value.value.data != fill:

@@ -282,9 +282,16 @@ class PadOp(RelayOp):
         ]
         if not all(size == DYNAMIC or at_most(0, size) for size in kept):
             raise VerifyException(f"{self.name}: pad_width {list(widths)} crops more than {type_}")
-        if self.pad_mode.data != "constant" and 0 in kept and 0 not in new:
-            raise VerifyException(
-                f"{self.name}: pad_mode {self.pad_mode.data} repeats elements, but of axis"
-                f" {kept.index(0)} of {type_} pad_width {list(widths)} leaves none; use constant"
-            )
+        if self.pad_mode.data != "constant" and 0 not in new:
+            self._check_repeated(kept, new)
         return (_like(type_, new),)
+
+    def _check_repeated(self, kept: Sequence[Size], new: Sequence[Size]) -> None:
+        """Refuses axes that get longer by elements of which there are none."""
+        for axis, (size, total) in enumerate(zip(kept, new, strict=True)):
+            if size not in (total, DYNAMIC) and not at_most(1, size):
+                raise VerifyException(
+                    f"{self.name}: pad_mode {self.pad_mode.data} repeats elements, but of axis"
+                    f" {axis} of {self.data.type} pad_width {list(size_list(self.pad_width))}"
+                    " leaves none; use constant"
+                )

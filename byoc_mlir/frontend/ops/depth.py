@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.relay.shape import same
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
@@ -19,7 +21,7 @@ def depth_to_space(
     """https://onnx.ai/onnx/operators/onnx__DepthToSpace.html"""
     n, c, h, w = _image(data)
     b = blocksize
-    if b < 1 or c % (b * b):
+    if b < 1 or not same(c % (b * b), 0):
         raise NodeRefused(f"{c} channels do not hold blocks of {b} x {b}")
     _check_mode(mode)
     depth = c // (b * b)
@@ -39,7 +41,7 @@ def space_to_depth(
     """https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html"""
     n, c, h, w = _image(data)
     b = blocksize
-    if b < 1 or h % b or w % b:
+    if b < 1 or not same(h % b, 0) or not same(w % b, 0):
         raise NodeRefused(f"an image of {h} x {w} has no whole blocks of {b} x {b}")
     _check_mode(mode)
     blocks = arith.reshape(context, data, (n, c, h // b, b, w // b, b))
@@ -48,10 +50,10 @@ def space_to_depth(
     return arith.reshape(context, turned, (n, c * b * b, h // b, w // b))
 
 
-def _image(data: Value) -> Sequence[int]:
+def _image(data: Value) -> Sequence[Size]:
     if data.rank != 4:
         raise VerifyException(f"the input has rank {data.rank}, accepted is 4: [N, C, H, W]")
-    return data.shape
+    return data.sizes
 
 
 def _check_mode(mode: str) -> None:

@@ -13,7 +13,6 @@ from byoc_mlir.dialects.relay import nn as relay
 from byoc_mlir.dialects.relay.base import (
     Tensor,
     rank_of,
-    shape_of,
     sizes_of,
     tensor_of,
     tensor_type,
@@ -107,14 +106,14 @@ def _lower_layer_norm(op: relay.LayerNormOp, b: LinalgBuilder) -> Sequence[SSAVa
 
 def _lower_lrn(op: relay.LrnOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     output = tensor_type(op.output)
-    shape, rank = shape_of(op.output), rank_of(op.output)
+    shape, rank = sizes_of(op.output), rank_of(op.output)
     axis, size = op.axis.value.data % rank, op.size.value.data
     data = b.cast(op.data, accumulator_type(output.element_type))
     type_ = tensor_type(data)
     squares = b.elementwise([data], type_, lambda s, x: s.mul(x, x))
     padded_shape = [extent + size - 1 if d == axis else extent for d, extent in enumerate(shape)]
     offsets = [(size - 1) // 2 if d == axis else 0 for d in range(rank)]
-    padded = b.insert(squares, b.filled(0, TensorType(type_.element_type, padded_shape)), offsets)
+    padded = b.insert(squares, b.filled(0, tensor_of(type_.element_type, padded_shape)), offsets)
     exprs = [dim(d) + dim(rank) if d == axis else dim(d) for d in range(rank)]
     summed = b.reduce(
         [Read(padded, exprs), window(b, [size], first=rank)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
@@ -20,7 +21,8 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
-from byoc_mlir.dims import Size
+from byoc_mlir.dialects.relay.shape import is_symbolic
+from byoc_mlir.dims import Size, largest, smallest
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     LinalgBuilder,
     Lowerings,
@@ -28,7 +30,8 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     broadcast,
     dim,
 )
-from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel
+from byoc_mlir.lowering.relay_to_linalg.index import around
+from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel, Num
 
 
 def _lower_reshape(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -110,14 +113,27 @@ def strided(b: LinalgBuilder, data: SSAValue, ranges: Sequence[tuple[int, int, i
 
 
 def _lower_pad(op: relay.PadOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    widths, shape = ints(op.pad_width), shape_of(op.output)
+    widths, shape = size_list(op.pad_width), sizes_of(op.output)
     before, after = widths[::2], widths[1::2]
     if op.pad_mode.data == "constant":
         return [_constant_pad(b, op.data, before, op.pad_value.value.data, shape)]
     if 0 in shape:
         return [b.empty(tensor_type(op.output))]
     kept = _cropped(b, op.data, before, after)
-    low, high = ([max(0, width) for width in side] for side in (before, after))
+    low, high = ([largest(0, width) for width in side] for side in (before, after))
+    if is_symbolic((*sizes_of(kept), *low, *high)):
+        return [_pad_by_edges(op, b, kept, low, high)]
+    return _pad_known(op, b, kept, [*map(index, low)], [*map(index, high)])
+
+
+def _pad_known(
+    op: relay.PadOp,
+    b: LinalgBuilder,
+    kept: SSAValue,
+    low: Sequence[int],
+    high: Sequence[int],
+) -> Sequence[SSAValue]:
+    """The padding that repeats elements, of sizes that are numbers."""
     mode, sizes = op.pad_mode.data, shape_of(kept)
     if mode != "edge" and any(
         max(extra) > _period(mode, size) for size, *extra in zip(sizes, low, high, strict=True)
@@ -131,15 +147,61 @@ def _lower_pad(op: relay.PadOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _cropped(
-    b: LinalgBuilder, data: SSAValue, before: Sequence[int], after: Sequence[int]
+    b: LinalgBuilder, data: SSAValue, before: Sequence[Size], after: Sequence[Size]
 ) -> SSAValue:
     """What negative amounts leave of `data`."""
-    starts = [max(0, -low) for low in before]
+    starts = [largest(0, -low) for low in before]
     sizes = [
-        size - start + min(0, high)
-        for size, start, high in zip(shape_of(data), starts, after, strict=True)
+        size - start + smallest(0, high)
+        for size, start, high in zip(sizes_of(data), starts, after, strict=True)
     ]
     return b.extract(data, starts, sizes)
+
+
+def _pad_by_edges(
+    op: relay.PadOp,
+    b: LinalgBuilder,
+    kept: SSAValue,
+    low: Sequence[Size],
+    high: Sequence[Size],
+) -> SSAValue:
+    """One axis after the other, of any sizes: what lies before, the elements, what lies behind."""
+    result = kept
+    for axis, (first, last) in enumerate(zip(low, high, strict=True)):
+        ends = [
+            None if count == 0 else _edge(op, b, result, axis, start, count)
+            for start, count in ((-first, first), (sizes_of(kept)[axis], last))
+        ]
+        before, after = ends
+        parts = [part for part in (before, result, after) if part is not None]
+        result = joined(b, parts, axis)
+    return result
+
+
+def _edge(
+    op: relay.PadOp, b: LinalgBuilder, data: SSAValue, axis: int, start: Size, count: Size
+) -> SSAValue:
+    """So many elements along an axis, from a position that may lie outside of the data."""
+    sizes = list(sizes_of(data))
+    outer, size, inner = around(sizes, axis)
+    sizes[axis] = count
+    k = Kernel(op, [data], [tensor_of(tensor_type(data).element_type, sizes)])
+    source = k.inputs[0].reshaped(outer, size, inner)
+    target = k.outputs[0].reshaped(outer, count, inner)
+    with k.loops([outer, count], cost=2 * inner) as (o, i):
+        place = _repeated(k, op.pad_mode.data, k.index(i) + start, size)
+        with k.sequential([inner]) as (n,):
+            target[o, i, n] = source[o, place, n]
+    return k.finish(b)[0]
+
+
+def _repeated(k: Kernel, mode: str, position: Num, size: Size) -> Num:
+    """The element of a dimension that stands at a position before, in or behind it."""
+    if mode == "edge":
+        return position.within(0, size - 1)
+    period = largest(1, 2 * (size - 1)) if mode == "reflect" else size
+    place = position.floor_remainder(period)
+    return place.min(k.index(period) - place) if mode == "reflect" else place
 
 
 def _period(mode: str, size: int) -> int:
@@ -153,33 +215,32 @@ def _pad_by_positions(
     """Any number of periods: the position of each element is computed."""
     k = Kernel(op, inputs=[data])
     source, target = k.inputs[0], k.outputs[0]
-    mirrored = op.pad_mode.data == "reflect"
     with k.loops(target.shape, cost=8 * len(before)) as at:
-        places: list[Index] = []
-        for position, size, low in zip(at, source.shape, before, strict=True):
-            period = max(1, 2 * (size - 1)) if mirrored else size
-            place = (k.index(position) - low).floor_remainder(period)
-            places.append(place.min(period - place) if mirrored else place)
-        target[at] = source[places]
+        target[at] = source[
+            [
+                _repeated(k, op.pad_mode.data, k.index(position) - low, size)
+                for position, size, low in zip(at, source.shape, before, strict=True)
+            ]
+        ]
     return k.finish(b)
 
 
 def _constant_pad(
     b: LinalgBuilder,
     data: SSAValue,
-    before: Sequence[int],
+    before: Sequence[Size],
     value: float,
-    shape: Sequence[int],
+    shape: Sequence[Size],
 ) -> SSAValue:
-    starts = [max(0, -low) for low in before]
-    offsets = [max(0, low) for low in before]
+    starts = [largest(0, -low) for low in before]
+    offsets = [largest(0, low) for low in before]
     sizes = [
-        max(0, min(size - start, total - offset))
-        for size, start, total, offset in zip(shape_of(data), starts, shape, offsets, strict=True)
+        largest(0, smallest(size - start, total - offset))
+        for size, start, total, offset in zip(sizes_of(data), starts, shape, offsets, strict=True)
     ]
     if sizes == list(shape):
         return b.extract(data, starts, sizes)
-    background = b.filled(value, TensorType(tensor_type(data).element_type, shape))
+    background = b.filled(value, tensor_of(tensor_type(data).element_type, shape))
     if 0 in sizes:
         return background
     return b.insert(b.extract(data, starts, sizes), background, offsets)

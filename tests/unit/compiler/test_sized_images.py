@@ -64,6 +64,35 @@ def test_windows(network: Network) -> None:
     _check(network)
 
 
+def _up_to_eights(b: GraphBuilder, x: str) -> str:
+    """An image whose sides are multiples of 8."""
+    sides = b.op("Slice", b.op("Shape", x), b.ints(2), b.ints(4))
+    missing = b.op("Mod", b.op("Neg", sides), b.ints(8))
+    return b.op("Pad", x, b.op("Concat", b.ints(0, 0, 0, 0, 0, 0), missing, axis=0))
+
+
+_MOVES: dict[str, Network] = {
+    "pad": lambda b, x: b.op("Pad", x, b.ints(0, 0, 1, 2, 0, 0, 3, -1), b.scalar(0.5)),
+    "pad with the edge": lambda b, x: b.op("Pad", x, b.ints(0, 0, 1, 2, 0, 1, 3, 0), mode="edge"),
+    "pad to multiples": _up_to_eights,
+    "depth to space": lambda b, x: b.op("DepthToSpace", x, blocksize=2, mode="CRD"),
+    "space to depth": lambda b, x: b.op("SpaceToDepth", _up_to_eights(b, x), blocksize=4),
+    "norm over channels": lambda b, x: b.op("LRN", x, size=3),
+}
+
+
+@pytest.mark.parametrize("network", _MOVES.values(), ids=_MOVES)
+def test_moves(network: Network) -> None:
+    _check(network)
+
+
+def test_reflections() -> None:
+    b = GraphBuilder("reflected", seed=0, opset=13)
+    x = b.input("x", [1, 2, "h", "w"])
+    b.output(b.op("Pad", x, b.ints(0, 0, 1, 2, 0, 0, 3, 0), mode="reflect"), "y", [None] * 4)
+    check_one_program(b.build(), [{"h": h, "w": w} for h, w in [(5, 7), (4, 3), (30, 8)]])
+
+
 def test_a_line_of_pixels() -> None:
     b = GraphBuilder("line", seed=0, opset=13)
     x = b.input("x", ["n", 4, "w"])
