@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byoc_mlir.dialects.relay.constant import Weight, derived_array
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import ModuleBuilder
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -24,17 +27,20 @@ Pair = tuple[int, int]
 class Strides:
     """Elements from image to image, vector to vector, line to line and pixel to pixel."""
 
-    image: int
-    vector: int
-    line: int
+    image: Size
+    vector: Size
+    line: Size
     pixel: int
 
 
 @dataclass(frozen=True)
 class Image:
-    """A tensor `[N, C, H, W]` of `f32` that is stored as `[N, C / block, H, W, block]`."""
+    """A tensor `[N, C, H, W]` of `f32` that is stored as `[N, C / block, H, W, block]`.
 
-    shape: tuple[int, int, int, int]
+    All but the channels may be symbolic.
+    """
+
+    shape: tuple[Size, int, Size, Size]
     block: int
     """All channels where they are last."""
 
@@ -90,8 +96,8 @@ class Convolution:
 
     @property
     def products(self) -> int:
-        """The multiplications of a direct algorithm."""
-        return math.prod(self.result.shape) * self.depth
+        """The multiplications of a direct algorithm, for the hints of symbolic sizes."""
+        return hint(math.prod(self.result.shape)) * self.depth
 
     @property
     def is_padded(self) -> bool:
@@ -137,7 +143,16 @@ class Code:
 
     define: Callable[[ModuleBuilder], str]
     """Defines it in a module, unless it is there. Returns its symbol."""
-    words: tuple[int, ...]
+    words: tuple[Size, ...]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The words, where all sizes are numbers.
+
+        Raises:
+            UndecidedSizeError: some are symbolic.
+        """
+        return tuple(map(operator.index, self.words))
 
 
 class ConvolutionKernel(ABC):
@@ -158,7 +173,7 @@ class ConvolutionKernel(ABC):
 
     @abstractmethod
     def milliseconds(self, direct: float, threads: int) -> float:
-        """About what it takes.
+        """About what it takes, for the hints of symbolic sizes.
 
         Args:
             direct: the milliseconds of a direct algorithm that does as many products in a second.

@@ -1,34 +1,45 @@
 """What a kernel's code is told when it runs: named fields, written to memory as words.
 
-A dataclass over a type variable describes them once. With integers in it, `words` gives what is
+A dataclass over a type variable describes them once. With sizes in it, `words` gives what is
 written; `read` gives the same dataclass with the values that a function has loaded.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any, TypeVar, cast, get_origin, get_type_hints
 
 from xdsl.ir import SSAValue
 
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.kernels.builder import FunctionBuilder
 
 T = TypeVar("T")
 
 
-def words(parameters: Any) -> tuple[int, ...]:
+def words(parameters: Any) -> tuple[Size, ...]:
     """All fields in order, those of dataclasses in them in their place."""
     return tuple(_words(parameters))
 
 
-def _words(parameters: Any) -> Iterator[int]:
+def known_words(parameters: Any) -> tuple[int, ...]:
+    """The fields, all of them numbers.
+
+    Raises:
+        UndecidedSizeError: some are symbolic.
+    """
+    return tuple(map(operator.index, words(parameters)))
+
+
+def _words(parameters: Any) -> Iterator[Size]:
     for one in fields(parameters):
         value = getattr(parameters, one.name)
-        if is_dataclass(value):
-            yield from _words(value)
-        else:
+        if isinstance(value, int | Dim):
             yield value
+        else:
+            yield from _words(value)
 
 
 def read(function: FunctionBuilder, address: SSAValue, description: type[T]) -> T:

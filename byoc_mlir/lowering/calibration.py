@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -161,8 +162,8 @@ def _memories(
     weights = kernel.pack(np.zeros((it.outputs, it.inputs, *it.window), np.float32))
     held = {
         Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // 4),
-        Slot.SOURCE: _filled(math.prod(it.source.shape)),
-        Slot.RESULT: _filled(math.prod(it.result.shape)),
+        Slot.SOURCE: _filled(operator.index(math.prod(it.source.shape))),
+        Slot.RESULT: _filled(operator.index(math.prod(it.result.shape))),
     }
     return [{**_with_words(held, code), Slot.WEIGHTS: _filled(weights.size)} for _ in range(copies)]
 
@@ -170,7 +171,7 @@ def _memories(
 def _with_words(
     held: Mapping[Slot, NDArray[np.float32]], code: Code
 ) -> Mapping[Slot, NDArray[Any]]:
-    return {**held, Slot.PARAMETERS: np.array(code.words, np.int64)}
+    return {**held, Slot.PARAMETERS: np.array(code.numbers, np.int64)}
 
 
 def _filled(elements: int) -> NDArray[np.float32]:

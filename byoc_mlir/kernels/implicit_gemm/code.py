@@ -12,19 +12,22 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuil
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import PREFIX, Variant, define_kernel
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
+from byoc_mlir.kernels.implicit_gemm.strips import Strips
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import VectorUnit
 
 
-def define_implicit_gemm(module: ModuleBuilder, *, variant: Variant, bias: bool) -> str:
+def define_implicit_gemm(
+    module: ModuleBuilder, *, variant: Variant, strips: Strips, bias: bool
+) -> str:
     """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
 
     Where there is no bias, it writes the address of the zeros behind the weights to its slot.
     """
-    name = f"{PREFIX}_{variant.suffix}" + "_bias" * bias
+    name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias
     if module.has(name):
         return name
-    units = _define_units(module, variant)
+    units = _define_units(module, variant, strips)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     parameters = _parameters(function, slots)
@@ -47,19 +50,18 @@ def _zeros(
     return function.gep(weights, function.multiply(parameters.panels, parameters.panel))
 
 
-def _define_units(module: ModuleBuilder, variant: Variant) -> str:
+def _define_units(module: ModuleBuilder, variant: Variant, strips: Strips) -> str:
     """`void (slots, begin, end)`: some units, the panels of one block after the other."""
-    name = f"{PREFIX}_units_{variant.suffix}"
+    name = f"{PREFIX}_units_{variant.suffix}{strips.suffix}"
     if module.has(name):
         return name
-    sizes = (variant.pixels, variant.pixels - 1)
-    kernels = [define_kernel(module, replace(variant, pixels=size)) for size in sizes]
+    kernels = [define_kernel(module, replace(variant, pixels=size)) for size in strips.sizes]
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     units = _Units(function, slots, _parameters(function, slots), variant.unit)
 
     def unit(index: SSAValue) -> None:
-        units.write(function.add(begin, index), kernels, sizes)
+        units.write(function.add(begin, index), kernels, strips)
 
     function.loop(function.subtract(end, begin), unit)
     function.finish()
@@ -87,7 +89,7 @@ class _Units:
     parameters: Parameters[SSAValue]
     unit: VectorUnit
 
-    def write(self, number: SSAValue, kernels: Sequence[str], sizes: Sequence[int]) -> None:
+    def write(self, number: SSAValue, kernels: Sequence[str], strips: Strips) -> None:
         """Writes the code of one unit: a block of lines by one panel."""
         function, parameters = self.function, self.parameters
         block, panel_number = function.divmod(number, parameters.panels)
@@ -96,7 +98,8 @@ class _Units:
 
         def line(index: SSAValue, prefetched: Sequence[SSAValue]) -> Sequence[SSAValue]:
             state = self._line(function.add(first, index), panel, *prefetched)
-            for kernel, size, count in zip(kernels, sizes, self._counts(), strict=True):
+            counts = strips.counts(function, parameters)
+            for kernel, size, count in zip(kernels, strips.sizes, counts, strict=True):
                 state = self._strips(state, panel, kernel, size, count)
             return (state.prefetched,)
 
@@ -113,11 +116,6 @@ class _Units:
             function.multiply(vectors, parameters.result_vector),
             function.compare("slt", last, parameters.outputs),
         )
-
-    def _counts(self) -> tuple[SSAValue, SSAValue]:
-        """How many long and how many short strips a line has."""
-        long = self.parameters.long_strips
-        return long, self.function.subtract(self.parameters.strips, long)
 
     def _line(self, number: SSAValue, panel: _Panel, prefetched: SSAValue) -> _Position:
         """The first pixel of a line."""

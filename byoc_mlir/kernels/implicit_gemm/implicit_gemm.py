@@ -15,12 +15,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dims import Dim, Size, ceildiv
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, panel_of
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import Variant
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
+from byoc_mlir.kernels.implicit_gemm.strips import Strips, strips_of
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import VectorUnit
 
@@ -41,28 +44,11 @@ _BLOCK_PIXELS = 48
 class _Lines:
     """The pixels of all results as the code sees them."""
 
-    count: int
-    rows: int
+    count: Size
+    rows: Size
     """Lines of an image."""
-    pixels: int
+    pixels: Size
     """Pixels of a line."""
-    longest_strip: int
-    """The most pixels of a kernel."""
-
-    @property
-    def strips(self) -> int:
-        """Into how many strips a line is cut, each for one kernel."""
-        return -(-self.pixels // self.longest_strip)
-
-    @property
-    def strip(self) -> int:
-        """The pixels of a long strip; short ones have one less."""
-        return -(-self.pixels // self.strips)
-
-    @property
-    def long_strips(self) -> int:
-        """How many long ones there are in a line."""
-        return self.pixels - self.strips * (self.strip - 1)
 
 
 @dataclass(frozen=True)
@@ -79,7 +65,7 @@ class ImplicitGemm(ConvolutionKernel):
     def milliseconds(self, direct: float, threads: int) -> float:
         it, known = self.convolution, rates(ConvolutionRates)
         filled = it.outputs / (self.panels * self.unit.panel)
-        pixels = 4 * (math.prod(it.source.shape) + math.prod(it.result.shape))
+        pixels = 4 * hint(math.prod(it.source.shape) + math.prod(it.result.shape))
         weights = 4 * math.prod(self.weights_shape)
         traffic = pixels / known.transformed_bytes + weights / known.weight_bytes
         return direct / filled + traffic / threads
@@ -108,9 +94,9 @@ class ImplicitGemm(ConvolutionKernel):
     def code(self, threads: int) -> Code:
         it = self.convolution
         epilogue = it.epilogue
-        pixels, residual = self._lines.strip, epilogue.residual
-        variant = Variant(self.unit, pixels, it.is_padded, residual, epilogue.limits)
-        define = partial(define_implicit_gemm, variant=variant, bias=epilogue.bias)
+        strips, residual = self._strips, epilogue.residual
+        variant = Variant(self.unit, strips.longest, it.is_padded, residual, epilogue.limits)
+        define = partial(define_implicit_gemm, variant=variant, strips=strips, bias=epilogue.bias)
         return Code(define, words(self._parameters()))
 
     @property
@@ -124,15 +110,19 @@ class ImplicitGemm(ConvolutionKernel):
     @property
     def _lines(self) -> _Lines:
         batch, _, height, width = self.convolution.result.shape
-        most = self.unit.tile_rows
-        if not self._is_flat:
-            return _Lines(batch * height, height, width, most)
         pixels = batch * height * width
+        if isinstance(pixels, Dim) or not self._is_flat:
+            return _Lines(batch * height, height, width)
         line = min(_divisors(pixels), key=lambda one: abs(one - _LINE))
-        return _Lines(pixels // line, pixels // line, line, most)
+        return _Lines(pixels // line, pixels // line, line)
 
-    def _parameters(self) -> Parameters[int]:
+    @property
+    def _strips(self) -> Strips:
+        return strips_of(self._lines.pixels, self.unit.tile_rows)
+
+    def _parameters(self) -> Parameters[Size]:
         it, lines, lanes = self.convolution, self._lines, self.unit.lanes
+        count, long = self._strips.of(lines.pixels)
         (stride_y, stride_x), (dilation_y, dilation_x) = it.strides, it.dilation
         (top, left), (height, width) = it.begins, it.source.shape[2:]
         source, result = it.source.strides(lanes), it.result.strides(lanes)
@@ -142,8 +132,8 @@ class ImplicitGemm(ConvolutionKernel):
         return Parameters(
             lines=lines.count,
             rows=lines.rows,
-            strips=lines.strips,
-            long_strips=lines.long_strips,
+            strips=count,
+            long_strips=long,
             blocks=self._blocks(),
             panels=self.panels,
             outputs=it.outputs // lanes,
@@ -174,12 +164,13 @@ class ImplicitGemm(ConvolutionKernel):
             upper=float_bits(it.epilogue.upper),
         )
 
-    def _blocks(self) -> int:
+    def _blocks(self) -> Size:
         """Into how many blocks the lines are cut."""
         it, lines = self.convolution, self._lines
-        read = 4 * lines.pixels * it.inputs * math.prod(it.strides)
-        together = max(_BLOCK_BYTES // read, -(-_BLOCK_PIXELS // lines.pixels))
-        return -(-lines.count // together)
+        pixels = hint(lines.pixels)
+        read = 4 * pixels * it.inputs * math.prod(it.strides)
+        together = max(_BLOCK_BYTES // read, -(-_BLOCK_PIXELS // pixels))
+        return ceildiv(lines.count, together)
 
 
 def _divisors(number: int) -> list[int]:

@@ -17,7 +17,7 @@ from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
 from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
-from byoc_mlir.kernels.parameters import words
+from byoc_mlir.kernels.parameters import known_words
 
 _SUMS = IntegerEpilogue()
 
@@ -92,7 +92,7 @@ class IntegerGemm:
         (stride_y, stride_x), (dilation_y, dilation_x) = self.strides, self.dilation
         height, width = self._result
         line = self.pixels * self._words
-        return words(
+        return known_words(
             Parameters(
                 rows=self._rows,
                 blocks=self._blocks,

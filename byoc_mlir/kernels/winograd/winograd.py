@@ -11,13 +11,15 @@ Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, https://arxiv.or
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Set
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dims import Dim, Size, ceildiv
 from byoc_mlir.kernels.convolution import (
     Code,
     Convolution,
@@ -74,10 +76,12 @@ class Blocks:
 
     Where there are enough, they are cut into blocks, which a thread handles from the first
     transform to the last, in matrices of its own. Otherwise all tiles are one block, of which each
-    thread transforms some and multiplies by some of the weights.
+    thread transforms some and multiplies by some of the weights. A symbolic number is cut.
     """
 
-    count: int
+    tiles: Size
+    """All of them."""
+    count: Size
     threads: int
     source: Matrices
     result: Matrices
@@ -90,7 +94,15 @@ class Blocks:
     @property
     def byte_size(self) -> int:
         """The memory of all that are handled at the same time."""
-        return 4 * self.elements * min(self.count, self.threads)
+        most = self.count if isinstance(self.count, int) else self.threads
+        return 4 * self.elements * min(most, self.threads)
+
+    @property
+    def sizes(self) -> Set[int]:
+        """How many tiles a block may have."""
+        if not isinstance(self.tiles, int) or not isinstance(self.count, int):
+            return {*range(1, self.source.tiles + 1)}
+        return {self.tiles // self.count, -(-self.tiles // self.count)}
 
 
 @dataclass(frozen=True)
@@ -106,14 +118,14 @@ class Winograd(ConvolutionKernel):
         return self.algorithm.name
 
     @property
-    def grid(self) -> tuple[int, int, int]:
+    def grid(self) -> tuple[Size, Size, Size]:
         """The images, and the tiles of each along both axes."""
         batch, _, height, width = self.convolution.result.shape
         step = self.algorithm.step
-        return batch, -(-height // step), -(-width // step)
+        return batch, ceildiv(height, step), ceildiv(width, step)
 
     @property
-    def tiles(self) -> int:
+    def tiles(self) -> Size:
         """All tiles of all images."""
         return math.prod(self.grid)
 
@@ -122,11 +134,10 @@ class Winograd(ConvolutionKernel):
         inputs, outputs = self.convolution.inputs, self.convolution.outputs
         balanced = inputs * outputs // (inputs + outputs) // _WEIGHTS_TO_ROWS
         most = min(max(balanced, _FEWEST_TILES), _MOST_TILES)
-        blocks = _multiple(-(-self.tiles // most), threads) if self.tiles >= threads * most else 1
-        tiles, matrices = -(-self.tiles // blocks), self.algorithm.matrices
-        source = Matrices(matrices, tiles, inputs)
-        result = Matrices(matrices, tiles, self.panels * self.unit.panel)
-        return Blocks(blocks, threads, source, result)
+        count, tiles = _cut(self.tiles, most, threads)
+        source = Matrices(self.algorithm.matrices, tiles, inputs)
+        result = Matrices(self.algorithm.matrices, tiles, self.panels * self.unit.panel)
+        return Blocks(self.tiles, count, threads, source, result)
 
     def workspace_bytes(self, threads: int) -> int:
         return self.blocks(threads).byte_size
@@ -140,19 +151,19 @@ class Winograd(ConvolutionKernel):
     @property
     def is_heavy(self) -> bool:
         """Whether its weights are used so seldom that they cost more memory than they are worth."""
-        return math.prod(self.weights_shape) > self.tiles * _MOST_WEIGHTS
+        return math.prod(self.weights_shape) > hint(self.tiles) * _MOST_WEIGHTS
 
     @property
     def products(self) -> int:
         """The multiplications of all matrices."""
         it = self.convolution
-        return self.tiles * self.algorithm.matrices * it.inputs * it.outputs
+        return hint(self.tiles) * self.algorithm.matrices * it.inputs * it.outputs
 
     @property
     def transformed_bytes(self) -> int:
         """What the transforms write and read of the matrices."""
         it = self.convolution
-        return 4 * self.tiles * self.algorithm.matrices * (it.inputs + it.outputs)
+        return 4 * hint(self.tiles) * self.algorithm.matrices * (it.inputs + it.outputs)
 
     @property
     def weight_bytes(self) -> int:
@@ -181,18 +192,17 @@ class Winograd(ConvolutionKernel):
 
     def code(self, threads: int) -> Code:
         epilogue, blocks = self.convolution.epilogue, self.blocks(threads)
-        tiles = {self.tiles // blocks.count, -(-self.tiles // blocks.count)}
         define = partial(
             define_winograd,
             unit=self.unit,
             algorithm=self.algorithm,
-            strips=strips_of(tiles, self.unit),
+            strips=strips_of(blocks.sizes, self.unit),
             bias=epilogue.bias,
             residual=epilogue.residual,
         )
         return Code(define, words(self._parameters(blocks)))
 
-    def _parameters(self, blocks: Blocks) -> Parameters[int]:
+    def _parameters(self, blocks: Blocks) -> Parameters[Size]:
         convolution, (_, rows, columns) = self.convolution, self.grid
         return Parameters(
             blocks=blocks.count,
@@ -209,7 +219,7 @@ class Winograd(ConvolutionKernel):
             upper=float_bits(convolution.epilogue.upper),
         )
 
-    def _image(self, image: Image, begins: Pair, matrices: Matrices) -> ImageParameters[int]:
+    def _image(self, image: Image, begins: Pair, matrices: Matrices) -> ImageParameters[Size]:
         _, channels, height, width = image.shape
         strides, (top, left) = image.strides(self.unit.lanes), begins
         return ImageParameters(
@@ -227,9 +237,13 @@ class Winograd(ConvolutionKernel):
         )
 
 
-def _multiple(value: int, of: int) -> int:
-    """The least multiple that is not less."""
-    return -(-value // of) * of
+def _cut(tiles: Size, most: int, threads: int) -> tuple[Size, int]:
+    """Into how many blocks of at most so many tiles, and how many tiles the largest may have."""
+    count = ceildiv(ceildiv(tiles, most), threads) * threads
+    if isinstance(tiles, Dim) or isinstance(count, Dim):
+        return count, most
+    count = count if tiles >= threads * most else 1
+    return count, -(-tiles // count)
 
 
 def winograd_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[Winograd]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.lowering.convolutions.description import ConvolutionOp
 
@@ -77,7 +77,7 @@ def _with(chain: Chain, op: RelayOp) -> Chain | None:
             return replace(chain, bias=bias) if isinstance(bias, ConstantOp) else None
         case elementwise.AddOp() if chain.residual is None:
             other = op.lhs if op.rhs is chain.result else op.rhs
-            fits = shape_of(other) == shape_of(chain.result) and other is not chain.result
+            fits = sizes_of(other) == sizes_of(chain.result) and other is not chain.result
             return replace(chain, residual=other) if fits else None
         case nn.ReluOp():
             return replace(chain, lower=0.0)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import Tensor, rank_of, sizes_of, tensor_of, tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Read, dims
 
 T = TypeVar("T")
@@ -20,22 +19,22 @@ _LAST, _FIRST = "channels_last", "channels_first"
 
 def channels_last(b: LinalgBuilder, value: SSAValue) -> SSAValue:
     """`[N, C, spatial...]` as `[N, spatial..., C]`."""
-    rank = len(shape_of(value))
+    rank = rank_of(value)
     read = Read(value, dims((0, rank - 1, *range(1, rank - 1))))
     return b.generic([read], last_type(value), lambda s, x: x, name=_LAST)
 
 
 def channels_first(b: LinalgBuilder, value: SSAValue) -> SSAValue:
     """`[N, spatial..., C]` as `[N, C, spatial...]`."""
-    batch, *sizes, channels = shape_of(value)
-    type_ = TensorType(tensor_type(value).element_type, [batch, channels, *sizes])
+    batch, *sizes, channels = sizes_of(value)
+    type_ = tensor_of(tensor_type(value).element_type, [batch, channels, *sizes])
     read = Read(value, with_last(dims(range(len(sizes) + 2))))
     return b.generic([read], type_, lambda s, x: x, name=_FIRST)
 
 
 def last_type(value: SSAValue) -> Tensor:
     """The type of what `channels_last` makes of a value."""
-    return TensorType(tensor_type(value).element_type, with_last(shape_of(value)))
+    return tensor_of(tensor_type(value).element_type, with_last(sizes_of(value)))
 
 
 def with_last(values: Iterable[T]) -> Sequence[T]:

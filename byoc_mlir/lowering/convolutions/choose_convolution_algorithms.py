@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -56,11 +57,12 @@ class ChooseConvolutionAlgorithms(ModulePass):
     algorithm: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        times = {
-            found: self._times(described(found))
-            for block in host_blocks(op)
-            for found in convolutions(tuple(block.ops))
-        }
+        with asking_of(op):
+            times = {
+                found: self._times(described(found))
+                for block in host_blocks(op)
+                for found in convolutions(tuple(block.ops))
+            }
         names = _worth_compiling(tuple(times.values()))
         for found, taken in times.items():
             name = min(names & taken.keys(), key=lambda one: taken[one])

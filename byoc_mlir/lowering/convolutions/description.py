@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation
 
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import DYNAMIC, shape_of, sizes_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.window import Conv1DOp, Conv2DOp
-from byoc_mlir.kernels.convolution import Convolution, Image, Pair
+from byoc_mlir.dims import Size
+from byoc_mlir.kernels.convolution import Convolution, Image
 from byoc_mlir.kernels.epilogue import Epilogue
 
 ALGORITHM = "algorithm"
 """On a convolution: the name of the kernel that computes it; without it, loops do."""
 
 ConvolutionOp: TypeAlias = Conv1DOp | Conv2DOp
+
+S = TypeVar("S", int, Size)
 
 _PLAIN = Epilogue()
 
@@ -36,8 +39,9 @@ def _is_supported(op: ConvolutionOp) -> bool:
         op.groups.value.data == 1
         and output.element_type == f32
         and isinstance(op.weight.owner, ConstantOp)
-        and output.has_static_shape()
-        and math.prod(shape_of(op.output)) > 0
+        and DYNAMIC not in (sizes := type_sizes(output))
+        and 0 not in sizes
+        and isinstance(sizes_of(op.data)[1], int)
     )
 
 
@@ -47,8 +51,8 @@ def described(op: ConvolutionOp, epilogue: Epilogue = _PLAIN) -> Convolution:
     rank = op.SPATIAL_RANK
     window = shape_of(op.weight)[2:]
     return Convolution(
-        _image(shape_of(op.data)),
-        _image(shape_of(op.output)),
+        _image(sizes_of(op.data)),
+        _image(sizes_of(op.output)),
         _pair(window, 1),
         _pair(strides, 1),
         _pair(dilation, 1),
@@ -58,11 +62,12 @@ def described(op: ConvolutionOp, epilogue: Epilogue = _PLAIN) -> Convolution:
     )
 
 
-def _image(shape: Sequence[int]) -> Image:
-    batch, channels, *sizes = shape
-    return Image((batch, channels, *_pair(sizes, 1)), channels)
+def _image(sizes: Sequence[Size]) -> Image:
+    batch, channels, *spatial = sizes
+    count = operator.index(channels)
+    return Image((batch, count, *_pair(spatial, 1)), count)
 
 
-def _pair(sizes: Sequence[int], missing: int) -> Pair:
+def _pair(sizes: Sequence[S], missing: S) -> tuple[S, S]:
     first, second = (missing, *sizes)[-2:]
     return first, second

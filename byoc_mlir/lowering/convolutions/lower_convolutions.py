@@ -24,6 +24,7 @@ from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import Tensor
 from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
 from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
@@ -71,8 +72,9 @@ class LowerConvolutions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         module = ModuleBuilder(has_threads=self.threads > 0)
-        for block in host_blocks(op):
-            self._lower_block(block, module)
+        with asking_of(op):
+            for block in host_blocks(op):
+                self._lower_block(block, module)
         for kernel in tuple(module.module.ops):
             kernel.detach()
             op.body.block.add_op(kernel)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import pytest
 from sized_models import check_one_program
 
+from byoc_mlir.lowering import host_pipeline
+from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
+    ChooseConvolutionAlgorithms,
+)
 from byoc_mlir.testing.networks import GraphBuilder
 
 Network: TypeAlias = Callable[[GraphBuilder, str], str]
@@ -17,13 +22,15 @@ _CHANNELS = 4
 _SIZES = ((2, 12, 16), (1, 7, 9), (3, 1, 1), (1, 33, 5), (0, 6, 6), (1, 2, 40), (2, 15, 15))
 
 
-def _check(network: Network) -> None:
+def _check(network: Network, threads: int = 1) -> None:
     """Asserts that one program computes a network of `x [n, 4, h, w]`."""
     b = GraphBuilder("model", seed=0, opset=13)
     x = b.input("x", ["n", _CHANNELS, "h", "w"])
     b.channels[x] = _CHANNELS
     b.output(network(b, x), "y", [None] * 4)
-    check_one_program(b.build(), [dict(zip("nhw", sizes, strict=True)) for sizes in _SIZES])
+    check_one_program(
+        b.build(), [dict(zip("nhw", sizes, strict=True)) for sizes in _SIZES], threads
+    )
 
 
 def _average(b: GraphBuilder, x: str, **attributes: object) -> str:
@@ -91,6 +98,26 @@ def test_reflections() -> None:
     x = b.input("x", [1, 2, "h", "w"])
     b.output(b.op("Pad", x, b.ints(0, 0, 1, 2, 0, 0, 3, 0), mode="reflect"), "y", [None] * 4)
     check_one_program(b.build(), [{"h": h, "w": w} for h, w in [(5, 7), (4, 3), (30, 8)]])
+
+
+def _kernels(b: GraphBuilder, x: str) -> str:
+    """Convolutions with epilogues, a residual among them."""
+    x = b.relu(b.conv(x, 32, 3))
+    y = b.relu6(b.conv(x, 32, 3))
+    x = b.relu(b.add(x, b.batch_norm(b.conv(y, 32, 3, bias=False))))
+    return b.conv(x, 16, 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("algorithm", ["implicit_gemm", "f4x3"])
+def test_kernels(algorithm: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each algorithm, whatever is the fastest on this machine."""
+    monkeypatch.setattr(
+        host_pipeline,
+        "ChooseConvolutionAlgorithms",
+        partial(ChooseConvolutionAlgorithms, algorithm=algorithm),
+    )
+    _check(_kernels, threads)
 
 
 def test_a_line_of_pixels() -> None:

@@ -71,7 +71,7 @@ class Compiled:
         symbols = {name: resolve_symbol(name, handles) for name in names}
         self._native = NativeModule(emit_object(module.module), ["main"], symbols)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
-        self._words = np.array(code.words, np.int64)
+        self._words = np.array(code.numbers, np.int64)
 
     def __call__(self, **arrays: Array) -> Array:
         """The result `[N, C, H, W]` for `x`, `w` and what the epilogue asks for: `b`, `r`."""

@@ -67,7 +67,7 @@ def _activation(op: ActivationOp) -> OwnCode:
 
 def on_result(code: Code) -> Generated:
     """A kernel whose one argument is the result, which it reads and writes."""
-    return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.words)
+    return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.numbers)
 
 
 def _convolution(op: ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> OwnCode:
@@ -83,7 +83,7 @@ def _convolution(op: ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> 
     return OwnCode(
         op,
         implementation,
-        Generated(partial(_add_call, code=code, slots=slots), code.words),
+        Generated(partial(_add_call, code=code, slots=slots), code.numbers),
         operands,
         workspace,
         partial(kernel.packed, weights.weight),
