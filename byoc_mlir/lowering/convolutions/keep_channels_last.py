@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.shape import hint, sizes_of
+from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.convolutions.channels import (
     before_channels_first,
     before_channels_last,
@@ -25,7 +27,12 @@ from byoc_mlir.lowering.convolutions.channels import (
     with_last,
 )
 from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value
-from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, static_ints
+from byoc_mlir.lowering.relay_to_linalg.builder import (
+    LinalgBuilder,
+    slice_offsets,
+    slice_sizes,
+    static_ints,
+)
 
 
 @dataclass(frozen=True)
@@ -48,9 +55,10 @@ class KeepChannelsLast(ModulePass):
     name = "keep-channels-last"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for block in host_blocks(op):
-            if any(_is_transposed(value) for one in block.ops for value in one.results):
-                _sink(block)
+        with asking_of(op):
+            for block in host_blocks(op):
+                if any(_is_transposed(value) for one in block.ops for value in one.results):
+                    _sink(block)
 
 
 def _is_transposed(value: SSAValue) -> bool:
@@ -60,8 +68,6 @@ def _is_transposed(value: SSAValue) -> bool:
 def _sink(block: Block) -> None:
     """Moves all transpositions of a block behind what they can pass."""
     for op in tuple(block.ops):
-        if not all(tensor_type(value).has_static_shape() for value in _tensors(op)):
-            continue
         match op:
             case linalg.GenericOp():
                 _sink_behind_generic(op)
@@ -75,11 +81,6 @@ def _sink(block: Block) -> None:
         is_pure = isinstance(op, linalg.GenericOp | tensor.EmptyOp)
         if is_pure and not any(result.first_use for result in op.results):
             block.erase_op(op)
-
-
-def _tensors(op: Operation) -> Iterator[SSAValue]:
-    """The tensors that an op reads and makes."""
-    return (one for one in (*op.operands, *op.results) if isinstance(one.type, TensorType))
 
 
 def _replace(op: Operation, transposed: SSAValue) -> None:
@@ -127,13 +128,14 @@ def _follows(op: linalg.GenericOp, number: int) -> bool:
 
 
 def _reads_once(op: linalg.GenericOp, numbers: Sequence[int]) -> bool:
-    """Whether an op runs no more often than its smallest such input has elements."""
-    sizes = [1] * op.indexing_maps.data[0].data.num_dims
+    """Whether an op runs no more often than its smallest such input has elements, for hints."""
+    sizes: list[Size] = [1] * op.indexing_maps.data[0].data.num_dims
     for operand, map_ in zip(op.operands, op.indexing_maps, strict=True):
-        for size, expr in zip(shape_of(operand), map_.data.results, strict=True):
+        for size, expr in zip(sizes_of(operand), map_.data.results, strict=True):
             if isinstance(expr, AffineDimExpr):
                 sizes[expr.position] = size
-    return math.prod(sizes) <= min(math.prod(shape_of(op.inputs[number])) for number in numbers)
+    elements = (hint(math.prod(sizes_of(op.inputs[number]))) for number in numbers)
+    return hint(math.prod(sizes)) <= min(elements)
 
 
 def _read_as_written(op: linalg.GenericOp, number: int) -> None:
@@ -179,10 +181,8 @@ def _write_channels_last(op: linalg.GenericOp) -> None:
 def _sink_behind_slice(op: tensor.ExtractSliceOp) -> None:
     source = before_channels_first(op.source)
     assert source is not None
-    offsets, sizes, strides = (
-        with_last(static_ints(values))
-        for values in (op.static_offsets, op.static_sizes, op.static_strides)
-    )
+    offsets, sizes = with_last(slice_offsets(op)), with_last(slice_sizes(op))
+    strides = with_last(static_ints(op.static_strides))
     _replace(op, LinalgBuilder(op).extract(source, offsets, sizes, strides))
 
 
@@ -195,9 +195,7 @@ def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
     source = before_channels_first(op.source)
     if source is None:
         source = channels_last(b, op.source)
-    offsets, strides = (
-        with_last(static_ints(values)) for values in (op.static_offsets, op.static_strides)
-    )
+    offsets, strides = with_last(slice_offsets(op)), with_last(static_ints(op.static_strides))
     _replace(op, b.insert(source, background.transposed(b), offsets, strides))
 
 
