@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -16,14 +17,16 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import DYNAMIC, shape_of, sizes_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.relay.window import (
     Conv1DOp,
     Conv1DTransposeOp,
     Conv2DOp,
     Conv2DTransposeOp,
 )
+from byoc_mlir.dims import Size, ceildiv, largest
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 
 TransposedOp: TypeAlias = Conv1DTransposeOp | Conv2DTransposeOp
@@ -54,17 +57,18 @@ class DecomposeTransposedConvolutions(ModulePass):
     name = "decompose-transposed-convolutions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for block in host_blocks(op):
-            for inner in tuple(block.ops):
-                if isinstance(inner, TransposedOp) and _is_supported(inner):
-                    _decompose(inner)
+        with asking_of(op):
+            for block in host_blocks(op):
+                for inner in tuple(block.ops):
+                    if isinstance(inner, TransposedOp) and _is_supported(inner):
+                        _decompose(inner)
 
 
 def _is_supported(op: TransposedOp) -> bool:
     weight, output = op.weight.owner, tensor_type(op.output)
     if not isinstance(weight, ConstantOp) or output.element_type != f32:
         return False
-    if not output.has_static_shape() or not prod(shape_of(op.output)):
+    if DYNAMIC in type_sizes(output) or 0 in type_sizes(output):
         return False
     strides, _, dilation = op.checked_window()
     axes = zip(shape_of(op.weight)[2:], strides, dilation, strict=True)
@@ -101,8 +105,8 @@ class _Places:
         return _Places(op, strides, padding[: op.SPATIAL_RANK], dilation)
 
     @property
-    def _sizes(self) -> tuple[int, ...]:
-        return shape_of(self.op.output)[2:]
+    def _sizes(self) -> tuple[Size, ...]:
+        return sizes_of(self.op.output)[2:]
 
     @property
     def _taps(self) -> tuple[int, ...]:
@@ -126,9 +130,9 @@ class _Places:
             (taps - 1) * spread for taps, spread in zip(self._taps, self.dilation, strict=True)
         ]
         after = [
-            max(-(-(size + begin) // stride) - read, 0)
+            operator.index(largest(ceildiv(size + begin, stride) - read, 0))
             for size, begin, stride, read in zip(
-                self._sizes, self.begins, self.strides, shape_of(self.op.data)[2:], strict=True
+                self._sizes, self.begins, self.strides, sizes_of(self.op.data)[2:], strict=True
             )
         ]
         kind = Conv1DOp if isinstance(self.op, Conv1DTransposeOp) else Conv2DOp
@@ -160,7 +164,7 @@ class _Places:
         """The result, of the channels of all places."""
         b, output = self._builder, tensor_type(self.op.output)
         if set(self.strides) == {1}:
-            return b.extract(value, [0, 0, *self.begins], shape_of(self.op.output))
+            return b.extract(value, [0, 0, *self.begins], sizes_of(self.op.output))
         outputs = shape_of(self.op.weight)[1]
         groups = self.op.groups.value.data
         is_depthwise = outputs == 1
@@ -171,18 +175,18 @@ class _Places:
                 first = number if is_depthwise else (group * count + number) * outputs
                 step = count if is_depthwise else 1
                 read, written, sizes = self._along_axes(place)
-                sizes = [shape_of(value)[0], channels, *sizes]
+                sizes = [sizes_of(value)[0], channels, *sizes]
                 part = b.extract(value, [0, first, *read], sizes, [1, step, *[1] * len(read)])
                 result = b.insert(
                     part, result, [0, group * outputs, *written], [1, 1, *self.strides]
                 )
         return result
 
-    def _along_axes(self, place: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    def _along_axes(self, place: Sequence[int]) -> tuple[list[int], list[int], list[Size]]:
         """Of a place, the first element that is read, where it goes, and how many there are."""
         read: list[int] = []
         written: list[int] = []
-        sizes: list[int] = []
+        sizes: list[Size] = []
         for one, stride, begin, size in zip(
             place, self.strides, self.begins, self._sizes, strict=True
         ):
@@ -190,5 +194,5 @@ class _Places:
             target = first * stride + one - begin
             read.append(first)
             written.append(target)
-            sizes.append(-((target - size) // stride))
+            sizes.append(ceildiv(size - target, stride))
         return read, written, sizes
