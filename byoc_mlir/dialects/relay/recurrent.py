@@ -23,6 +23,7 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
+from byoc_mlir.dialects.relay.shape import agreeing
 from byoc_mlir.dims import Size
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
@@ -59,10 +60,12 @@ class RecurrentOp(RelayOp, ABC):
             raise VerifyException(
                 f"{self.name}: {directions} directions do not fit '{self.direction.data}'"
             )
-        state = tensor_of(element_type, [directions, batch, hidden])
+        state = (directions, batch, hidden)
         for value in states:
-            if value.type != state:
-                raise VerifyException(f"{self.name}: a state must be {state}, found {value.type}")
+            type_ = tensor_type(value)
+            if type_.element_type != element_type or not agreeing(type_sizes(type_), state):
+                expected = tensor_of(element_type, state)
+                raise VerifyException(f"{self.name}: a state must be {expected}, found {type_}")
         return steps, directions, batch, hidden
 
 

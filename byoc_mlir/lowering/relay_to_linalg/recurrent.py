@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import math
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import recurrent as relay
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import sizes_of, tensor_of, tensor_type
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 
@@ -30,8 +31,8 @@ def _tanh(number: Num) -> Num:
     return number.unary(math.TanhOp)
 
 
-def _time(k: Kernel, op: relay.RecurrentOp, direction: Index, step: Num, steps: int) -> Num:
-    back = (steps - 1) - step
+def _time(k: Kernel, op: relay.RecurrentOp, direction: Index, step: Num, steps: Size) -> Num:
+    back = k.index(steps - 1) - step
     match op.direction.data:
         case "forward":
             return step
@@ -72,15 +73,21 @@ def _add_product(
 
 
 def _copy_row(k: Kernel, to: Buffer, row: Row, source: Buffer, at: tuple[Index, ...]) -> None:
-    with k.loop(to.shape[-1]) as j:
+    with k.loop(to.sizes[-1]) as j:
         to[(*row, j)] = source[(*at, j)]
 
 
+def _sizes(op: relay.RecurrentOp) -> tuple[Size, Size, Size, int]:
+    """Steps, directions, batch and the width of all gates, which is a number."""
+    steps, directions, batch, width = sizes_of(op.data)
+    return steps, directions, batch, operator.index(width)
+
+
 def _lower_lstm(op: relay.LstmOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    steps, directions, batch, width = shape_of(op.data)
+    steps, directions, batch, width = _sizes(op)
     size = width // 4
     element_type = tensor_type(op.data).element_type
-    k = Kernel(op, scratch=[TensorType(element_type, [directions, batch, width])])
+    k = Kernel(op, scratch=[tensor_of(element_type, [directions, batch, width])])
     data, weight, first_hidden, first_cell = k.inputs
     output, hidden, cell = k.outputs
     (gates,) = k.scratch
@@ -101,10 +108,10 @@ def _lower_lstm(op: relay.LstmOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _lower_gru(op: relay.GruOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    steps, directions, batch, width = shape_of(op.data)
+    steps, directions, batch, width = _sizes(op)
     size = width // 3
     element_type = tensor_type(op.data).element_type
-    scratch = [TensorType(element_type, [directions, batch, n]) for n in (width, size)]
+    scratch = [tensor_of(element_type, [directions, batch, n]) for n in (width, size)]
     k = Kernel(op, scratch=scratch)
     data, weight, bias, first_hidden = k.inputs
     output, hidden = k.outputs
