@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, ShapeAttr
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, ShapeAttr, SizeAttr
 from byoc_mlir.dialects.relay.base import PyValue, sizes_of
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.element_types import relay_type
@@ -81,7 +81,7 @@ class BlockBuilder:
     def _note_late(self, op: RelayOp) -> None:
         """Notes what follows from constants and sizes alone."""
         varying = [v for v in op.operands if not isinstance(v.owner, ConstantOp)]
-        is_symbolic = any(isinstance(p, ShapeAttr) for p in op.properties.values())
+        is_symbolic = any(isinstance(p, ShapeAttr | SizeAttr) for p in op.properties.values())
         if self._late.issuperset(varying) and (varying or is_symbolic):
             self._late.update(op.results)
 

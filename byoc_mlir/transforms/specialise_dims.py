@@ -15,7 +15,7 @@ from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, ShapeAttr, SymbolOp
+from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, ShapeAttr, SizeAttr, SymbolOp
 from byoc_mlir.dialects.relay.base import (
     Tensor,
     check_tensor_type,
@@ -211,6 +211,8 @@ class _Function:
         return TensorType(tensor.element_type, self._numbers(type_sizes(tensor)))
 
     def _property(self, value: Attribute) -> Attribute:
+        if isinstance(value, SizeAttr):
+            return cast(Attribute, to_attribute(evaluated(value.data, self._sizes)))
         if not isinstance(value, ShapeAttr):
             return value
         return cast(Attribute, to_attribute(self._numbers(value.data)))

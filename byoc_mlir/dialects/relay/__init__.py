@@ -35,7 +35,7 @@ from byoc_mlir.dialects.relay import (
 )
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.constant import ConstantOp, Weight, WeightAttr
-from byoc_mlir.dialects.relay.shape import ShapeAttr
+from byoc_mlir.dialects.relay.shape import ShapeAttr, SizeAttr
 from byoc_mlir.dialects.relay.symbols import GuardOp, SymbolOp
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "GuardOp",
     "RelayOp",
     "ShapeAttr",
+    "SizeAttr",
     "SymbolOp",
     "Weight",
     "WeightAttr",
@@ -89,5 +90,5 @@ def _ops(family: ModuleType) -> list[type[RelayOp]]:
 RELAY = Dialect(
     "relay",
     [*(op for family in FAMILIES for op in _ops(family)), SymbolOp, GuardOp],
-    [WeightAttr, ShapeAttr],
+    [WeightAttr, ShapeAttr, SizeAttr],
 )

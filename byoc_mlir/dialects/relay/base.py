@@ -38,6 +38,7 @@ from byoc_mlir.dialects.relay.element_types import HALVES, numpy_dtype
 from byoc_mlir.dialects.relay.shape import (
     DYNAMIC,
     ShapeAttr,
+    SizeAttr,
     Tensor,
     agreeing,
     asking,
@@ -69,8 +70,9 @@ __all__ = [
 
 Ints: TypeAlias = DenseArrayBase[Any]
 Operand: TypeAlias = SSAValue | Operation
-PyValue: TypeAlias = Attribute | bool | int | float | str | Sequence[Size] | Sequence[str] | None
+PyValue: TypeAlias = Attribute | bool | Size | float | str | Sequence[Size] | Sequence[str] | None
 Sizes: TypeAlias = Ints | ShapeAttr
+OneSize: TypeAlias = IntegerAttr | SizeAttr
 
 
 def relay_name(op: Operation) -> str:
@@ -95,6 +97,14 @@ def ints_prop(default: Sequence[int] | None = None) -> Ints:
 def sizes_prop() -> Sizes:
     """An array of sizes as property: `newshape = [2, 3]`, or `#relay.shape<[n, 3]>`."""
     return prop_def(DenseArrayBase.constr(i64) | BaseAttr(ShapeAttr))
+
+
+def size_prop(default: int | None = None) -> OneSize:
+    """A size as property: `k = 3`, or `k = #relay.size<n>`."""
+    return prop_def(
+        IntegerAttr.constr(i64) | BaseAttr(SizeAttr),
+        default_value=None if default is None else to_attribute(default),
+    )
 
 
 def float_prop(default: float | None = None) -> FloatAttr:
@@ -144,6 +154,8 @@ def to_attribute(value: PyValue) -> Any:
         return BoolAttr.from_bool(value)
     if isinstance(value, int):
         return IntegerAttr(value, i64)
+    if isinstance(value, Dim):
+        return SizeAttr(value)
     if isinstance(value, float):
         return FloatAttr(value, f64)
     if isinstance(value, str):
@@ -174,6 +186,11 @@ def ints(attribute: Sizes) -> tuple[int, ...]:
 def size_list(attribute: Sizes) -> tuple[Size, ...]:
     """The sizes of an array property, numbers and `Dim`s."""
     return attribute.data if isinstance(attribute, ShapeAttr) else ints(attribute)
+
+
+def one_size(attribute: OneSize) -> Size:
+    """The size that a property is."""
+    return attribute.data if isinstance(attribute, SizeAttr) else attribute.value.data
 
 
 def check_tensor_type(type_: Tensor, what: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import index as relay
-from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.base import RelayOp, one_size
 from byoc_mlir.dialects.relay.evaluate_elementwise import widened
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -88,7 +89,7 @@ def _running(function: Callable[..., Any], start: float) -> Callable[..., Array]
 
 
 def _topk(op: relay.TopkOp, data: Array) -> Sequence[Array]:
-    axis, k = op.positive_axis, op.k.value.data
+    axis, k = op.positive_axis, operator.index(one_size(op.k))
     if op.is_ascend.value.data:
         order = np.argsort(data, axis, kind="stable")
     else:  # stable, so that equal values keep their order

@@ -22,7 +22,9 @@ from byoc_mlir.dialects.relay.base import (
     check_addressed,
     int_prop,
     normalize_axis,
+    one_size,
     rank_of,
+    size_prop,
     str_prop,
     tensor_of,
     tensor_type,
@@ -259,15 +261,16 @@ class TopkOp(AlongAxisOp):
 
     name = "relay.topk"
     data = operand_def(TensorType)
-    k = int_prop(1)
+    k = size_prop(1)
     is_ascend = bool_prop(False)
     values = result_def(TensorType)
     indices = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        data, axis, k = tensor_type(self.data), self.positive_axis, self.k.value.data
+        data, axis, k = tensor_type(self.data), self.positive_axis, one_size(self.k)
         shape = list(type_sizes(data))
-        if k < 0 or not (shape[axis] == DYNAMIC or at_most(k, shape[axis])):
+        fits = at_most(0, k) and (shape[axis] == DYNAMIC or at_most(k, shape[axis]))
+        if not fits:
             raise VerifyException(
                 f"{self.name}: k is {k}, accepted range is [0, {shape[axis]}] along axis {axis} of"
                 f" {data}"

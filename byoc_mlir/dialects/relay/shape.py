@@ -51,6 +51,27 @@ class ShapeAttr(Data[tuple[Size, ...]]):
         printer.print_string(f"<[{', '.join(map(str, self.data))}]>")
 
 
+@irdl_attr_definition
+class SizeAttr(Data[Dim]):
+    """`#relay.size<2*seq + 1>`: a symbolic size."""
+
+    name = "relay.size"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Dim:
+        try:
+            with parser.in_angle_brackets():
+                size = read_size(_ParserTokens(parser))
+        except UndecidedSizeError as error:
+            parser.raise_error(str(error))
+        if isinstance(size, int):
+            parser.raise_error(f"{size} is a number; write it as such")
+        return size
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data}>")
+
+
 class _ParserTokens:
     """The tokens of MLIR text, as `dims.text` reads them."""
 

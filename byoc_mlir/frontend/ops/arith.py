@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from xdsl.dialects.builtin import i64
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
+from byoc_mlir.dialects.relay.size import ArangeOp
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.value import Value
@@ -158,3 +160,18 @@ def along(context: NodeContext, vector: Value, axis: int, rank: int) -> Value:
     """A vector shaped to broadcast along `axis` of a tensor of that rank."""
     shape = [vector.sizes[0] if i == axis % rank else 1 for i in range(rank)]
     return reshape(context, vector, shape)
+
+
+def positions(context: NodeContext, count: Size, axis: int, rank: int) -> Value:
+    """`0, 1, …, count - 1` along `axis` of a tensor of that rank."""
+    if isinstance(count, int):
+        numbers = context.constant(np.arange(count))
+    else:
+        numbers = context.emit(ArangeOp, span=[0, count, 1], dtype=i64)
+    return along(context, numbers, axis, rank)
+
+
+def diagonals(context: NodeContext, rows: Size, columns: Size) -> Value:
+    """On which diagonal each place of a matrix is: 0 is the main one, 1 the one above it."""
+    column, row = positions(context, columns, 1, 2), positions(context, rows, 0, 2)
+    return subtract(context, column, row)

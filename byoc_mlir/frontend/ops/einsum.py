@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
-import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import nn, reduce, transform
+from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
@@ -99,12 +101,11 @@ def _contracted(
     inner = [letter for letter in shared if letter not in later]
     rows = [letter for letter in a_term if letter not in shared]
     columns = [letter for letter in b_term if letter not in shared]
-    sizes = {
-        letter: max(a.shape[a_term.index(letter)], b.shape[b_term.index(letter)])
-        for letter in shared
-    }
-    sizes.update((letter, a.shape[a_term.index(letter)]) for letter in rows)
-    sizes.update((letter, b.shape[b_term.index(letter)]) for letter in columns)
+    a_sizes = dict(zip(a_term, a.sizes, strict=True))
+    b_sizes = dict(zip(b_term, b.sizes, strict=True))
+    sizes = {**a_sizes, **b_sizes}
+    for letter in shared:
+        (sizes[letter],) = broadcast_shapes([a_sizes[letter]], [b_sizes[letter]])
     left = _matrix(context, a, a_term, sizes, (batch, rows, inner))
     right = _matrix(context, b, b_term, sizes, (batch, inner, columns))
     product = context.emit(nn.MatmulOp, left, right)
@@ -116,12 +117,12 @@ def _matrix(
     context: NodeContext,
     value: Value,
     term: str,
-    sizes: dict[str, int],
+    sizes: dict[str, Size],
     groups: tuple[list[str], list[str], list[str]],
 ) -> Value:
     """`value` with its dimensions grouped into three: `[batch, rows, columns]`."""
     letters = [letter for group in groups for letter in group]
     value = arith.transpose(context, value, [term.index(letter) for letter in letters])
     value = arith.broadcast(context, value, [sizes[letter] for letter in letters])
-    shape = [int(np.prod([sizes[letter] for letter in group], dtype=np.int64)) for group in groups]
+    shape = [math.prod(sizes[letter] for letter in group) for group in groups]
     return arith.reshape(context, value, shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, index, logic, reduce, transform
 from byoc_mlir.dialects.relay.shape import at_most
-from byoc_mlir.dims import Dim, Size
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
@@ -33,22 +34,29 @@ def check_places(indices: Value, sizes: Size | Sequence[Size]) -> None:
     if indices.constant is None:
         return
     places = indices.constant.astype(np.int64)
-    if isinstance(sizes, Dim):
-        return _check_symbolic(places, sizes)
-    limits = np.broadcast_to(np.asarray(sizes, np.int64), places.shape)
-    outside = (places < -limits) | (places >= limits)
-    if outside.any():
-        found, size = places[outside][0], limits[outside][0]
-        raise VerifyException(
-            f"an index is {found}, accepted are {-size} to {size - 1} on an axis of {size}"
-        )
+    if isinstance(sizes, Sequence):
+        for column, size in enumerate(sizes):
+            _check_along(places[..., column], size)
+    else:
+        _check_along(places, sizes)
 
 
-def _check_symbolic(places: Array, size: Dim) -> None:
-    """As `check_places`, where the size is not known yet."""
-    least, most = int(places.min(initial=0)), int(places.max(initial=-1))
-    if not (at_most(-least, size) and at_most(most + 1, size)):
-        raise VerifyException(f"indices are {least} to {most} on an axis of {size}")
+def _check_along(places: Array, size: Size) -> None:
+    """As `check_places`, for the indices of one axis."""
+    if not places.size:
+        return
+    least, most = int(places.min()), int(places.max())
+    if at_most(-least, size) and at_most(most + 1, size):
+        return
+    found = least if at_most(most + 1, size) else most
+    raise VerifyException(
+        f"an index is {found}, accepted are {-size} to {size - 1} on an axis of {size}"
+    )
+
+
+def _coordinates(indices: Value) -> int:
+    """How many coordinates the last dimension of indices holds, which is a number."""
+    return operator.index(indices.sizes[-1])
 
 
 @onnx_op("Gather")
@@ -68,7 +76,7 @@ def gather_elements(context: NodeContext, data: Value, indices: Value, *, axis: 
 @onnx_op("GatherND")
 def gather_nd(context: NodeContext, data: Value, indices: Value, *, batch_dims: int = 0) -> Value:
     result = context.emit(index.GatherNdOp, data, indices, batch_dims=batch_dims)
-    check_places(indices, data.shape[batch_dims : batch_dims + indices.shape[-1]])
+    check_places(indices, data.sizes[batch_dims : batch_dims + _coordinates(indices)])
     return result
 
 
@@ -101,7 +109,7 @@ def scatter_nd(
 ) -> Value:
     how = _scatter_reduction(reduction)
     result = context.emit(index.ScatterNdOp, data, indices, updates, reduction=how)
-    check_places(indices, data.shape[: indices.shape[-1]])
+    check_places(indices, data.sizes[: _coordinates(indices)])
     return result
 
 
@@ -149,7 +157,7 @@ def topk(
     largest: int = 1,
     sorted: int = 1,
 ) -> Sequence[Value]:
-    (count,) = context.ints(k, "k")
+    (count,) = context.sizes(k, "k")
     return _topk(context, data, count, axis, largest)
 
 
@@ -160,7 +168,7 @@ def topk_by_attribute(
     return _topk(context, data, k, axis, 1)
 
 
-def _topk(context: NodeContext, data: Value, k: int, axis: int, largest: int) -> Sequence[Value]:
+def _topk(context: NodeContext, data: Value, k: Size, axis: int, largest: int) -> Sequence[Value]:
     return context.emit_all(index.TopkOp, data, k=k, axis=axis, is_ascend=not largest)
 
 
@@ -198,22 +206,21 @@ def hardmax(context: NodeContext, data: Value, *, axis: int = -1) -> Value:
 
 @onnx_op("Hardmax")
 def hardmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
-    if 0 in data.shape:
+    if 0 in data.sizes:
         return data
-    rows = int(np.prod(data.shape[:axis], dtype=np.int64))
+    rows = math.prod(data.sizes[:axis])
     matrix = context.emit(transform.ReshapeOp, data, newshape=[rows, -1])
     result = _hardmax(context, matrix, 1)
-    return context.emit(transform.ReshapeOp, result, newshape=data.shape)
+    return context.emit(transform.ReshapeOp, result, newshape=data.sizes)
 
 
 def _hardmax(context: NodeContext, data: Value, axis: int) -> Value:
-    count = operator.index(arith.size_along(data, axis))
-    if 0 in data.shape:
+    count = arith.size_along(data, axis)
+    if 0 in data.sizes:
         return data
     place = axis % data.rank
     best = context.emit(reduce.ArgmaxOp, data, axis=[place], keepdims=True)
-    shape = [size if at == place else 1 for at, size in enumerate(data.shape)]
-    classes = context.constant(np.arange(count).reshape(shape))
+    classes = arith.positions(context, count, place, data.rank)
     hot = context.emit(logic.EqualOp, best, classes)
     return context.emit(elementwise.WhereOp, hot, scalar(data, 1), scalar(data, 0))
 
@@ -221,9 +228,11 @@ def _hardmax(context: NodeContext, data: Value, axis: int) -> Value:
 @onnx_op("Trilu")
 def trilu(context: NodeContext, data: Value, k: Value | None = None, *, upper: int = 1) -> Value:
     diagonal = 0 if k is None else context.ints(k, "k")[0]
-    rows, columns = data.shape[-2:]
-    distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
-    kept = context.constant(distance >= diagonal if upper else distance <= diagonal)
+    rows, columns = (arith.size_along(data, axis) for axis in (-2, -1))
+    distance = arith.diagonals(context, rows, columns)
+    kept = context.emit(
+        logic.GreaterEqualOp if upper else logic.LessEqualOp, distance, np.int64(diagonal)
+    )
     return context.emit(elementwise.WhereOp, kept, data, scalar(data, 0))
 
 
@@ -241,12 +250,11 @@ def reverse_sequence(
             f"batch_axis is {batch_axis} and time_axis is {time_axis}, accepted are axes of the"
             f" input, which has rank {data.rank}"
         )
-    times, batches = data.shape[time_axis], data.shape[batch_axis]
+    times, batches = data.sizes[time_axis], data.sizes[batch_axis]
     length = cast(context, lengths, np.dtype(np.int64))
     shape = [batches if at == batch_axis else 1 for at in range(data.rank)]
     length = context.emit(transform.ReshapeOp, length, newshape=shape)
-    steps = np.arange(times).reshape([times if at == time_axis else 1 for at in range(data.rank)])
-    time = context.constant(steps)
+    time = arith.positions(context, times, time_axis, data.rank)
     back = context.emit(
         elementwise.SubtractOp,
         context.emit(elementwise.SubtractOp, length, np.int64(1)),
@@ -254,5 +262,5 @@ def reverse_sequence(
     )
     inside = context.emit(logic.LessOp, time, length)
     place = context.emit(elementwise.WhereOp, inside, back, time)
-    place = context.emit(transform.BroadcastToOp, place, shape=data.shape)
+    place = context.emit(transform.BroadcastToOp, place, shape=data.sizes)
     return context.emit(index.GatherOp, data, place, axis=time_axis)

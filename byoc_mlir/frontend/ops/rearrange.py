@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import bits, elementwise, index, transform
+from byoc_mlir.dialects.relay import bits, elementwise, index, logic, transform
 from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -35,10 +36,11 @@ def tile(context: NodeContext, data: Value, repeats: Value) -> Value:
 def eye_like(context: NodeContext, data: Value, *, dtype: int | None = None, k: int = 0) -> Value:
     if data.rank != 2:
         raise VerifyException(f"its input has {data.rank} dimensions, accepted are 2")
-    rows, columns = data.shape
-    kind = data.dtype if dtype is None else onnx.helper.tensor_dtype_to_np_dtype(dtype)
-    check_constant(data.shape, 8, "the matrix of an EyeLike")
-    return context.constant(np.eye(rows, columns, k).astype(kind))
+    kind = data.dtype if dtype is None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    if not is_symbolic(data.sizes):
+        check_constant(data.shape, 8, "the matrix of an EyeLike")
+    distance = arith.diagonals(context, *data.sizes)
+    return cast(context, context.emit(logic.EqualOp, distance, np.int64(k)), kind)
 
 
 @onnx_op("BitCast")
@@ -57,9 +59,11 @@ def compress(
 ) -> Value:
     known = context.known(condition, "the condition")
     if axis is None:
-        data, axis = arith.reshape(context, data, [math.prod(data.shape)]), 0
-    along = normalize_axis(axis, len(data.shape))
-    (chosen,) = np.nonzero(known[: data.shape[along]])
+        data, axis = arith.reshape(context, data, [math.prod(data.sizes)]), 0
+    along = normalize_axis(axis, data.rank)
+    chosen = np.flatnonzero(known)
+    while len(chosen) and not at_most(int(chosen[-1]) + 1, data.sizes[along]):
+        chosen = chosen[:-1]
     return context.emit(index.TakeOp, data, context.constant(chosen), axis=along)
 
 
@@ -119,16 +123,15 @@ def tensor_scatter(
     mode: str = "linear",
 ) -> Value:
     along = axis % cache.rank
-    steps = [update.shape[along] if at == along else 1 for at in range(cache.rank)]
-    places = context.constant(np.arange(update.shape[along]).reshape(steps))
+    places = arith.positions(context, update.sizes[along], along, cache.rank)
     if starts is not None:
         first = cast(context, starts, np.dtype(np.int64))
-        first = arith.reshape(context, first, [cache.shape[0], *[1] * (cache.rank - 1)])
+        first = arith.reshape(context, first, [cache.sizes[0], *[1] * (cache.rank - 1)])
         places = arith.add(context, places, first)
     if mode == "circular":
-        size = np.int64(cache.shape[along])
+        size = context.size_constant(cache.sizes[along])
         places = context.emit(elementwise.FloorModOp, places, size)
-    places = arith.broadcast(context, places, update.shape)
+    places = arith.broadcast(context, places, update.sizes)
     return context.emit(index.ScatterElementsOp, cache, places, update, axis=along)
 
 

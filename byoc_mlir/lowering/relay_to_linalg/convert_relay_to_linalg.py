@@ -10,8 +10,10 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.control import ControlOp
+from byoc_mlir.dialects.relay.shape import asked
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.lowering.relay_to_linalg import (
     bits,
@@ -99,6 +101,7 @@ def _lower(op: RelayOp) -> None:
         raise PassFailedException(
             f"{op.name} at {op.location} has no lowering on the host; let a backend take it"
         )
+    asked().reason = ", ".join(node_names(op))
     results = lowering(op, LinalgBuilder(op))
     for old, new in zip(op.results, results, strict=True):
         if new.name_hint is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
@@ -21,10 +22,11 @@ def around(shape: Sequence[Size], axis: int) -> tuple[Size, Size, Size]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def _check_places(size: Size) -> None:
-    """Decides that a dimension that is read at computed places has elements."""
-    if isinstance(size, Dim) and not at_most(1, size):
-        raise UndecidedSizeError(f"computed places in a dimension of {size}, which may be 0")
+def _check_places(*sizes: Size) -> None:
+    """Decides that dimensions that are read at computed places have elements."""
+    for size in sizes:
+        if isinstance(size, Dim) and not at_most(1, size):
+            raise UndecidedSizeError(f"computed places in a dimension of {size}, which may be 0")
 
 
 def _lower_take(op: relay.TakeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -54,7 +56,7 @@ def _lower_gather(op: relay.GatherOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _row_position(
-    k: Kernel, rows: Buffer, row: Index, sizes: Sequence[int], start: Index = 0
+    k: Kernel, rows: Buffer, row: Index, sizes: Sequence[Size], start: Index = 0
 ) -> Index:
     """`start` and the coordinates in a row, as one position among `sizes`."""
     place = start
@@ -67,11 +69,12 @@ def _row_position(
 def _lower_gather_nd(op: relay.GatherNdOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
     data, indices = k.inputs
-    batch, depth = op.batch_dims.value.data, indices.shape[-1]
-    batches = math.prod(indices.shape[:batch])
-    count = math.prod(indices.shape[batch:-1])
-    sizes = data.shape[batch : batch + depth]
-    inner = math.prod(data.shape[batch + depth :])
+    batch, depth = op.batch_dims.value.data, operator.index(indices.sizes[-1])
+    batches = math.prod(indices.sizes[:batch])
+    count = math.prod(indices.sizes[batch:-1])
+    sizes = data.sizes[batch : batch + depth]
+    _check_places(*sizes)
+    inner = math.prod(data.sizes[batch + depth :])
     rows = indices.reshaped(batches * count, depth)
     source = data.reshaped(batches * math.prod(sizes), inner)
     target = k.outputs[0].reshaped(batches, count, inner)
@@ -102,9 +105,10 @@ def _lower_scatter_elements(op: relay.ScatterElementsOp, b: LinalgBuilder) -> Se
     k = Kernel(op)
     data, indices, updates = k.inputs
     axis, result = op.positive_axis, k.outputs[0]
+    _check_places(data.sizes[axis])
     result.copy_from(data)
-    with k.sequential(indices.shape) as at:
-        place = k.position(indices[at], data.shape[axis])
+    with k.sequential(indices.sizes) as at:
+        place = k.position(indices[at], data.sizes[axis])
         position = (*at[:axis], place, *at[axis + 1 :])
         _write(result, position, updates[at], op.reduction.data)
     return k.finish(b)
@@ -113,13 +117,14 @@ def _lower_scatter_elements(op: relay.ScatterElementsOp, b: LinalgBuilder) -> Se
 def _lower_scatter_nd(op: relay.ScatterNdOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
     data, indices, updates = k.inputs
-    depth = indices.shape[-1]
-    count, inner = math.prod(indices.shape[:-1]), math.prod(data.shape[depth:])
+    depth = operator.index(indices.sizes[-1])
+    count, inner = math.prod(indices.sizes[:-1]), math.prod(data.sizes[depth:])
+    _check_places(*data.sizes[:depth])
     k.outputs[0].copy_from(data)
     rows, source = indices.reshaped(count, depth), updates.reshaped(count, inner)
-    target = k.outputs[0].reshaped(math.prod(data.shape[:depth]), inner)
+    target = k.outputs[0].reshaped(math.prod(data.sizes[:depth]), inner)
     with k.sequential([count]) as (i,):
-        place = _row_position(k, rows, i, data.shape[:depth])
+        place = _row_position(k, rows, i, data.sizes[:depth])
         with k.sequential([inner]) as (n,):
             _write(target, (place, n), source[i, n], op.reduction.data)
     return k.finish(b)

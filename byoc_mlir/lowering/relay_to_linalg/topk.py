@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import index as relay
-from byoc_mlir.dialects.relay.base import shape_of, tensor_of
+from byoc_mlir.dialects.relay.base import one_size, sizes_of, tensor_of
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.index import around
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
@@ -24,14 +25,14 @@ def _before(k: Kernel, x: Num, y: Num, *, ascending: bool) -> Num:
 
 
 def _lower_topk(op: relay.TopkOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    outer, size, inner = around(shape_of(op.data), op.positive_axis)
-    count, ascending = op.k.value.data, bool(op.is_ascend.value.data)
-    inserted = count <= _MOST_INSERTED
+    outer, size, inner = around(sizes_of(op.data), op.positive_axis)
+    count, ascending = one_size(op.k), bool(op.is_ascend.value.data)
+    inserted = hint(count) <= _MOST_INSERTED
     scratch = [] if inserted else [tensor_of(i64, [outer * inner, 2, size])]
     k = Kernel(op, scratch=scratch)
     data = k.inputs[0].reshaped(outer, size, inner)
     values, indices = (output.reshaped(outer, count, inner) for output in k.outputs)
-    if not count:
+    if count == 0:
         return k.finish(b)
     with k.loops([outer, inner], cost=10 * size) as (o, n):
         if inserted:
@@ -51,7 +52,7 @@ def _insert_all(
     ascending: bool,
 ) -> None:
     """Each element moves up in the list of the best `count`, which is the output itself."""
-    (o, n), size, count = at, data.shape[1], values.shape[1]
+    (o, n), size, count = at, data.sizes[1], values.sizes[1]
     with k.loop(size) as i:
         new = data[o, i, n]
         filled = i.min(count)
@@ -85,9 +86,9 @@ def _sort(
     ascending: bool,
 ) -> None:
     """Merges runs of 1, 2, 4, ... positions from one half of the scratch to the other."""
-    (o, n), size, count = at, data.shape[1], values.shape[1]
+    (o, n), size, count = at, data.sizes[1], values.sizes[1]
     places = k.scratch[0]
-    row = k.index(o) * data.shape[2] + n
+    row = k.index(o) * data.sizes[2] + n
     with k.loop(size) as i:
         places[row, 0, i] = i.to(i64)
     source = k.variable(k.index(0))

@@ -92,8 +92,25 @@ def _lower_strided_slice(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence
     strides = ints(op.strides)
     if all(stride > 0 for stride in strides):
         return [b.extract(op.data, size_list(op.begin), sizes_of(op.output), strides)]
+    if is_symbolic((*size_list(op.begin), *sizes_of(op.output))):
+        return _slice_by_positions(op, b)
     ranges = list(zip(ints(op.begin), strides, shape_of(op.output), strict=True))
     return [strided(b, op.data, ranges)]
+
+
+def _slice_by_positions(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    """Backward through sizes that are not known: the position of each element is computed."""
+    k = Kernel(op)
+    source, target = k.inputs[0], k.outputs[0]
+    steps = list(zip(size_list(op.begin), ints(op.strides), strict=True))
+    with k.loops(target.sizes, cost=2 * len(steps)) as at:
+        target[at] = source[
+            [
+                k.index(position) * stride + start
+                for position, (start, stride) in zip(at, steps, strict=True)
+            ]
+        ]
+    return k.finish(b)
 
 
 def strided(b: LinalgBuilder, data: SSAValue, ranges: Sequence[tuple[int, int, int]]) -> SSAValue:

@@ -27,6 +27,13 @@ func.func @positions(%x: tensor<?xi64, #relay.shape<[seq]>>) -> tensor<?xi64, #r
   func.return %1 : tensor<?xi64, #relay.shape<[seq]>>
 }
 
+// CHECK-LABEL: func.func @largest
+// CHECK-NEXT:     %values, %places = relay.topk %x {k = 5, axis = 0} : (tensor<6xf32>) -> (tensor<5xf32>, tensor<5xi64>)
+func.func @largest(%x: tensor<?xf32, #relay.shape<[seq]>>) -> tensor<?xf32, #relay.shape<[min(seq, 5)]>> {
+  %values, %places = relay.topk %x {k = #relay.size<min(seq, 5)>, axis = 0} : (tensor<?xf32, #relay.shape<[seq]>>) -> (tensor<?xf32, #relay.shape<[min(seq, 5)]>>, tensor<?xi64, #relay.shape<[min(seq, 5)]>>)
+  func.return %values : tensor<?xf32, #relay.shape<[min(seq, 5)]>>
+}
+
 // CHECK-LABEL: func.func @sizes
 // CHECK-NEXT:     %0 = relay.constant dense<[2.000000e+00, 1.200000e+01]> : tensor<2xf32>
 // CHECK-NEXT:     func.return %0

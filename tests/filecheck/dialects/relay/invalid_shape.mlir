@@ -98,3 +98,12 @@ func.func @f(%x: tensor<?xf32, #relay.shape<[power(n, 2)]>>) {
   func.return
 }
 // CHECK: 'power' of 2 sizes is no size
+
+// -----
+
+relay.symbol @n
+func.func @f(%x: tensor<?xf32, #relay.shape<[n]>>) {
+  %0, %1 = relay.topk %x {k = #relay.size<5>} : (tensor<?xf32, #relay.shape<[n]>>) -> (tensor<5xf32>, tensor<5xi64>)
+  func.return
+}
+// CHECK: 5 is a number; write it as such

@@ -20,6 +20,8 @@ func.func @encoder(%x: tensor<?x?x384xf32, #relay.shape<[batch, seq, 384]>>, %w:
   %2 = relay.reshape %0 {newshape = [-1, 5]} : (tensor<?x?x10xf32, #relay.shape<[batch, seq, 10]>>) -> tensor<?x5xf32, #relay.shape<[2 * batch * seq, 5]>>
   // CHECK: #relay.shape<[batch, floordiv(seq, 2) + 1, 384]>
   %3 = relay.strided_slice %x {begin = [0, 0, 0], end = #relay.shape<[batch, 1 + floordiv(seq, 2), 384]>, strides = [1, 1, 1]} : (tensor<?x?x384xf32, #relay.shape<[batch, seq, 384]>>) -> tensor<?x?x384xf32, #relay.shape<[batch, floordiv(2 + seq, 2), 384]>>
+  // CHECK: relay.topk {{.*}} {k = #relay.size<min(seq, 5)>, axis = 1}
+  %4, %5 = relay.topk %x {k = #relay.size<min(5, seq)>, axis = 1} : (tensor<?x?x384xf32, #relay.shape<[batch, seq, 384]>>) -> (tensor<?x?x384xf32, #relay.shape<[batch, min(seq, 5), 384]>>, tensor<?x?x384xi64, #relay.shape<[batch, min(seq, 5), 384]>>)
   func.return
 }
 relay.guard "<=" <[1 + floordiv(seq, 2), seq]>
