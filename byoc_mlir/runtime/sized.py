@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_mlir.boundary import boundary
-from byoc_mlir.dims import Guard, Size, SymbolInfo, evaluated, symbol
+from byoc_mlir.dims import LEAST_HINT, Guard, Size, SymbolInfo, evaluated, symbol
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.limits import Limits, check_tensor, limited
 from byoc_mlir.runtime.addresses import address_of
@@ -71,6 +71,12 @@ class SizedProgram:
         return all(_within(info, sizes[info.name]) for info in self.symbols) and all(
             guard.holds(sizes) for guard in self.guards
         )
+
+    def is_made_for(self, sizes: Mapping[str, int]) -> bool:
+        """Whether these sizes as hints, which 0 and 1 are not, decide as those that it was made
+        for.
+        """
+        return self.is_for({name: max(LEAST_HINT, size) for name, size in sizes.items()})
 
 
 def _text(name: str) -> str:

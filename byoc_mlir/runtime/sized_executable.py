@@ -121,7 +121,9 @@ class SizedExecutable(Executable):
         for instance in self._variants:
             if instance.sized.is_for(instance.sized.sizes(shapes)):
                 return instance
-        if len(self._variants) == MOST_VARIANTS:
+        made = [instance.sized for instance in self._variants]
+        would_be_the_same = any(sized.is_made_for(sized.sizes(shapes)) for sized in made)
+        if would_be_the_same or len(made) == MOST_VARIANTS:
             return None
         named = {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
         sized = on_live_threads(self._specialiser.generalise)(named)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 from onnx import ModelProto, TensorProto
-from sized_models import Sizes, check_one_program
+from sized_models import Sizes, check_one_program, check_shapes, compiled
 
 from byoc_mlir.testing.networks import GraphBuilder
 
@@ -151,3 +151,15 @@ def test_ops_that_move_elements(network: Network) -> None:
 @pytest.mark.parametrize("network", [_largest, _placed, _at_coordinates, _contracted, _losses])
 def test_ops_that_compute(network: Network) -> None:
     check_one_program(_model(network), _sizes())
+
+
+def test_sizes_that_a_guard_excludes_make_no_program_twice() -> None:
+    """Nothing can be gathered from no elements, and hints are never 0."""
+    b = GraphBuilder("gathered", seed=0, opset=18)
+    x, places = b.input("x", ["n", 6]), b.input("places", ["k"], TensorProto.INT64)
+    b.output(b.op("Gather", x, places), "y", [None, None])
+    model = b.build()
+    with compiled(model) as executable:
+        check_shapes(executable, model, [{"n": n, "k": k} for n, k in [(4, 3), (0, 0), (2, 1)]])
+        assert len(executable.variants) == 1
+        assert executable.compiled_in == 1
