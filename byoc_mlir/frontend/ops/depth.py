@@ -41,7 +41,7 @@ def space_to_depth(
     """https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html"""
     n, c, h, w = _image(data)
     b = blocksize
-    if b < 1 or not (same(h % b, 0) and same(w % b, 0)):
+    if b < 1 or not same(h % b, 0) or not same(w % b, 0):
         raise NodeRefused(f"an image of {h} x {w} has no whole blocks of {b} x {b}")
     _check_mode(mode)
     blocks = arith.reshape(context, data, (n, c, h // b, b, w // b, b))

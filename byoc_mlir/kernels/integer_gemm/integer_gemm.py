@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from byoc_mlir.dims import Size, ceildiv
 from byoc_mlir.kernels.convolution import Pair
 from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
@@ -24,6 +25,9 @@ _SUMS = IntegerEpilogue()
 _BLOCK_BYTES = 1 << 15
 """What a block of rows reads of the left numbers for each panel."""
 
+_FEW = (4, 1)
+"""Rows of the tiles for results that may have fewer rows than a tile of the unit."""
+
 _BLOCK_ROWS = 48
 """The fewest rows of a block: how often right numbers are used that were read once."""
 
@@ -33,13 +37,13 @@ class IntegerGemm:
     """A product of windows `[images, height, width]` of pixels by a matrix.
 
     The pixels are `[images, lines, pixels, channels]`, of the unit's left type; the channels are
-    filled up to whole words.
+    filled up to whole words. How many images, lines and pixels there are may be symbolic.
     """
 
     unit: IntegerUnit
-    images: int
-    lines: int
-    pixels: int
+    images: Size
+    lines: Size
+    pixels: Size
     channels: int
     """Those of the left numbers, before they are filled up."""
     outputs: int
@@ -50,7 +54,7 @@ class IntegerGemm:
 
     @staticmethod
     def of_matrices(
-        unit: IntegerUnit, rows: int, steps: int, columns: int, epilogue: IntegerEpilogue
+        unit: IntegerUnit, rows: Size, steps: int, columns: int, epilogue: IntegerEpilogue
     ) -> IntegerGemm:
         """`[rows, steps]` by `[steps, columns]`."""
         return IntegerGemm(unit, 1, 1, rows, steps, columns, epilogue=epilogue)
@@ -66,19 +70,25 @@ class IntegerGemm:
         return self._panels * self.unit.panel
 
     @property
-    def units(self) -> int:
+    def units(self) -> Size:
         """Into how many units the work is cut."""
         return self._blocks * self._panels
 
     @property
-    def products(self) -> int:
+    def products(self) -> Size:
         """How many products of numbers there are."""
-        return self._rows * self.outputs * self.channels * math.prod(self.window)
+        return self.rows * self.outputs * self.channels * math.prod(self.window)
 
     @property
-    def variant(self) -> Variant:
-        """What the code depends on."""
-        return Variant(self.unit, min(self.unit.tile_rows, self._rows), self.epilogue)
+    def variants(self) -> tuple[Variant, ...]:
+        """What the code depends on: of tiles of so many rows, the largest that the result has. The
+        largest comes first; there is one where the rows are a number.
+        """
+        if isinstance(self.rows, int):
+            tiles = [min(self.unit.tile_rows, self.rows)]
+        else:
+            tiles = [self.unit.tile_rows, *(few for few in _FEW if few < self.unit.tile_rows)]
+        return tuple(Variant(self.unit, tile, self.epilogue) for tile in tiles)
 
     def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
         """The weights `[height, width, channels, outputs]` as the code reads them."""
@@ -87,14 +97,14 @@ class IntegerGemm:
         filled[:, :, :channels] = right
         return self.unit.packed(filled.reshape(-1, outputs))
 
-    def parameters(self) -> tuple[int, ...]:
+    def parameters(self) -> tuple[Size, ...]:
         """The words that the code is told."""
         (stride_y, stride_x), (dilation_y, dilation_x) = self.strides, self.dilation
         height, width = self._result
         line = self.pixels * self._words
         return known_words(
             Parameters(
-                rows=self._rows,
+                rows=self.rows,
                 blocks=self._blocks,
                 panels=self._panels,
                 outputs=self.outputs,
@@ -123,7 +133,7 @@ class IntegerGemm:
         return -(-self.outputs // self.unit.panel)
 
     @property
-    def _result(self) -> Pair:
+    def _result(self) -> tuple[Size, Size]:
         """Height and width of an image of the result."""
         (height, width) = (
             (size - spread * (extent - 1) - 1) // stride + 1
@@ -134,12 +144,13 @@ class IntegerGemm:
         return height, width
 
     @property
-    def _rows(self) -> int:
+    def rows(self) -> Size:
+        """Those of the result: the pixels of all images."""
         return self.images * math.prod(self._result)
 
     @property
-    def _blocks(self) -> int:
+    def _blocks(self) -> Size:
         """Into how many blocks the rows are cut; each has a tile at least."""
         read = WORD_BYTES * self._words * math.prod(self.strides)
         together = max(_BLOCK_BYTES // read, _BLOCK_ROWS)
-        return -(-self._rows // together)
+        return ceildiv(self.rows, together)

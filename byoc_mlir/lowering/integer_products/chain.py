@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.lowering.integer_products.product import Array, Product, constant_of
@@ -103,24 +103,23 @@ def _other(
 ) -> SSAValue | None:
     """What is combined with the chain's result: one number, or a vector along the channels."""
     other = op.lhs if op.rhs is chain.result else op.rhs
-    if shape_of(op.output) != shape_of(chain.result) or other is chain.result:
+    if sizes_of(op.output) != sizes_of(chain.result) or other is chain.result:
         return None
-    shape, count = shape_of(other), math.prod(shape_of(other))
-    axis = product.channel_axis % len(shape_of(op.output)) - len(shape_of(op.output))
+    shape, count, rank = sizes_of(other), math.prod(sizes_of(other)), rank_of(op.output)
+    axis = product.channel_axis % rank - rank
     is_along = count == product.outputs and len(shape) >= -axis and shape[axis] == count
     return other if is_along or count == 1 else None
 
 
 def _along(op: RelayOp, axis: int, product: Product) -> bool:
     """Whether an axis is that of the product's channels."""
-    rank = len(shape_of(op.results[0]))
-    return axis == product.channel_axis % rank
+    return axis == product.channel_axis % rank_of(op.results[0])
 
 
 def _dequantized(chain: Chain, op: qnn.DequantizeOp, product: Product) -> Chain | None:
     if not _is_zero(op.zero_point) or op.block_size.value.data:
         return None
-    if shape_of(op.scale) and not _along(op, op.positive_axis, product):
+    if rank_of(op.scale) and not _along(op, op.positive_axis, product):
         return None
     return replace(chain, scale=op.scale, epilogue=IntegerEpilogue("numbers"))
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import (
-    IntegerType,
     TensorType,
     UnrealizedConversionCastOp,
     i8,
@@ -21,10 +20,16 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import (
+    Tensor,
+    sizes_of,
+    tensor_of,
+    tensor_type,
+    type_sizes,
+)
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import ui8
-from byoc_mlir.dialects.relay.shape import known_shape
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.integer_gemm.code import define_units
@@ -106,20 +111,20 @@ class ProductWriter:
         if it.channel_axis == -1 and is_filled and not is_converted:
             return it.data
         shape = (images, lines, pixels, it.channels)
-        numbers = self._pixels(b, TensorType(element, shape))
+        numbers = self._pixels(b, tensor_of(element, shape))
         if is_filled:
             return numbers
-        whole = TensorType(element, [images, gemm.lines, gemm.pixels, channels])
+        whole = tensor_of(element, [images, gemm.lines, gemm.pixels, channels])
         background = b.generic(
             [Read(it.zero_point, ())], whole, self._left_number, kind=Kind.SIGNED
         )
         return b.insert(numbers, background, [0, *it.padding.begins, 0])
 
-    def _pixels(self, b: LinalgBuilder, type_: TensorType[IntegerType]) -> SSAValue:
+    def _pixels(self, b: LinalgBuilder, type_: Tensor) -> SSAValue:
         it = self.product
-        images, lines, pixels, channels = known_shape(type_)
+        images, lines, pixels, channels = type_sizes(type_)
         if it.channel_axis == -1:
-            data, map_ = b.reshape(it.data, known_shape(type_)), dims(range(4))
+            data, map_ = b.reshape(it.data, type_sizes(type_)), dims(range(4))
         else:
             data, map_ = b.reshape(it.data, (images, channels, lines, pixels)), dims((0, 3, 1, 2))
         reads = [Read(data, map_), Read(it.zero_point, ())]
@@ -193,8 +198,7 @@ class ProductWriter:
     def _call(self, b: LinalgBuilder, gemm: IntegerGemm, inputs: Sequence[SSAValue]) -> SSAValue:
         """The rows of the result, as the kernel writes them."""
         result = tensor_type(self.chain.result)
-        rows = math.prod(known_shape(result)) // self.product.outputs
-        output = TensorType(result.element_type, [rows, self.product.outputs])
+        output = tensor_of(result.element_type, [gemm.rows, self.product.outputs])
         k = Kernel(self.chain.ops[-1], inputs, [output])
         words = gemm.parameters()
         parameters = k.stack(len(words), i64)
@@ -203,8 +207,7 @@ class ProductWriter:
         given = [buffer.memref for buffer in k.inputs]
         # what a kernel does not read may be anything
         given += [given[-1]] * (_MOST_INPUTS - len(given))
-        symbol = define_units(self.module, gemm.variant)
-        cost = gemm.products / gemm.units / ASSUMED.integer_products
+        cost = hint(gemm.products) / hint(gemm.units) / ASSUMED.integer_products
         with k.loops([gemm.units], cost) as (unit,):
             begin = k.index(unit)
             buffers = [parameters.memref, *given, k.outputs[0].memref]
@@ -212,20 +215,33 @@ class ProductWriter:
                 *(k.emit(UnrealizedConversionCastOp.get([one], [POINTER])) for one in buffers),
                 *(number.to(i64).value for number in (begin, begin + 1)),
             ]
-            k.add(llvm.CallOp(symbol, *arguments))
+            self._call_variants(k, gemm, arguments)
         return k.finish(b)[0]
+
+    def _call_variants(self, k: Kernel, gemm: IntegerGemm, arguments: Sequence[SSAValue]) -> None:
+        """Calls the code for the largest tile that the result has rows for."""
+        calls = [(each, define_units(self.module, each)) for each in gemm.variants]
+        if isinstance(gemm.rows, int):
+            ((_, symbol),) = calls
+            k.add(llvm.CallOp(symbol, *arguments))
+            return
+        rows, most = k.index(gemm.rows), gemm.rows + 1
+        for variant, symbol in calls:
+            with k.when((rows >= variant.rows) & (rows < most)):
+                k.add(llvm.CallOp(symbol, *arguments))
+            most = variant.rows
 
     def _as_result(self, b: LinalgBuilder, rows: SSAValue) -> SSAValue:
         it, type_ = self.product, tensor_type(self.chain.result)
         if it.channel_axis == -1:
-            return b.reshape(rows, known_shape(type_))
-        batch, channels, *sizes = known_shape(type_)
+            return b.reshape(rows, type_sizes(type_))
+        batch, channels, *sizes = type_sizes(type_)
         pixels = math.prod(sizes)
         images = b.reshape(rows, (batch, pixels, channels))
-        planes = TensorType(type_.element_type, [batch, channels, pixels])
+        planes = tensor_of(type_.element_type, [batch, channels, pixels])
         map_: Sequence[AffineExpr] = (dim(0), dim(2), dim(1))
         turned = b.generic([Read(images, map_)], planes, lambda s, x: x)
-        return b.reshape(turned, known_shape(type_))
+        return b.reshape(turned, type_sizes(type_))
 
 
 _MOST_INPUTS = 5
@@ -244,7 +260,7 @@ def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
 def _filled_later(b: LinalgBuilder, numbers: SSAValue, columns: int) -> SSAValue:
     """The same of what is computed when the model runs."""
     type_ = TensorType(tensor_type(numbers).element_type, [columns])
-    if math.prod(shape_of(numbers)) == 1:
+    if math.prod(sizes_of(numbers)) == 1:
         return b.elementwise([b.reshape(numbers, ())], type_, lambda s, x: x)
-    vector = b.reshape(numbers, (math.prod(shape_of(numbers)),))
+    vector = b.reshape(numbers, (math.prod(sizes_of(numbers)),))
     return b.insert(vector, b.filled(0, type_), [0])

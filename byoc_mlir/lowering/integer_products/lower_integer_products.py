@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.builder import ModuleBuilder
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.lowering.integer_products.chain import chain_of
@@ -49,8 +50,9 @@ class LowerIntegerProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         module, unit = ModuleBuilder(), self._unit()
-        for block in host_blocks(op):
-            _lower_block(block, unit, module)
+        with asking_of(op):
+            for block in host_blocks(op):
+                _lower_block(block, unit, module)
         for kernel in tuple(module.module.ops):
             kernel.detach()
             op.body.block.add_op(kernel)

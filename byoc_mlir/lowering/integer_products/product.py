@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, qnn, qnn_window
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import rank_of, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Pair
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+S = TypeVar("S", int, Size)
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Product:
     """That of the data, of rank 0."""
     weights: Array
     """`[height, width, channels, outputs]` of `i16`, their zero point taken off."""
-    image: tuple[int, int, int]
+    image: tuple[Size, Size, Size]
     """How many images there are, their lines and pixels; a matrix is one line."""
     strides: Pair = (1, 1)
     dilation: Pair = (1, 1)
@@ -86,12 +89,12 @@ def product_of(op: Operation) -> Product | None:
 def _of_matmul(op: qnn.MatmulOp) -> Product | None:
     if (
         op.transpose_a.value.data
-        or math.prod(shape_of(op.b)[:-2]) != 1
+        or math.prod(sizes_of(op.b)[:-2]) != 1
         or shape_of(op.a_zero_point)
     ):
         return None
     weights = _weights(op.b, op.b_zero_point, ())
-    if weights is None or len(shape_of(op.b)) > len(shape_of(op.a)):
+    if weights is None or rank_of(op.b) > rank_of(op.a):
         return None
     matrix = weights.reshape(weights.shape[-2:])
     return _of_matrix(op, op.a, op.a_zero_point, matrix)
@@ -100,20 +103,20 @@ def _of_matmul(op: qnn.MatmulOp) -> Product | None:
 def _of_matrix(
     op: RelayOp, data: SSAValue, zero_point: SSAValue, matrix: Array | None
 ) -> Product | None:
-    *rows, _ = shape_of(data)
+    *rows, _ = sizes_of(data)
     count = math.prod(rows)
-    if matrix is None or not count or not matrix.size:
+    if matrix is None or count == 0 or not matrix.size:
         return None
     return Product(op, data, zero_point, matrix[None, None], (1, 1, count))
 
 
 def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | None:
     weights = _weights(op.weight, op.weight_zero_point, (1,) * (op.SPATIAL_RANK + 1))
-    if weights is None or not math.prod(shape_of(op.output)):
+    if weights is None or 0 in sizes_of(op.output):
         return None
     strides, padding, dilation = op.checked_window()
     rank = op.SPATIAL_RANK
-    batch, _, *sizes = shape_of(op.data)
+    batch, _, *sizes = sizes_of(op.data)
     lines, pixels = _pair(sizes, 1)
     outputs, channels, *window = weights.shape
     planes = weights.reshape(outputs, channels, *_pair(window, 1))
@@ -130,7 +133,7 @@ def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | 
     )
 
 
-def _pair(sizes: tuple[int, ...] | list[int], missing: int) -> Pair:
+def _pair(sizes: Sequence[S], missing: S) -> tuple[S, S]:
     """Those of an image; one of one dimension is a line."""
     first, second = (missing, *sizes)[-2:]
     return first, second

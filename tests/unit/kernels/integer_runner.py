@@ -25,7 +25,7 @@ class Compiled:
     def __init__(self, product: IntegerGemm):
         self._product = product
         module = ModuleBuilder()
-        symbol = define_units(module, product.variant)
+        symbol = define_units(module, product.variants[0])
         function = module.function("main", (POINTER,), result=VOID)
         (slots,) = function.parameters
         pointers = [function.pointer(slots, n) for n in range(POINTERS)]
