@@ -181,6 +181,10 @@ class Backend(ABC):
     is_fallback_interpreter: ClassVar[bool] = False
     """Whether it takes any `relay.onnx_node`: then such nodes go to it though no one asked."""
 
+    leaves_sizes_to_host: ClassVar[bool] = False
+    """Whether the host may run what this backend takes, where inputs come in many shapes and the
+    host has one program for all of them. Asked only when the user names no targets."""
+
     is_cacheable: ClassVar[bool] = True
     """Whether the same model, options, package and machine always give code that is as good: if
     so, another process may take it from the disk (`compile(cache=…)`)."""

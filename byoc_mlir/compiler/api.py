@@ -73,8 +73,8 @@ def compile(
             the same code, and nothing is measured. See docs/costs.md.
 
     Returns:
-        The executable. A model with symbolic dimensions is compiled when inputs come: on the host
-        alone once, where all of it can take sizes as arguments, else for each set of shapes.
+        The executable. A model with symbolic dimensions is compiled when inputs come: once, where
+        its sizes can be arguments of native code, else for each set of shapes. See docs/shapes.md.
 
     Raises:
         InvalidModelError: the model is not valid, or unsafe to load.

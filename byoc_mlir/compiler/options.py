@@ -38,6 +38,8 @@ class CompileOptions:
     precision: Precision = "f32"
     rates: Document | None = None
     """What decides in place of measurements."""
+    is_default: bool = False
+    """Whether the caller named no targets, and left it to them and the host what runs where."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -63,6 +65,8 @@ class CompileOptions:
             raise ByocError(
                 f"denormals='flush' works on x86-64, this is {platform.machine()}; use 'keep'"
             )
+        is_default = targets is None and prune == "auto"
+        is_default = targets is None and prune == "auto"
         if targets is None:
             targets, missing = default_targets()
             if request.fallback == "warn":
@@ -78,6 +82,7 @@ class CompileOptions:
             None if request.dump_ir is None else Path(request.dump_ir),
             cast(Precision, request.precision),
             request.rates,
+            is_default,
         )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from byoc_mlir.backends import get_backends
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.pipeline import build_program
+from byoc_mlir.compiler.pipeline import build_program, profitable_targets
 from byoc_mlir.compiler.sized import build_sized
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.errors import CompilationError, InputValuesNeededError, UndecidedSizeError
@@ -28,6 +30,9 @@ class ModelSpecialiser:
         self.value_inputs: tuple[str, ...] = ()
         self._problems: tuple[str, ...] = ()
         """Why sizes are compiled in, once that is known."""
+        self._has_started = False
+        self._gains: bool | None = None
+        """Whether sizes that are numbers make programs faster, once that was asked."""
         is_fixed = all(info.is_static for info in source.inputs)
         self._kernels = None if is_fixed else SharedKernels()
 
@@ -46,19 +51,44 @@ class ModelSpecialiser:
                     raise
                 self.value_inputs = tuple(sorted({*self.value_inputs, *error.inputs}))
 
+    def starts_alone(self, shapes: Shapes) -> bool:
+        """Whether these shapes get a program of their own: the first ones do, where that gains."""
+        is_first, self._has_started = not self._has_started, True
+        return is_first and self.gains_alone(shapes)
+
+    def gains_alone(self, shapes: Shapes) -> bool:
+        """Whether programs for one set of shapes are believed to be faster than the one for all
+        shapes, if there can be one. What is found for the first shapes holds for all.
+        """
+        if not self._options.targets or not self._may_generalise():
+            return False
+        if self._gains is None:
+            self._gains = bool(profitable_targets(self._source, shapes, self._options))
+        return self._gains
+
     def generalise(self, shapes: Shapes) -> SizedProgram | None:
         """The program for all input shapes for which the same is decided as for these; `None`
-        where some part of the model needs numbers, a backend takes it, or a profile is wanted.
+        where some part of the model needs numbers, the user wants a backend to take it, or a
+        profile.
 
         What fails is compiled for each set of shapes; errors of the model come up there.
         """
-        if self._options.targets or self._options.profile or self._problems:
+        if not self._may_generalise():
             return None
         try:
-            return build_sized(self._source, shapes, self._options)
+            return build_sized(self._source, shapes, replace(self._options, targets=()))
         except (UndecidedSizeError, CompilationError) as error:
             self._problems = (f"a program for each set of shapes is compiled: {error}",)
             return None
+
+    def _may_generalise(self) -> bool:
+        options = self._options
+        if options.profile or self._problems:
+            return False
+        if not options.targets:
+            return True
+        are_willing = (one.leaves_sizes_to_host for one in get_backends(options.targets))
+        return options.is_default and options.precision == "f32" and all(are_willing)
 
     def specialise_shapes(self, shapes: Shapes) -> Program:
         """The program for inputs of these shapes, whatever their values."""

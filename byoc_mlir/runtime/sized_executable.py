@@ -18,6 +18,8 @@ from byoc_mlir.runtime.specialising import Specialiser, SpecialisingExecutable
 from byoc_mlir.tensors import TensorInfo
 
 _Shapes: TypeAlias = tuple[Shape, ...]
+_Found: TypeAlias = tuple[SizedInstance, Call] | None
+"""A program for many shapes, and what a call needs; `None` where shapes have one of their own."""
 
 MOST_VARIANTS = 4
 """Programs of one model; further shapes are compiled in."""
@@ -41,7 +43,7 @@ class SizedExecutable(Executable):
         self._special = SpecialisingExecutable(inputs, outputs, specialiser, exporter, kept_bytes)
         self._kept_bytes = kept_bytes
         self._variants: list[SizedInstance] = []
-        self._calls: dict[_Shapes, tuple[SizedInstance, Call]] = {}
+        self._calls: dict[_Shapes, _Found] = {}
         self._latest: SizedInstance | None = None
         self._lock = ForkSafeLock()
         self._is_closed = False
@@ -85,39 +87,52 @@ class SizedExecutable(Executable):
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         checked = self._arguments.shapes(shapes)
-        if self._found(tuple(checked.values())) is None:
+        key = tuple(checked.values())
+        with self._lock:
+            if key not in self._calls and on_live_threads(self._specialiser.gains_alone)(checked):
+                self._remember(key, None)
+        if self._found(key) is None:
             self._special.warmup(checked)
 
     def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
         return self._special.exported(shapes)
 
-    def _found(self, shapes: _Shapes) -> tuple[SizedInstance, Call] | None:
-        """The program for input shapes, and what a call needs; `None` where they are compiled in.
+    def _found(self, shapes: _Shapes) -> _Found:
+        """What serves input shapes.
 
         Raises:
             ExecutionError: the executable is closed.
             InvalidInputError: inputs disagree about a size.
         """
-        found = self._calls.get(shapes)
-        if found is None:
+        try:
+            found = self._calls[shapes]
+        except KeyError:
             with self._lock:
                 found = self._made(shapes)
         self._latest = None if found is None else found[0]
         return found
 
-    def _made(self, shapes: _Shapes) -> tuple[SizedInstance, Call] | None:
+    def _made(self, shapes: _Shapes) -> _Found:
         if self._is_closed:
             raise ExecutionError("the executable is closed; compile the model again")
+        if shapes in self._calls:
+            return self._calls[shapes]
         instance = self._instance(shapes)
         if instance is None:
-            return None
+            return self._remember(shapes, None)
+        call = instance.call(instance.sized.sizes(shapes))
+        return self._remember(shapes, (instance, call))
+
+    def _remember(self, shapes: _Shapes, found: _Found) -> _Found:
         if len(self._calls) == _MOST_CALLS:
             self._calls.clear()
-        call = instance.call(instance.sized.sizes(shapes))
-        self._calls[shapes] = instance, call
-        return instance, call
+        self._calls[shapes] = found
+        return found
 
     def _instance(self, shapes: _Shapes) -> SizedInstance | None:
+        named = {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
+        if on_live_threads(self._specialiser.starts_alone)(named):
+            return None
         for instance in self._variants:
             if instance.sized.is_for(instance.sized.sizes(shapes)):
                 return instance
@@ -125,7 +140,6 @@ class SizedExecutable(Executable):
         would_be_the_same = any(sized.is_made_for(sized.sizes(shapes)) for sized in made)
         if would_be_the_same or len(made) == MOST_VARIANTS:
             return None
-        named = {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
         sized = on_live_threads(self._specialiser.generalise)(named)
         if sized is None:
             return None

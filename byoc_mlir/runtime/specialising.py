@@ -37,6 +37,14 @@ class Specialiser(Protocol):
         """The program for inputs like these."""
         ...
 
+    def starts_alone(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether inputs of these shapes, which are new, get a program of their own."""
+        ...
+
+    def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether a program of their own is believed to be faster than one for all shapes."""
+        ...
+
     def generalise(self, shapes: Mapping[str, Shape]) -> SizedProgram | None:
         """The program for inputs of these shapes, and of all for which the same is decided; `None`
         where sizes must be compiled in.

@@ -56,6 +56,8 @@ class ModelEntry:
     """Those of them that were set."""
     needs_numbers: bool = False
     """Whether no program can serve all sizes."""
+    gains_alone: bool | None = None
+    """Whether programs for one set of shapes are believed to be faster, once that was asked."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +259,26 @@ class CachedSpecialiser:
             self._model.write_entry(self._entry)
         self._model.write_program(self._key(arrays), program, said, self._weights)
         return program
+
+    def starts_alone(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether inputs of these shapes, which are new, get a program of their own: not where it
+        would have to be compiled and the cache has one for many shapes.
+        """
+        if self._entry.needs_numbers:
+            return False
+        if self._model.cache.has(self._model.program_key(self._entry, shapes, {})):
+            return True
+        if self._model.cache.has(self._model.sized_key(self._entry, 0)):
+            return False
+        return self._compiler_now().starts_alone(shapes)
+
+    def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether a program of their own is believed to be faster than one for all shapes."""
+        if self._entry.gains_alone is None:
+            gains = self._compiler_now().gains_alone(shapes)
+            self._entry = replace(self._entry, gains_alone=gains)
+            self._model.write_entry(self._entry)
+        return self._entry.gains_alone is True
 
     def generalise(self, shapes: Mapping[str, Shape]) -> SizedProgram | None:
         """The program for inputs of these shapes, and of all for which the same is decided; `None`

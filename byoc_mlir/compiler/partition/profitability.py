@@ -60,6 +60,24 @@ def _judge(
     return _known_to_be_slower(backends)
 
 
+def profitable(
+    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend]
+) -> tuple[str, ...]:
+    """The targets that are believed to run regions of a partitioned module faster than the host;
+    nothing is measured, and of a model of little work none is.
+    """
+    if _work(module) < ASSUMED.small_model:
+        return ()
+    keeps = _known_to_be_slower(backends)
+    targets = {Target.parse(target).name for target in options.targets}
+    found = (
+        region_compiler(op)
+        for op in module.body.block.ops
+        if isinstance(op, FuncOp) and region_compiler(op) in targets and keeps(op) is None
+    )
+    return tuple(sorted({str(name) for name in found}))
+
+
 def _known_to_be_slower(backends: Sequence[Backend]) -> Judge:
     by_name = {backend.name: backend for backend in backends}
     return lambda region: by_name[str(region_compiler(region))].faster_on_host(region)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from onnx import ModelProto, TensorProto
 
 import byoc_mlir
+from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
@@ -23,7 +24,7 @@ def compiled(model: ModelProto, threads: int = 1) -> SizedExecutable:
     return executable
 
 
-def check_shapes(executable: SizedExecutable, model: ModelProto, sets: Sequence[Sizes]) -> None:
+def check_shapes(executable: Executable, model: ModelProto, sets: Sequence[Sizes]) -> None:
     """Asserts that the outputs are those of ONNX Runtime, for inputs of each set of sizes."""
     for sizes in sets:
         inputs = random_inputs(model, dims=sizes)

@@ -1,0 +1,98 @@
+"""Models of symbolic sizes for which the caller names no targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto
+from sized_models import Sizes, check_shapes, decoder, encoder
+
+import byoc_mlir
+from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.testing.networks import GraphBuilder
+from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
+
+
+def _by_default(model: ModelProto) -> SizedExecutable:
+    executable = byoc_mlir.compile(model, threads=1, cache=False)
+    assert isinstance(executable, SizedExecutable)
+    return executable
+
+
+@pytest.mark.parametrize(
+    ("model", "sets", "most"),
+    [
+        (encoder(), [{"batch": 2, "seq": 5}, {"batch": 1, "seq": 1}, {"batch": 3, "seq": 4}], 1),
+        (
+            decoder(),
+            [
+                {"batch": 1, "new": 6, "past": 0},
+                {"batch": 1, "new": 1, "past": 6},
+                {"batch": 1, "new": 1, "past": 7},
+            ],
+            2,
+        ),
+    ],
+    ids=["encoder", "decoder"],
+)
+def test_products_are_one_program(model: ModelProto, sets: list[Sizes], most: int) -> None:
+    with _by_default(model) as executable:
+        check_shapes(executable, model, sets)
+        assert 1 <= len(executable.variants) <= most
+        assert executable.compiled_in == 0
+
+
+def test_targets_that_are_named_take_their_regions() -> None:
+    model = encoder(width=8, heads=2, inner=16)
+    with byoc_mlir.compile(model, targets=("dnnl",), threads=1, cache=False) as executable:
+        check_shapes(executable, model, [{"batch": 2, "seq": 5}])
+        assert executable.report().placed("dnnl")
+        assert not executable.variants
+
+
+def _wide() -> ModelProto:
+    """A convolution of much work, and more behind it."""
+    b = GraphBuilder("wide", seed=0)
+    x = b.input("x", ["n", 32, 64, 64])
+    b.channels[x] = 32
+    b.output(b.op("Relu", b.conv(x, 64, 3, padding=1)), "y", [None] * 4)
+    return b.build()
+
+
+def test_what_a_backend_runs_faster_is_compiled_for_the_first_shapes() -> None:
+    model = _wide()
+    inputs = random_inputs(model, dims={"n": 2})
+    with _by_default(model) as executable:
+        assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
+        assert executable.compiled_in == 1
+        assert executable.report().placed("dnnl")
+
+
+def _pooled() -> ModelProto:
+    """A pool and products behind it, which oneDNN takes; the host takes them for any batch."""
+    b = GraphBuilder("pooled", seed=0)
+    x = b.input("x", ["n", 64, 8, 8])
+    y = b.op("Flatten", b.op("GlobalAveragePool", x))
+    b.channels[y] = 64
+    b.output(b.linear(b.op("Relu", b.linear(y, 2048)), 1024), "y", [None, 1024])
+    return b.build()
+
+
+def test_further_shapes_are_one_program_on_the_host() -> None:
+    model = _pooled()
+    with _by_default(model) as executable:
+        check_shapes(executable, model, [{"n": 20}, {"n": 3}, {"n": 20}, {"n": 1}, {"n": 4}])
+        assert (len(executable.variants), executable.compiled_in) == (1, 1)
+        executable.warmup({"x": (21, 64, 8, 8)})
+        assert (len(executable.variants), executable.compiled_in) == (1, 2)
+
+
+def test_a_process_takes_what_another_left_in_the_cache(tmp_path: Path) -> None:
+    model = _pooled()
+    with byoc_mlir.compile(model, threads=1, cache=tmp_path) as first:
+        check_shapes(first, model, [{"n": 20}, {"n": 3}])
+    with byoc_mlir.compile(model, threads=1, cache=tmp_path) as second:
+        assert isinstance(second, SizedExecutable)
+        check_shapes(second, model, [{"n": 5}, {"n": 20}])
+        assert (len(second.variants), second.compiled_in) == (1, 1)
