@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from byoc_mlir.backends import get_backends
+from byoc_mlir.boundary import raise_if_strict
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.pipeline import build_program, profitable_targets
 from byoc_mlir.compiler.sized import build_sized
 from byoc_mlir.compiler.source import Shapes, Source, Values
+from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import CompilationError, InputValuesNeededError, UndecidedSizeError
 from byoc_mlir.lowering.shared_kernels import SharedKernels
 from byoc_mlir.runtime.program import Array, Program
@@ -71,13 +73,17 @@ class ModelSpecialiser:
         where some part of the model needs numbers, the user wants a backend to take it, or a
         profile.
 
-        What fails is compiled for each set of shapes; errors of the model come up there.
+        What fails is compiled for each set of shapes; errors of the model come up there. That a
+        part needs numbers is an `UndecidedSizeError`; else a defect stands behind it.
         """
         if not self._may_generalise():
             return None
         try:
-            return build_sized(self._source, shapes, replace(self._options, targets=()))
+            with ir_boundary("compile"):
+                return build_sized(self._source, shapes, replace(self._options, targets=()))
         except (UndecidedSizeError, CompilationError) as error:
+            if isinstance(error, CompilationError):
+                raise_if_strict(error)
             self._problems = (f"a program for each set of shapes is compiled: {error}",)
             return None
 

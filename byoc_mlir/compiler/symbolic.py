@@ -11,11 +11,13 @@ from onnx import ModelProto
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.boundary import raise_if_strict
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, GuardOp
 from byoc_mlir.dims import LEAST_HINT, Guard, evaluated, parse_size
 from byoc_mlir.errors import (
     ByocError,
+    InternalError,
     InvalidInputError,
     InvalidModelError,
     LimitExceededError,
@@ -114,6 +116,8 @@ class SymbolicModel:
         except (LimitExceededError, OutOfMemoryError):
             raise
         except ByocError as error:
+            if isinstance(error, InternalError):
+                raise_if_strict(error)
             self._failures += 1
             are_hints = min(sizes.values(), default=LEAST_HINT) >= LEAST_HINT
             if are_hints or self._failures == _MOST_FAILURES:

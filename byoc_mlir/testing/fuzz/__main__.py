@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from byoc_mlir.backends import split_targets
+from byoc_mlir.boundary import STRICT_VARIABLE
 from byoc_mlir.errors import ByocError
 from byoc_mlir.testing.fuzz.campaign import Campaign
 from byoc_mlir.testing.fuzz.case import Case, Settings
@@ -24,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 when nothing failed, 1 when something did, 2 when the campaign could not run.
     """
     args = _parser().parse_args(arguments)
+    os.environ.setdefault(STRICT_VARIABLE, "on")
     plan = Plan(args.seed, args.shapes == "symbolic", args.mutate)
     targets = None if args.targets is None else split_targets(args.targets)
     settings = Settings(targets, tuple(args.backend), args.threads, args.memory << 20)

@@ -11,7 +11,8 @@ from onnx import TensorProto
 from sized_models import check_one_program, check_shapes, compiled, decoder, encoder
 
 import byoc_mlir
-from byoc_mlir.errors import InvalidInputError, LimitExceededError
+from byoc_mlir.compiler import specialise
+from byoc_mlir.errors import InternalError, InvalidInputError, LimitExceededError
 from byoc_mlir.limits import Limits
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs
@@ -113,3 +114,18 @@ def test_the_report_says_which_node_needs_numbers() -> None:
         text = str(executable.report())
     assert "a program for each set of shapes is compiled" in text
     assert "GridSample" in text
+
+
+def test_defects_are_hidden_from_users_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("a defect")
+
+    monkeypatch.setattr(specialise, "build_sized", fail)
+    model = encoder(width=8, heads=2, inner=16)
+    inputs = random_inputs(model, dims={"batch": 2, "seq": 3})
+    with compiled(model) as executable, pytest.raises(InternalError, match="a defect"):
+        executable.run(inputs)
+    monkeypatch.setenv("BYOC_STRICT", "off")
+    with compiled(model) as executable:
+        check_shapes(executable, model, [{"batch": 2, "seq": 3}])
+        assert "a defect" in str(executable.report())
