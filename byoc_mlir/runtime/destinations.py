@@ -10,7 +10,8 @@ import numpy as np
 
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.arguments import Shape
+from byoc_mlir.runtime.instance import Instance, new_outputs
 from byoc_mlir.runtime.program import Array
 
 
@@ -22,16 +23,36 @@ def run_into(instance: Instance, inputs: Sequence[Array], out: Mapping[str, Any]
         ExecutionError: a native call failed.
     """
     names = instance.output_names
-    check_names(out, names)
-    outputs: list[Array] = []
-    for spec in instance.program.outputs:
-        if spec.name in out:
-            _check(spec.name, out[spec.name], spec.dtype, spec.shape)
-            outputs.append(out[spec.name])
-        else:
-            outputs.append(np.empty(spec.shape, spec.dtype))
-    _check_apart(out, inputs)
+    shapes = [(spec.shape, spec.dtype) for spec in instance.program.outputs]
+    outputs = destinations(names, shapes, inputs, out)
     return dict(zip(names, instance.run(inputs, outputs), strict=True))
+
+
+def destinations(
+    names: Sequence[str],
+    outputs: Sequence[tuple[Shape, np.dtype[Any]]],
+    inputs: Sequence[Array],
+    out: Mapping[str, Any],
+) -> list[Array]:
+    """Where a run writes its outputs: the arrays of `out`, and new ones for other outputs.
+
+    Args:
+        names: of the outputs.
+        outputs: their shapes and types.
+        inputs: of the run.
+
+    Raises:
+        InvalidInputError: an array cannot take the output.
+        OutOfMemoryError: there is no memory for new ones.
+    """
+    check_names(out, names)
+    named = list(zip(names, outputs, strict=True))
+    for name, (shape, dtype) in named:
+        if name in out:
+            _check(name, out[name], dtype, shape)
+    _check_apart(out, inputs)
+    made = iter(new_outputs([output for name, output in named if name not in out]))
+    return [out[name] if name in out else next(made) for name in names]
 
 
 def copied_into(values: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, Any]:

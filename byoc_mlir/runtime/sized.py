@@ -137,9 +137,11 @@ class SizedInstance(Instance):
         """
         return Call(self.sized, sizes)
 
-    def run_sized(self, call: Call, inputs: Sequence[Array]) -> list[Array]:
-        """As `run`, for inputs of the shapes of `call`."""
-        outputs = new_outputs(call.outputs)
+    def run_sized(
+        self, call: Call, inputs: Sequence[Array], outputs: list[Array] | None = None
+    ) -> list[Array]:
+        """As `run`, for inputs and outputs of the shapes of `call`."""
+        outputs = new_outputs(call.outputs) if outputs is None else outputs
         context = self._lease()
         assert isinstance(context, SizedContext)
         try:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.destinations import destinations
 from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.profile import Profile
@@ -81,6 +82,16 @@ class SizedExecutable(Executable):
             return self._special.run(arrays)
         instance, call = found
         return dict(zip(instance.output_names, instance.run_sized(call, arrays), strict=True))
+
+    def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Array]:
+        arrays = self._arguments.checked(inputs)
+        found = self._found(tuple(array.shape for array in arrays))
+        if found is None:
+            return self._special.run(arrays, out)
+        instance, call = found
+        names = instance.output_names
+        outputs = destinations(names, call.outputs, arrays, out)
+        return dict(zip(names, instance.run_sized(call, arrays, outputs), strict=True))
 
     def _profile(self, inputs: Inputs, runs: int) -> Profile:
         return self._special.profile(inputs, runs)

@@ -129,3 +129,20 @@ def test_defects_are_hidden_from_users_alone(monkeypatch: pytest.MonkeyPatch) ->
     with compiled(model) as executable:
         check_shapes(executable, model, [{"batch": 2, "seq": 3}])
         assert "a defect" in str(executable.report())
+
+
+def test_outputs_are_written_into_the_callers_arrays() -> None:
+    model = decoder()
+    inputs = random_inputs(model, dims={"batch": 2, "new": 1, "past": 4})
+    with compiled(model) as executable:
+        expected = executable.run(inputs)
+        keys = np.empty((2, 2, 5, 8), np.float32)
+        found = executable.run(inputs, out={"k": keys})
+        assert found["k"] is keys
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values)
+        with pytest.raises(InvalidInputError, match=r"'k' must be float32\[2, 2, 5, 8\]"):
+            executable.run(inputs, out={"k": keys[:, :, :4].copy()})
+        past = keys.reshape(-1)[:128].reshape(2, 2, 4, 8)
+        with pytest.raises(InvalidInputError, match="memory that an input has"):
+            executable.run({**inputs, "past_k": past}, out={"k": keys})
