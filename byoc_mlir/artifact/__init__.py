@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from byoc_mlir.artifact.interface import AnyProgram
     from byoc_mlir.runtime.executable import FileKind
-    from byoc_mlir.runtime.program import Program
 
 
-def write(kind: FileKind, program: Program, path: Path, name: str | None) -> Path:
+def write(kind: FileKind, program: AnyProgram, path: Path, name: str | None) -> Path:
     """Writes a program to a file; `artifact.export` has the functions for each kind.
 
     Returns:

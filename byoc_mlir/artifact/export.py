@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.artifact.header import header
+from byoc_mlir.artifact.interface import AnyProgram, Interface
 from byoc_mlir.artifact.names import checked_name, model_name
 from byoc_mlir.artifact.tables import (
     data_assembly,
@@ -23,9 +24,10 @@ from byoc_mlir.artifact.toolchain import c_compiler, run_tool
 from byoc_mlir.errors import ExportError
 from byoc_mlir.runtime.container import write_container
 from byoc_mlir.runtime.program import ObjectCode, Program, PythonRegion
-from byoc_mlir.runtime.serialise import Blob
+from byoc_mlir.runtime.serialise import Blob, encode
 from byoc_mlir.runtime.shared_object import TABLE_SYMBOL
 from byoc_mlir.runtime.stored import encode_program
+from byoc_mlir.runtime.stored_sizes import SIZES, StoredSizes
 
 _SOURCES = ("glue.c", "data.s")
 _OBJECT = "code{}.o"
@@ -37,16 +39,21 @@ _LIBRARIES = ("-lm", "-ldl", "-pthread")
 class _Parts:
     """A program on its way to a file, and the C prefix it gets."""
 
-    program: Program
+    interface: Interface
     code: ObjectCode
     name: str
 
+    @property
+    def program(self) -> Program:
+        """The program, for the hints of its sizes if it takes some."""
+        return self.interface.program
 
-def export_library(program: Program, path: Path, name: str | None) -> Path:
+
+def export_library(model: AnyProgram, path: Path, name: str | None) -> Path:
     """Writes one shared object that holds everything, and a C header next to it.
 
     Args:
-        program: what to write.
+        model: the program to write.
         path: of the shared object, `model.so`; the header is `model.h`.
         name: the prefix of the C functions; left out, it is made of the file's name.
 
@@ -57,19 +64,22 @@ def export_library(program: Program, path: Path, name: str | None) -> Path:
         ExportError: the program cannot be exported.
         ToolchainError: there is no C compiler, or it refuses its input.
     """
-    parts = _parts(program, path, name)
+    parts = _parts(model, path, name)
+    program = parts.program
     for region in program.python_regions:
         warnings.warn(f"{_runs_in_python(region)}, only byoc_mlir.load can", stacklevel=3)
     with tempfile.TemporaryDirectory(prefix="byoc_export_") as folder:
         library = _link_library(parts, Path(folder), path.name)
         blobs: list[Blob] = []
         document = encode_program(program, blobs)
+        if parts.interface.sized is not None:
+            document[SIZES] = encode(StoredSizes.of(parts.interface.sized), blobs)
         with library.open("rb") as content:
             write_container(path, document, blobs, content)
     return _write_header(parts, path)
 
 
-def export_object(program: Program, path: Path, name: str | None) -> Path:
+def export_object(model: AnyProgram, path: Path, name: str | None) -> Path:
     """Writes one relocatable object file for C programs, and a C header next to it.
 
     The program links it with `-lm -ldl -pthread`. Arguments and result as for `export_library`.
@@ -78,7 +88,8 @@ def export_object(program: Program, path: Path, name: str | None) -> Path:
         ExportError: the program cannot be exported, or a part of it runs in Python.
         ToolchainError: there is no C compiler or no `objcopy`, or one refuses its input.
     """
-    parts = _parts(program, path, name)
+    parts = _parts(model, path, name)
+    program = parts.program
     if program.python_regions:
         region = program.python_regions[0]
         raise ExportError(
@@ -99,13 +110,15 @@ def _runs_in_python(region: PythonRegion) -> str:
     )
 
 
-def _parts(program: Program, path: Path, name: str | None) -> _Parts:
+def _parts(model: AnyProgram, path: Path, name: str | None) -> _Parts:
+    interface = Interface.of(model)
+    program = interface.program
     assert isinstance(program.code, ObjectCode), "what comes from a file has no exporter"
     machine = (sys.platform, platform.machine())
     if machine != ("linux", "x86_64"):
         raise ExportError(f"exporting works on x86-64 Linux, this is {' '.join(machine)}")
     prefix = model_name(path.stem) if name is None else checked_name(name)
-    return _Parts(program, program.code, prefix)
+    return _Parts(interface, program.code, prefix)
 
 
 def _link_library(parts: _Parts, folder: Path, soname: str) -> Path:
@@ -144,7 +157,7 @@ def _write_sources(parts: _Parts, folder: Path) -> None:
     write_weights(folder, weights, images)
     for object_name, content in zip(_object_names(parts), parts.code.files, strict=True):
         (folder / object_name).write_bytes(content)
-    (folder / "tables.h").write_text(tables_header(program, parts.name, imported, images))
+    (folder / "tables.h").write_text(tables_header(parts.interface, parts.name, imported, images))
     (folder / "data.s").write_text(data_assembly(weights, imported, images))
     shutil.copy(Path(__file__).parent / "glue.c", folder)
 
@@ -155,5 +168,5 @@ def _object_names(parts: _Parts) -> list[str]:
 
 def _write_header(parts: _Parts, path: Path) -> Path:
     file = path.with_suffix(".h")
-    file.write_text(header(parts.program, parts.name))
+    file.write_text(header(parts.interface, parts.name))
     return file

@@ -4,6 +4,7 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,8 +14,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Of sizes, as the functions in tables.h use them. */
+static inline long double floor_div(long double a, long double b) { return floorl(a / b); }
+static inline long double larger(long double a, long double b) { return a > b ? a : b; }
+static inline long double smaller(long double a, long double b) { return a < b ? a : b; }
+
 #include "tables.h"
 
+#define MOST_BYTES 0x1p47L /* more does not fit in an address space */
 #define EXPORTED __attribute__((visibility("default")))
 #define AT_LEAST_ONE(count) ((count) > 0 ? (count) : 1)
 
@@ -62,6 +69,7 @@ typedef struct context {
   int64_t slots[AT_LEAST_ONE(CONTEXT_SLOTS)];
   void *memory;
   void *arena;
+  size_t arena_bytes;
 } context;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -288,20 +296,53 @@ EXPORTED void C_NAME(shutdown)(void) {
   pthread_mutex_unlock(&lock);
 }
 
+/* Checks the sizes of a call, and says how much memory it needs. */
+static int check_sizes(const int64_t *sizes, long double *exact, size_t *arena_bytes) {
+  long double bytes;
+  for (int i = 0; i < SIZE_COUNT; i++) {
+    if (sizes[i] < least_sizes[i] || sizes[i] > greatest_sizes[i])
+      return fail(ERROR_SHAPE, "%s is %lld, accepted are %lld to %lld", size_names[i],
+                  (long long)sizes[i], (long long)least_sizes[i], (long long)greatest_sizes[i]);
+    exact[i] = sizes[i];
+  }
+  for (int i = 0; i < GUARD_COUNT; i++)
+    if (!guard_holds(i, exact))
+      return fail(ERROR_SHAPE, "the model was compiled for sizes of which %s", guard_texts[i]);
+  bytes = arena_size(exact);
+  if (bytes > MOST_BYTES)
+    return fail(ERROR_MEMORY, "out of memory: a run needs %.0Lf bytes", bytes);
+  *arena_bytes = (size_t)bytes;
+  return OK;
+}
+
+/* Regions know the arena's address, so only one without regions may be made larger. */
+static int reserve(context *one, size_t bytes) {
+  if (one->memory != NULL && bytes <= one->arena_bytes)
+    return OK;
+  free(one->memory);
+  one->arena_bytes = 0;
+  one->memory = malloc(bytes + ARENA_ALIGNMENT);
+  if (one->memory == NULL)
+    return fail(ERROR_MEMORY, "out of memory: a run needs %lld bytes", (long long)bytes);
+  one->arena_bytes = bytes;
+  one->arena = (void *)(((uintptr_t)one->memory + ARENA_ALIGNMENT - 1) &
+                        ~(uintptr_t)(ARENA_ALIGNMENT - 1));
+  return OK;
+}
+
 /* With the lock held. */
-static int make_context(context **made) {
+static int make_context(context **made, size_t arena_bytes) {
   context *one = calloc(1, sizeof *one);
   int32_t failure;
+  int status;
   *made = NULL;
   if (one == NULL)
     return fail(ERROR_MEMORY, "out of memory");
-  one->memory = malloc(ARENA_BYTES + ARENA_ALIGNMENT);
-  if (one->memory == NULL) {
+  status = reserve(one, arena_bytes);
+  if (status != OK) {
     free(one);
-    return fail(ERROR_MEMORY, "out of memory: a run needs %lld bytes", (long long)ARENA_BYTES);
+    return status;
   }
-  one->arena = (void *)(((uintptr_t)one->memory + ARENA_ALIGNMENT - 1) &
-                        ~(uintptr_t)(ARENA_ALIGNMENT - 1));
   failure = byoc_open(state, one->slots, one->arena);
   if (failure == 0) {
     *made = one;
@@ -310,7 +351,7 @@ static int make_context(context **made) {
   return region_failure(ERROR_LOAD, "opening a context", failure);
 }
 
-static int lease(context **leased) {
+static int lease(context **leased, size_t arena_bytes) {
   int status = OK;
   pthread_mutex_lock(&lock);
   if (users == 0) {
@@ -319,7 +360,7 @@ static int lease(context **leased) {
     *leased = free_contexts;
     free_contexts = free_contexts->next;
   } else {
-    status = make_context(leased);
+    status = make_context(leased, arena_bytes);
   }
   pthread_mutex_unlock(&lock);
   return status;
@@ -332,22 +373,41 @@ static void give_back(context *one) {
   pthread_mutex_unlock(&lock);
 }
 
+#if SIZE_COUNT > 0
+EXPORTED int C_NAME(shapes)(SHAPES_PARAMETERS) {
+  const int64_t sizes[] = {SIZES};
+  int64_t *const shapes[] = {SHAPES};
+  long double exact[SIZE_COUNT];
+  size_t arena_bytes;
+  int status = check_sizes(sizes, exact, &arena_bytes);
+  if (status == OK)
+    fill_shapes(exact, shapes);
+  return status;
+}
+#endif
+
 EXPORTED int C_NAME(run)(RUN_PARAMETERS) {
+  const int64_t sizes[] = {SIZES};
   const void *const inputs[] = {RUN_INPUTS};
   void *const outputs[] = {RUN_OUTPUTS};
+  long double exact[AT_LEAST_ONE(SIZE_COUNT)];
   context *leased = NULL;
+  size_t arena_bytes;
   int32_t failure;
   int status;
-  for (int i = 0; i < INPUT_COUNT; i++)
+  for (int i = HIDDEN_INPUTS; i < HIDDEN_INPUTS + INPUT_COUNT; i++)
     if (inputs[i] == NULL)
-      return fail(ERROR_USAGE, "input %d is a null pointer", i);
+      return fail(ERROR_USAGE, "input %d is a null pointer", i - HIDDEN_INPUTS);
   for (int i = 0; i < OUTPUT_COUNT; i++)
     if (outputs[i] == NULL)
       return fail(ERROR_USAGE, "output %d is a null pointer", i);
-  status = lease(&leased);
+  status = check_sizes(sizes, exact, &arena_bytes);
+  if (status == OK)
+    status = lease(&leased, arena_bytes);
   if (status != OK)
     return status;
-  failure = byoc_run(state, leased->slots, leased->arena, inputs, outputs);
+  status = reserve(leased, arena_bytes);
+  failure = status == OK ? byoc_run(state, leased->slots, leased->arena, inputs, outputs) : 0;
   give_back(leased);
-  return failure == 0 ? OK : region_failure(ERROR_RUN, "running", failure);
+  return failure == 0 ? status : region_failure(ERROR_RUN, "running", failure);
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from byoc_mlir.artifact.names import unique_identifiers
-from byoc_mlir.runtime.program import Program, TensorSpec
+from byoc_mlir.artifact.interface import Interface, Parameter
+from byoc_mlir.artifact.sizes import GREATEST_SIZE, c_expression
+from byoc_mlir.runtime.sized import SizedProgram
 
 ERROR_CODES = {
     "OK": "success",
@@ -17,55 +18,16 @@ ERROR_CODES = {
     "ERROR_MEMORY": "out of memory",
     "ERROR_LOAD": "the code of a region could not be set up",
     "ERROR_RUN": "the code of a region failed",
+    "ERROR_SHAPE": "sizes that the model was not compiled for",
 }
 """In the order of their numbers, from 0."""
 
-_C_TYPES = {
-    "float32": "float",
-    "float64": "double",
-    "int8": "int8_t",
-    "int16": "int16_t",
-    "int32": "int32_t",
-    "int64": "int64_t",
-    "uint8": "uint8_t",
-    "uint16": "uint16_t",
-    "uint32": "uint32_t",
-    "uint64": "uint64_t",
-}
-_BITS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
-"""How C sees a type that it lacks (`bool`, `float16`, `bfloat16`, `int4`): its bits."""
 
-
-@dataclass(frozen=True)
-class Parameter:
-    """A tensor as a parameter of the C function `run`."""
-
-    spec: TensorSpec
-    name: str
-    is_output: bool
-
-    @property
-    def declaration(self) -> str:
-        """`const float *data`."""
-        constant = "" if self.is_output else "const "
-        return f"{constant}{c_type(self.spec)} *{self.name}"
-
-
-def parameters(program: Program) -> tuple[Parameter, ...]:
-    """The tensors of a program as C parameters, with names that C takes."""
-    specs = [*program.inputs, *program.outputs]
-    names = unique_identifiers([spec.name for spec in specs])
-    count = len(program.inputs)
-    return tuple(
-        Parameter(spec, name, index >= count)
-        for index, (spec, name) in enumerate(zip(specs, names, strict=True))
-    )
-
-
-def header(program: Program, name: str) -> str:
+def header(interface: Interface, name: str) -> str:
     """The text of `model.h`; `name` is the prefix of all that it declares."""
-    tensors = parameters(program)
-    upper = name.upper()
+    program, upper = interface.program, name.upper()
+    sizes = _size_parameters(interface)
+    tensors = [tensor.declaration for tensor in interface.tensors]
     codes = [
         f"  {upper}_{code} = {number}, /* {meaning} */"
         for number, (code, meaning) in enumerate(ERROR_CODES.items())
@@ -83,7 +45,7 @@ def header(program: Program, name: str) -> str:
         "#endif",
         "",
         f"#define {upper}_THREADS {program.threads} /* that the model was compiled for */",
-        *_constants(upper, tensors),
+        *_constants(upper, interface.tensors),
         "",
         f"enum {name}_status {{",
         *codes,
@@ -93,11 +55,12 @@ def header(program: Program, name: str) -> str:
         " * A second call is counted, and changes nothing. */",
         f"int {name}_init(int threads);",
         "",
+        *_shapes(interface, name),
         "/* Runs the model. Tensors are dense and row-major; outputs are the caller's memory:",
         " *",
-        *(f" *   {tensor.name}: {_described(tensor)}" for tensor in tensors),
+        *(f" *   {tensor.name}: {_described(interface, tensor)}" for tensor in interface.tensors),
         " */",
-        f"int {name}_run({run_parameters(tensors)});",
+        f"int {name}_run({', '.join([*sizes, *tensors]) or 'void'});",
         "",
         "/* Ends what one init began; the last one frees all, and nothing may be running then. */",
         f"void {name}_shutdown(void);",
@@ -115,32 +78,55 @@ def header(program: Program, name: str) -> str:
     return "\n".join(lines)
 
 
-def run_parameters(tensors: Sequence[Parameter]) -> str:
-    """The parameters of `run`, in the order of `tensors`."""
-    return ", ".join(tensor.declaration for tensor in tensors) or "void"
+def _shapes(interface: Interface, name: str) -> Sequence[str]:
+    """The function that says the shapes of the outputs, of a model that takes sizes."""
+    if interface.sized is None:
+        return ()
+    arrays = [f"int64_t *{tensor.name}" for tensor in interface.outputs]
+    parameters = ", ".join([*_size_parameters(interface), *arrays])
+    ranks = ", ".join(f"{len(tensor.shape)} for {tensor.name}" for tensor in interface.outputs)
+    return [
+        "/* The sizes that calls choose:",
+        " *",
+        *(f" *   {text}" for text in _accepted(interface.sized, interface)),
+        " *",
+        f" * Others are {name.upper()}_ERROR_SHAPE. In shapes, floor_div(a, b) is rounded down. */",
+        "",
+        "/* The shapes of the outputs for such sizes, each written to an array: numbers are",
+        f" * {ranks}. A null pointer leaves one out. */",
+        f"int {name}_shapes({parameters});",
+        "",
+    ]
 
 
-def c_type(spec: TensorSpec) -> str:
-    """The C type of a tensor's elements."""
-    return _C_TYPES.get(spec.dtype.name) or _BITS[spec.dtype.itemsize]
+def _size_parameters(interface: Interface) -> list[str]:
+    return [f"int64_t {size}" for size in interface.sizes.values()]
+
+
+def _accepted(sized: SizedProgram, interface: Interface) -> Sequence[str]:
+    """What sizes must be."""
+    names = interface.sizes
+    ranges = [
+        f"{names[info.name]}: {info.min} to {GREATEST_SIZE if info.max is None else info.max}"
+        for info in sized.symbols
+    ]
+    guards = [
+        f"{c_expression(one.one, names)} {one.relation} {c_expression(one.two, names)}"
+        for one in sized.guards
+    ]
+    return [*ranges, *guards]
 
 
 def _constants(prefix: str, tensors: Sequence[Parameter]) -> list[str]:
     return [
-        f"#define {prefix}_{tensor.name.upper()}_ELEMENTS {_elements(tensor.spec)}"
+        f"#define {prefix}_{tensor.name.upper()}_ELEMENTS {math.prod(tensor.spec.shape)}"
         for tensor in tensors
+        if all(isinstance(size, int) for size in tensor.shape)
     ]
 
 
-def _elements(spec: TensorSpec) -> int:
-    count = 1
-    for size in spec.shape:
-        count *= size
-    return count
-
-
-def _described(tensor: Parameter) -> str:
+def _described(interface: Interface, tensor: Parameter) -> str:
     kind = "output" if tensor.is_output else "input"
-    shape = ", ".join(map(str, tensor.spec.shape))
+    shape = ", ".join(c_expression(size, interface.sizes) for size in tensor.shape)
     quoted = tensor.spec.name.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
     return f"{kind} '{quoted}', {tensor.spec.dtype.name} [{shape}]"

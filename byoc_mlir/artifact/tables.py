@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.abi import ARENA_ALIGNMENT, REGION_SHIFT, RUNTIME_FUNCTIONS, SLOT_BYTES
-from byoc_mlir.artifact.header import ERROR_CODES, c_type, parameters
+from byoc_mlir.artifact.header import ERROR_CODES
+from byoc_mlir.artifact.interface import Interface, c_type
+from byoc_mlir.artifact.sizes import GREATEST_SIZE, size_functions
 from byoc_mlir.runtime.libraries import open_system_libraries
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary
 from byoc_mlir.runtime.serialise import array_bytes
@@ -47,23 +49,26 @@ def imports(program: Program, images: Sequence[bytes]) -> tuple[Import, ...]:
 
 
 def tables_header(
-    program: Program, name: str, imported: Sequence[Import], images: Sequence[bytes]
+    interface: Interface, name: str, imported: Sequence[Import], images: Sequence[bytes]
 ) -> str:
     """The text of `tables.h`."""
-    tensors = parameters(program)
+    program, tensors = interface.program, interface.tensors
     features = program.cpu.features
     declared = [
         f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec)} *tensor_{index}"
         for index, tensor in enumerate(tensors)
     ]
-    inputs = [f"tensor_{index}" for index in range(len(program.inputs))]
+    sizes = [f"size_{index}" for index in range(len(interface.sizes))]
+    shapes = [f"shape_{index}" for index in range(len(interface.outputs))]
+    declared_sizes = [f"int64_t {size}" for size in sizes]
+    hidden = ["sizes"] if interface.sized is not None else []
+    inputs = hidden + [f"tensor_{index}" for index in range(len(program.inputs))]
     outputs = [f"tensor_{index}" for index in range(len(program.inputs), len(tensors))]
     python = next((region.region for region in program.python_regions), "")
     numbers = {
         **{code: number for number, code in enumerate(ERROR_CODES)},
         "STATE_SLOTS": program.state_slots,
         "CONTEXT_SLOTS": program.context_slots,
-        "ARENA_BYTES": program.arena_bytes,
         "ARENA_ALIGNMENT": ARENA_ALIGNMENT,
         "REGION_SHIFT": REGION_SHIFT,
         "THREADS": program.threads,
@@ -73,11 +78,17 @@ def tables_header(
         "LIBRARY_COUNT": len(program.libraries),
         "IMAGE_COUNT": len(images),
         "IMPORT_COUNT": len(imported),
-        "INPUT_COUNT": len(inputs),
+        "INPUT_COUNT": len(program.inputs),
         "OUTPUT_COUNT": len(outputs),
         "PYTHON_REGION": quoted(python),
         "TABLE_NAME": TABLE_SYMBOL,
-        "RUN_PARAMETERS": ", ".join(declared) or "void",
+        "HIDDEN_INPUTS": len(hidden),
+        "SIZE_COUNT": len(sizes),
+        "SIZES": ", ".join(sizes) or "0",
+        "GUARD_COUNT": 0 if interface.sized is None else len(interface.sized.guards),
+        "SHAPES_PARAMETERS": ", ".join(declared_sizes + [f"int64_t *{shape}" for shape in shapes]),
+        "SHAPES": ", ".join(shapes) or "NULL",
+        "RUN_PARAMETERS": ", ".join(declared_sizes + declared) or "void",
         "RUN_INPUTS": ", ".join(inputs) or "NULL",
         "RUN_OUTPUTS": ", ".join(outputs) or "NULL",
     }
@@ -105,6 +116,8 @@ def tables_header(
             _array("char *const", "region_names", map(quoted, program.regions)),
             _array("char *const", "feature_names", map(quoted, features)),
             _array("char *const", "import_names", [quoted(item.symbol) for item in imported]),
+            *_size_tables(interface),
+            size_functions(interface.sized, program.arena_bytes),
             _array("library", "libraries", libraries),
             _array("image", "images", image_ends),
             _array(
@@ -115,6 +128,22 @@ def tables_header(
             "",
         ]
     )
+
+
+def _size_tables(interface: Interface) -> Sequence[str]:
+    """What sizes a call may have."""
+    sized = interface.sized
+    symbols = () if sized is None else sized.symbols
+    guards = () if sized is None else sized.guards
+    greatest = [
+        str(GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)) for info in symbols
+    ]
+    return [
+        _array("char *const", "size_names", [quoted(info.name) for info in symbols]),
+        _array("int64_t", "least_sizes", [str(info.min) for info in symbols] or ["0"]),
+        _array("int64_t", "greatest_sizes", greatest or ["0"]),
+        _array("char *const", "guard_texts", [quoted(str(one)) for one in guards]),
+    ]
 
 
 def _library(library: SharedLibrary) -> str:

@@ -15,6 +15,7 @@ from byoc_mlir.runtime.destinations import check_names, copied_into
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.tensors import TensorInfo
 
 FileKind: TypeAlias = Literal["library", "object"]
@@ -24,7 +25,12 @@ class Exporter(Protocol):
     """Writes a program to a file: `artifact.write`, which the compiler hands in."""
 
     def __call__(
-        self, kind: FileKind, program: Program, path: Path, name: str | None, /
+        self,
+        kind: FileKind,
+        program: Program | SizedProgram,
+        path: Path,
+        name: str | None,
+        /,
     ) -> Path: ...
 
 
@@ -143,8 +149,8 @@ class Executable(ABC):
     def _warmup(self, shapes: Mapping[str, Shape]) -> None: ...
 
     @abstractmethod
-    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
-        """The program to export.
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program | SizedProgram:
+        """The program to export: for shapes, or for all of them if there is one.
 
         Raises:
             ExportError: no single program is the model.
@@ -184,7 +190,8 @@ class Executable(ABC):
 
         Args:
             path: of the shared object, `model.so`; the header is `model.h`.
-            shapes: of all inputs, for a model with symbolic dimensions.
+            shapes: of all inputs, for a model with symbolic dimensions. Left out, sizes are
+                arguments of the C functions, where one program can serve all.
             name: prefix of the C functions; left out, it is made of the file's name.
 
         Returns:

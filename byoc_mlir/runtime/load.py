@@ -13,8 +13,11 @@ from byoc_mlir.limits import DEFAULT_LIMITS
 from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.container import read_container
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.one_program import sized_executable
+from byoc_mlir.runtime.serialise import decode
 from byoc_mlir.runtime.shared_object import SharedCode
 from byoc_mlir.runtime.stored import decode_program
+from byoc_mlir.runtime.stored_sizes import SIZES, StoredSizes
 from byoc_mlir.runtime.threads import check_threads
 
 
@@ -56,7 +59,11 @@ def load_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
     """
     container = read_container(file, name)
     code = SharedCode(file, name, container.file)
-    program = decode_program(container.document, container.blobs, code, name, folder)
+    document = {key: part for key, part in container.document.items() if key != SIZES}
+    program = decode_program(document, container.blobs, code, name, folder)
     if threads is not None:
         program = replace(program, threads=threads)
-    return CompiledExecutable(program)
+    if SIZES not in container.document:
+        return CompiledExecutable(program)
+    sizes = decode(StoredSizes, container.document[SIZES], container.blobs)
+    return sized_executable(sizes.program(program, DEFAULT_LIMITS))

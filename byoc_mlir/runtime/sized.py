@@ -66,6 +66,14 @@ class SizedProgram:
         by_text = {name: number for name, (number, _) in found.items()}
         return {info.name: by_text[_text(info.name)] for info in self.symbols}
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the sizes must be, as text; sizes of 0 and more are understood."""
+        bounded = [info for info in self.symbols if info.min > 0 or info.max is not None]
+        least = [f"{info.min} <= {_text(info.name)}" for info in bounded if info.min > 0]
+        most = [f"{_text(info.name)} <= {info.max}" for info in bounded if info.max is not None]
+        return (*least, *most, *map(str, self.guards))
+
     def is_for(self, sizes: Mapping[str, int]) -> bool:
         """Whether it is right for these sizes of the symbols."""
         return all(_within(info, sizes[info.name]) for info in self.symbols) and all(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from byoc_mlir.errors import ExecutionError
+from byoc_mlir.errors import ByocError, ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.destinations import destinations
 from byoc_mlir.runtime.executable import Executable, Exporter
@@ -24,12 +24,23 @@ _Found: TypeAlias = tuple[SizedInstance, Call] | None
 
 MOST_VARIANTS = 4
 """Programs of one model; further shapes are compiled in."""
+_USUAL_SIZE = 16
+"""For which choices of speed are made, where nothing is known of sizes."""
 _MOST_CALLS = 4096
 """Sets of shapes whose sizes are remembered."""
 
 
 class SizedExecutable(Executable):
-    """Programs for all shapes; where a model needs numbers, one for each set of shapes."""
+    """Programs for all shapes; where a model needs numbers, one for each set of shapes.
+
+    Args:
+        inputs: what the model takes, in order.
+        outputs: the names of what it gives, in order.
+        specialiser: compiles it.
+        exporter: as for `Executable`.
+        kept_bytes: as for `SpecialisingExecutable`.
+        known: programs for all shapes that there are already.
+    """
 
     def __init__(
         self,
@@ -38,14 +49,15 @@ class SizedExecutable(Executable):
         specialiser: Specialiser,
         exporter: Exporter | None,
         kept_bytes: int,
+        known: Sequence[SizedProgram] = (),
     ):
         super().__init__(inputs, outputs, exporter)
         self._specialiser = specialiser
         self._special = SpecialisingExecutable(inputs, outputs, specialiser, exporter, kept_bytes)
         self._kept_bytes = kept_bytes
-        self._variants: list[SizedInstance] = []
+        self._variants = [on_live_threads(SizedInstance)(sized) for sized in known]
         self._calls: dict[_Shapes, _Found] = {}
-        self._latest: SizedInstance | None = None
+        self._latest = self._variants[0] if self._variants else None
         self._lock = ForkSafeLock()
         self._is_closed = False
 
@@ -105,8 +117,20 @@ class SizedExecutable(Executable):
         if self._found(key) is None:
             self._special.warmup(checked)
 
-    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
-        return self._special.exported(shapes)
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program | SizedProgram:
+        if shapes is not None:
+            return self._special.exported(shapes)
+        if self._latest is not None:
+            return self._latest.sized
+        any_shapes = {info.name: _usual(info) for info in self.inputs}
+        try:
+            sized = on_live_threads(self._specialiser.generalise)(any_shapes)
+        except ByocError as error:
+            raise ExportError(
+                f"the model does not compile for sizes of {_USUAL_SIZE}, which are tried where it"
+                f" was not run yet: {error}; run it, or give shapes={{...}}"
+            ) from error
+        return self._special.exported(None) if sized is None else sized
 
     def _found(self, shapes: _Shapes) -> _Found:
         """What serves input shapes.
@@ -164,3 +188,7 @@ class SizedExecutable(Executable):
             raise ExecutionError("the executable is closed; pickle it before, or compile again")
         made_of = (self.inputs, self.outputs, self._specialiser, self._exporter, self._kept_bytes)
         return SizedExecutable, made_of
+
+
+def _usual(info: TensorInfo) -> Shape:
+    return tuple(size if isinstance(size, int) else _USUAL_SIZE for size in info.shape)

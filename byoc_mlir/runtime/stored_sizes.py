@@ -12,6 +12,9 @@ from byoc_mlir.limits import Limits
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.sized import SizedProgram, SizedTensor
 
+SIZES = "sizes"
+"""Under which a document has them."""
+
 _Shape: TypeAlias = tuple[str, ...]
 
 

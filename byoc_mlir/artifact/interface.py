@@ -1,0 +1,87 @@
+"""What C programs see of a model: sizes and tensors with names that C takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from byoc_mlir.artifact.names import unique_identifiers
+from byoc_mlir.dims import Size
+from byoc_mlir.runtime.program import Program, TensorSpec
+from byoc_mlir.runtime.sized import SizedProgram
+
+AnyProgram: TypeAlias = Program | SizedProgram
+
+_C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
+}
+_BITS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
+"""How C sees a type that it lacks (`bool`, `float16`, `bfloat16`, `int4`): its bits."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tensor as a parameter of the C function `run`."""
+
+    spec: TensorSpec
+    name: str
+    is_output: bool
+    shape: tuple[Size, ...]
+
+    @property
+    def declaration(self) -> str:
+        """`const float *data`."""
+        constant = "" if self.is_output else "const "
+        return f"{constant}{c_type(self.spec)} *{self.name}"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A program as C sees it."""
+
+    program: Program
+    sized: SizedProgram | None
+    """The same program, if it takes sizes."""
+    sizes: Mapping[str, str]
+    """What C calls each symbol, in the order in which native code takes them."""
+    tensors: tuple[Parameter, ...]
+    """The inputs, then the outputs."""
+
+    @staticmethod
+    def of(model: AnyProgram) -> Interface:
+        """The interface of a program."""
+        sized = model if isinstance(model, SizedProgram) else None
+        program = model.program if isinstance(model, SizedProgram) else model
+        specs = [*program.inputs, *program.outputs]
+        shapes = (
+            [spec.shape for spec in specs] if sized is None else [*sized.inputs, *sized.outputs]
+        )
+        symbols = [] if sized is None else [info.name for info in sized.symbols]
+        names = unique_identifiers([*symbols, *(spec.name for spec in specs)])
+        tensors = tuple(
+            Parameter(spec, name, index >= len(program.inputs), shape)
+            for index, (spec, name, shape) in enumerate(
+                zip(specs, names[len(symbols) :], shapes, strict=True)
+            )
+        )
+        return Interface(program, sized, dict(zip(symbols, names, strict=False)), tensors)
+
+    @property
+    def outputs(self) -> tuple[Parameter, ...]:
+        """The tensors that come out."""
+        return tuple(tensor for tensor in self.tensors if tensor.is_output)
+
+
+def c_type(spec: TensorSpec) -> str:
+    """The C type of a tensor's elements."""
+    return _C_TYPES.get(spec.dtype.name) or _BITS[spec.dtype.itemsize]

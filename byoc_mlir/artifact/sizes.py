@@ -1,0 +1,81 @@
+"""Sizes as C: expressions over the symbols, and the functions that a call asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from byoc_mlir.dims import Call, Size, Symbol
+from byoc_mlir.dims.dim import Atom, Monomial, terms_of
+from byoc_mlir.runtime.sized import SizedProgram
+
+GREATEST_SIZE = (1 << 31) - 1
+"""Of a symbol in C. Products of two are exact in a `long double`."""
+
+_FUNCTIONS = {"floordiv": "floor_div", "max": "larger", "min": "smaller"}
+
+
+def c_expression(size: Size, names: Mapping[str, str]) -> str:
+    """A size as C.
+
+    Args:
+        names: how C calls the symbols.
+    """
+    terms = [_term(monomial, factor, names) for monomial, factor in terms_of(size)]
+    return " + ".join(terms) or "0"
+
+
+def size_functions(sized: SizedProgram | None, arena_bytes: int) -> str:
+    """C functions of the symbols' sizes, `s`: whether guards hold, what memory a call needs, and
+    the shapes of the outputs. A model of fixed shapes has no symbols.
+
+    Args:
+        arena_bytes: those of a model of fixed shapes.
+    """
+    if sized is None:
+        return "\n".join([_guards([]), _arena(str(arena_bytes)), _shapes([])])
+    names = {info.name: f"s[{place}]" for place, info in enumerate(sized.symbols)}
+    guards = [
+        f"{c_expression(one.one, names)} {one.relation} {c_expression(one.two, names)}"
+        for one in sized.guards
+    ]
+    shapes = [[c_expression(size, names) for size in shape] for shape in sized.outputs]
+    return "\n".join([_guards(guards), _arena(c_expression(sized.arena, names)), _shapes(shapes)])
+
+
+def _term(monomial: Monomial, factor: int, names: Mapping[str, str]) -> str:
+    atoms = [_atom(atom, names) for atom in monomial]
+    return " * ".join([str(factor), *atoms] if factor != 1 or not atoms else atoms)
+
+
+def _atom(atom: Atom, names: Mapping[str, str]) -> str:
+    if isinstance(atom, Symbol):
+        return names[atom.name]
+    return _called(atom, names)
+
+
+def _called(call: Call, names: Mapping[str, str]) -> str:
+    first, *others = (c_expression(argument, names) for argument in call.arguments)
+    for other in others:
+        first = f"{_FUNCTIONS[call.kind]}({first}, {other})"
+    return first
+
+
+def _guards(guards: Sequence[str]) -> str:
+    cases = [f"  case {number}: return {text};" for number, text in enumerate(guards)]
+    head = "static int guard_holds(int guard, const long double *s) {"
+    return "\n".join([head, "  (void)s;", "  switch (guard) {", *cases, "  }", "  return 1;", "}"])
+
+
+def _arena(expression: str) -> str:
+    head = "static long double arena_size(const long double *s) {"
+    return "\n".join([head, "  (void)s;", f"  return {expression};", "}"])
+
+
+def _shapes(shapes: Sequence[Sequence[str]]) -> str:
+    lines = [
+        f"  if (shapes[{output}] != NULL) shapes[{output}][{axis}] = (int64_t)({size});"
+        for output, shape in enumerate(shapes)
+        for axis, size in enumerate(shape)
+    ]
+    head = "static void fill_shapes(const long double *s, int64_t *const *shapes) {"
+    return "\n".join([head, "  (void)s, (void)shapes;", *lines, "}"])
