@@ -122,15 +122,15 @@ class SizedExecutable(Executable):
             return self._special.exported(shapes)
         if self._latest is not None:
             return self._latest.sized
-        any_shapes = {info.name: _usual(info) for info in self.inputs}
         try:
-            sized = on_live_threads(self._specialiser.generalise)(any_shapes)
+            with self._lock:
+                self._latest = self._generalised({one.name: _usual(one) for one in self.inputs})
         except ByocError as error:
             raise ExportError(
                 f"the model does not compile for sizes of {_USUAL_SIZE}, which are tried where it"
                 f" was not run yet: {error}; run it, or give shapes={{...}}"
             ) from error
-        return self._special.exported(None) if sized is None else sized
+        return self._special.exported(None) if self._latest is None else self._latest.sized
 
     def _found(self, shapes: _Shapes) -> _Found:
         """What serves input shapes.
@@ -172,15 +172,23 @@ class SizedExecutable(Executable):
             if instance.sized.is_for(instance.sized.sizes(shapes)):
                 return instance
         made = [instance.sized for instance in self._variants]
-        would_be_the_same = any(sized.is_made_for(sized.sizes(shapes)) for sized in made)
-        if would_be_the_same or len(made) == MOST_VARIANTS:
+        if any(sized.is_made_for(sized.sizes(shapes)) for sized in made):
+            return None  # a further one would be the same
+        instance = self._generalised(named)
+        if instance is None or not instance.sized.is_for(instance.sized.sizes(shapes)):
             return None
-        sized = on_live_threads(self._specialiser.generalise)(named)
+        return instance
+
+    def _generalised(self, shapes: Mapping[str, Shape]) -> SizedInstance | None:
+        """A further program for many shapes, with these as its hints."""
+        if len(self._variants) == MOST_VARIANTS:
+            return None
+        sized = on_live_threads(self._specialiser.generalise)(shapes)
         if sized is None:
             return None
         instance = on_live_threads(SizedInstance)(sized)
         self._variants.append(instance)
-        return instance if sized.is_for(sized.sizes(shapes)) else None
+        return instance
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What pickle keeps: the model, which is compiled again."""

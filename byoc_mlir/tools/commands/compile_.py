@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
     with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
         if shapes:
             executable.warmup(shapes)
-        program = executable.program
         if args.output:
             _export(executable, args.output, shapes)
+        program = executable.program
         if args.write_rates:
             write_rates(rates_of(None), args.write_rates)
     times = program.report.pass_seconds if args.time_passes else program.report.compile_seconds

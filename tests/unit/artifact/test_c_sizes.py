@@ -14,6 +14,7 @@ from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.networks.encoder import encoder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
+from byoc_mlir.tools.byoc import main
 
 PROGRAM = """
 #include <stdio.h>
@@ -125,3 +126,11 @@ def test_a_model_with_regions_of_a_target_needs_shapes(tmp_path: Path) -> None:
         pytest.raises(ExportError, match="shapes="),
     ):
         executable.export_library(tmp_path / "encoder.so")
+
+
+def test_the_command_line_writes_a_library_that_takes_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "encoder.onnx"
+    path.write_bytes(encoder(layers=1).SerializeToString())
+    written = tmp_path / "encoder.so"
+    assert main(["compile", str(path), "--output", str(written)]) == 0
+    assert "int64_t batch, int64_t seq" in written.with_suffix(".h").read_text()
