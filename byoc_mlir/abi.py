@@ -59,6 +59,11 @@ def split_status(status: int) -> tuple[int, int]:
     return status >> REGION_SHIFT, status & _REASON_MASK
 
 
+FOUND_SLOT = 0
+"""The slot of a context for the value that a check of the host function refused. The reason in the
+status is the number of the check, from 1; without checks there is no such slot."""
+
+
 THREADS_SYMBOL = "byoc_threads"
 """The `i32` that says how many OpenMP threads a run uses."""
 
@@ -109,6 +114,9 @@ STEP = "byoc.step"
 `implementation`, what runs, and `layout`. The call's location says for which ONNX nodes."""
 STEPS = "byoc.steps"
 """On the module, after `profile-steps`: what each step is, in the order of its slots."""
+CHECKS = "byoc.checks"
+"""On the module, where values are checked while it runs: a dictionary for each check, in the order
+of their numbers: `node`, `what`, `least`, `most`."""
 CONTEXT_OFFSET = "byoc.context_offset"
 """On a region's function `@R` in the joined module: the first of its context slots."""
 MAY_ALIAS = "byoc.may_alias"

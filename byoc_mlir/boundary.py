@@ -12,7 +12,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import UnionType
 
-from byoc_mlir.errors import ByocError, InternalError, OutOfMemoryError, SystemRefusedError
+from byoc_mlir.errors import (
+    ByocError,
+    InternalError,
+    InvalidInputError,
+    OutOfMemoryError,
+    SystemRefusedError,
+)
 
 STRICT_VARIABLE = "BYOC_STRICT"
 """The environment variable by which tests ask for all defects: `on`."""
@@ -56,6 +62,16 @@ def translated(error: Exception, stage: str, node: str | None = None) -> ByocErr
         return InternalError(error, stage, node)
     found.locate(stage, node)
     return found
+
+
+def value_refused(
+    what: str, found: int, least: int, most: int, node: str | None = None
+) -> InvalidInputError:
+    """The error for a number that a model was given or has computed."""
+    at = f"node '{node}': " if node else ""
+    error = InvalidInputError(f"{at}{what} is {found}; accepted are {least} to {most}")
+    error.locate("run", node)
+    return error
 
 
 def check_argument(

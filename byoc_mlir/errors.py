@@ -68,7 +68,7 @@ class InputValuesNeededError(UnsupportedModelError):
 
 
 class InvalidInputError(ByocError):
-    """An input given to `Executable.run` has a wrong name, dtype or shape, or is missing."""
+    """An input given to `Executable.run` has a wrong name, dtype, shape or value, or is missing."""
 
 
 class MissingWeightsError(ByocError):

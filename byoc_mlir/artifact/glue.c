@@ -96,6 +96,16 @@ static int region_failure(int code, const char *what, int32_t status) {
               (int)(status & ((1 << REGION_SHIFT) - 1)));
 }
 
+/* Where no region failed, a check of the host did, with this number. */
+static int run_failure(const context *leased, int32_t status) {
+  const check *failed;
+  if (status >> REGION_SHIFT > 0)
+    return region_failure(ERROR_RUN, "running", status);
+  failed = &checks[status - 1];
+  return fail(ERROR_VALUE, "%s is %lld; accepted are %lld to %lld", failed->what,
+              (long long)leased->slots[FOUND_SLOT], failed->least, failed->most);
+}
+
 static int has_word(const char *line, const char *word) {
   size_t length = strlen(word);
   for (const char *found = line; (found = strstr(found, word)) != NULL; found += length)
@@ -408,6 +418,8 @@ EXPORTED int C_NAME(run)(RUN_PARAMETERS) {
     return status;
   status = reserve(leased, arena_bytes);
   failure = status == OK ? byoc_run(state, leased->slots, leased->arena, inputs, outputs) : 0;
+  if (failure != 0)
+    status = run_failure(leased, failure);
   give_back(leased);
-  return failure == 0 ? status : region_failure(ERROR_RUN, "running", failure);
+  return status;
 }

@@ -19,6 +19,7 @@ ERROR_CODES = {
     "ERROR_LOAD": "the code of a region could not be set up",
     "ERROR_RUN": "the code of a region failed",
     "ERROR_SHAPE": "sizes that the model was not compiled for",
+    "ERROR_VALUE": "a number that the model was given or has computed is not accepted",
 }
 """In the order of their numbers, from 0."""
 

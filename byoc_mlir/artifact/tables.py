@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from byoc_mlir.abi import ARENA_ALIGNMENT, REGION_SHIFT, RUNTIME_FUNCTIONS, SLOT_BYTES
+from byoc_mlir.abi import ARENA_ALIGNMENT, FOUND_SLOT, REGION_SHIFT, RUNTIME_FUNCTIONS, SLOT_BYTES
 from byoc_mlir.artifact.header import ERROR_CODES
 from byoc_mlir.artifact.interface import Interface, c_type
 from byoc_mlir.artifact.sizes import GREATEST_SIZE, size_functions
 from byoc_mlir.runtime.libraries import open_system_libraries
-from byoc_mlir.runtime.program import Array, Program, SharedLibrary
+from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
 from byoc_mlir.runtime.serialise import array_bytes
 from byoc_mlir.runtime.shared_object import TABLE_SYMBOL
 from byoc_mlir.runtime.threads import OPENMP_SPINS
@@ -74,6 +74,7 @@ def tables_header(
         "THREADS": program.threads,
         "OPENMP_SPINS": quoted(str(OPENMP_SPINS)),
         "REGION_COUNT": len(program.regions),
+        "FOUND_SLOT": FOUND_SLOT,
         "FEATURE_COUNT": len(features),
         "LIBRARY_COUNT": len(program.libraries),
         "IMAGE_COUNT": len(images),
@@ -106,6 +107,10 @@ def tables_header(
             "  const unsigned char *begin, *end;",
             "} image;",
             "typedef struct {",
+            "  const char *what;",
+            "  long long least, most;",
+            "} check;",
+            "typedef struct {",
             "  int image;",
             "  const char *function;",
             "} import;",
@@ -114,6 +119,7 @@ def tables_header(
                 for index in range(len(images))
             ),
             _array("char *const", "region_names", map(quoted, program.regions)),
+            _array("check", "checks", map(_check, program.checks)),
             _array("char *const", "feature_names", map(quoted, features)),
             _array("char *const", "import_names", [quoted(item.symbol) for item in imported]),
             *_size_tables(interface),
@@ -144,6 +150,11 @@ def _size_tables(interface: Interface) -> Sequence[str]:
         _array("int64_t", "greatest_sizes", greatest or ["0"]),
         _array("char *const", "guard_texts", [quoted(str(one)) for one in guards]),
     ]
+
+
+def _check(check: ValueCheck) -> str:
+    what = f"node '{check.node}': {check.what}"
+    return f"{{{quoted(what)}, {check.least}, {check.most}}}"
 
 
 def _library(library: SharedLibrary) -> str:

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from byoc_mlir.abi import CONTEXT_OFFSET
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.region_calls import host_slots
 from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 
 
@@ -57,7 +58,7 @@ def place_contexts(module: ModuleOp, codes: Iterable[RegionCode]) -> None:
     """Writes on each region's function which context slot is its first, as `add-entry-points` has
     given them out."""
     functions = {symbol_of(op): op for op in module.body.block.ops}
-    first = 0
+    first = host_slots(module)
     for code in codes:
         functions[code.symbol].attributes[CONTEXT_OFFSET] = IntegerAttr(first, i64)
         first += code.native.context_slots

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 
 from byoc_mlir.abi import (
     ARENA_BYTES,
+    CHECKS,
     CONTEXT_SLOTS,
     STATE_SLOTS,
     STEPS,
@@ -21,7 +22,14 @@ from byoc_mlir.compiler.link import external_functions, external_globals
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
-from byoc_mlir.runtime.program import ObjectCode, Program, SharedLibrary, Step, TensorSpec
+from byoc_mlir.runtime.program import (
+    ObjectCode,
+    Program,
+    SharedLibrary,
+    Step,
+    TensorSpec,
+    ValueCheck,
+)
 from byoc_mlir.tensors import TensorInfo
 
 
@@ -44,6 +52,7 @@ def assemble(build: Build) -> Program:
         threads=build.options.threads,
         sources={code.symbol: code.source for code in codes if code.source},
         steps=tuple(_steps(build)),
+        checks=tuple(_checks(build)),
         report=replace(
             build.report,
             compile_seconds=tuple(stages.seconds.items()),
@@ -63,6 +72,15 @@ def _steps(build: Build) -> Iterator[Step]:
         region, implementation, layout = (cast(StringAttr, one.data[key]).data for key in keys)
         work = build.traffic.multiplications(nodes), build.traffic.bytes(nodes)
         yield Step(nodes, region, implementation, layout, *work)
+
+
+def _checks(build: Build) -> Iterator[ValueCheck]:
+    """What the host functions check."""
+    described = build.module.attributes.get(CHECKS)
+    for one in cast(ArrayAttr[DictionaryAttr], described) if described is not None else ():
+        node, what = (cast(StringAttr, one.data[key]).data for key in ("node", "what"))
+        least, most = (cast(IntegerAttr, one.data[key]).value.data for key in ("least", "most"))
+        yield ValueCheck(node, what, least, most)
 
 
 def _object_code(build: Build) -> ObjectCode:

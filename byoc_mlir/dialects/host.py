@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -108,6 +109,29 @@ class KernelOp(IRDLOperation):
 
 
 @irdl_op_definition
+class CheckOp(IRDLOperation):
+    """Ends the run with an error unless a number is one of `least` to `most`; see `relay.checked`.
+
+    Not in kernels.
+
+    ```mlir
+    host.check %n {what = "total_sequence_length", least = 1, most = 80} : tensor<i64>
+    ```
+    """
+
+    name = "host.check"
+    found = operand_def(TensorType.constr(i64) | MemRefType.constr(i64))
+    what = prop_def(StringAttr)
+    least = prop_def(IntegerAttr.constr(i64))
+    most = prop_def(IntegerAttr.constr(i64))
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$found attr-dict `:` type($found)"
+
+    def __init__(self, found: SSAValue, what: StringAttr, least: IntegerAttr, most: IntegerAttr):
+        super().__init__(operands=[found], properties={"what": what, "least": least, "most": most})
+
+
+@irdl_op_definition
 class PrefetchOp(IRDLOperation):
     """Asks for an element that will be read, and its cache line; it may be behind the buffer's end.
 
@@ -174,6 +198,6 @@ def buffer_type(type_: Attribute) -> Attribute:
 
 HOST = Dialect(
     "host",
-    [AllocOp, CodesOp, KernelOp, PlaceOp, PrefetchOp, SizeOp, ViewOp, YieldOp],
+    [AllocOp, CheckOp, CodesOp, KernelOp, PlaceOp, PrefetchOp, SizeOp, ViewOp, YieldOp],
     [LayoutAttr],
 )

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, llvm
+from xdsl.dialects import arith, func, llvm
 from xdsl.dialects.builtin import (
     FunctionType,
     IntegerAttr,
     ModuleOp,
-    StringAttr,
     UnrealizedConversionCastOp,
-    i8,
     i32,
     i64,
 )
@@ -39,29 +37,23 @@ from byoc_mlir.abi import (
     UNLOAD,
     WORKSPACE_OFFSET,
     EntryPoint,
-    status_origin,
 )
-from byoc_mlir.kernels.ops import load, offset
+from byoc_mlir.kernels.ops import load
 from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
-from byoc_mlir.lowering.region_calls import RegionCall, int_attribute, region_functions
-from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
+from byoc_mlir.lowering.region_calls import (
+    RegionCall,
+    host_slots,
+    int_attribute,
+    region_functions,
+)
+from byoc_mlir.lowering.run_checks import RunChecks
+from byoc_mlir.lowering.statuses import PlacedRegion, Statuses, advanced, branch_on_failure
 
 SET_THREADS = "omp_set_num_threads"
 GET_THREADS = "omp_get_max_threads"
 
 _POINTER = LLVMPointerType()
 _LOAD_REGIONS = "byoc_load_regions"
-
-
-@dataclass(frozen=True)
-class _Region:
-    """A region with the ranges of slots it was given; `number` counts from 1."""
-
-    number: int
-    call: RegionCall
-    state: int
-    context: int
-    workspace: int
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,8 @@ class AddEntryPoints(ModulePass):
     func.func @byoc_run(%state, %context, %arena, %inputs, %outputs) -> i32 { … }
     ```
 
-    A status carries the number of the region, from 1, in its upper half. The module gets the
+    A status carries the number of the region, from 1, in its upper half; of a `host.check`, it is
+    the number of that. The module gets the
     attributes `byoc.state_slots` and `byoc.context_slots`, the sizes of both, and
     `byoc.arena_bytes`, the size of the arena.
     """
@@ -102,14 +95,19 @@ class AddEntryPoints(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = _main(op)
-        regions = _number(region_functions(op))
-        threaded = _Threading(regions, _host_functions(op, main))
+        functions = _host_functions(op, main)
+        checks = RunChecks(functions.values())
+        checks.describe(op)
+        regions = _number(region_functions(op), host_slots(op))
+        threaded = Statuses(regions, functions, checks)
         for function in threaded.functions.values():
             threaded.thread(function)
         for declaration in region_functions(op):
             _take_state(declaration)
         op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in regions)
-        op.attributes[CONTEXT_SLOTS] = _total(region.call.context_slots for region in regions)
+        op.attributes[CONTEXT_SLOTS] = _total(
+            [host_slots(op), *(region.call.context_slots for region in regions)]
+        )
         op.attributes[ARENA_BYTES] = IntegerAttr(int_attribute(main, ARENA_BYTES), i64)
         if ARENA_SIZE in main.attributes:
             op.attributes[ARENA_SIZE] = main.attributes[ARENA_SIZE]
@@ -133,13 +131,14 @@ def _main(module: ModuleOp) -> func.FuncOp:
     raise PassFailedException("add-entry-points: the module has no function @main")
 
 
-def _number(declarations: Sequence[func.FuncOp]) -> list[_Region]:
-    regions: list[_Region] = []
-    state = context = 0
+def _number(declarations: Sequence[func.FuncOp], context: int) -> list[PlacedRegion]:
+    """The regions; `context` is the first slot that they get."""
+    regions: list[PlacedRegion] = []
+    state = 0
     for number, declaration in enumerate(declarations, start=1):
         call = RegionCall.of(declaration)
         workspace = int_attribute(declaration, WORKSPACE_OFFSET)
-        regions.append(_Region(number, call, state, context, workspace))
+        regions.append(PlacedRegion(number, call, state, context, workspace))
         state += call.state_slots
         context += call.context_slots
     return regions
@@ -162,110 +161,7 @@ def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncO
     return {function.sym_name.data: function for function in (main, *planned)}
 
 
-class _Threading:
-    """Gives functions the arguments %state and %context, a status as result, and checks after calls
-    of regions and of each other.
-    """
-
-    def __init__(self, regions: Sequence[_Region], functions: dict[str, func.FuncOp]):
-        self.functions = functions
-        self._regions = {region.call.symbol: region for region in regions}
-
-    def thread(self, function: func.FuncOp) -> None:
-        """Rewrites a function; its control flow becomes blocks, which a failure can leave."""
-        flatten(function.body)
-        old = list(function.body.blocks)
-        slots = _take_slots(function)
-        failure = Block(arg_types=[i32])
-        failure.add_op(func.ReturnOp(failure.args[0]))
-        blocks = [new for block in old for new in self._checked(block, slots, failure)]
-        if len(blocks) == len(old):
-            return
-        for block in old:
-            function.body.detach_block(block)
-        function.body.add_block([*blocks, failure])
-
-    def _checked(
-        self, block: Block, slots: tuple[SSAValue, SSAValue], failure: Block
-    ) -> list[Block]:
-        """The blocks that a block becomes: one ends after each call that may fail."""
-        blocks = [block]
-        for op in list(block.ops):
-            callee = op.callee.root_reference.data if isinstance(op, func.CallOp) else None
-            if isinstance(op, func.CallOp) and (
-                callee in self._regions or callee in self.functions
-            ):
-                op.detach()
-                following = Block()
-                self._checked_call(blocks[-1], op, slots, following, failure)
-                blocks.append(following)
-            elif isinstance(op, func.ReturnOp):
-                op.detach()
-                success = arith.ConstantOp.from_int_and_width(0, i32)
-                blocks[-1].add_ops([success, func.ReturnOp(success)])
-                op.erase()
-            elif op.parent_block() is not blocks[-1]:
-                op.detach()
-                blocks[-1].add_op(op)
-        return blocks
-
-    def _checked_call(
-        self,
-        block: Block,
-        call: func.CallOp,
-        slots: tuple[SSAValue, SSAValue],
-        following: Block,
-        failure: Block,
-    ) -> None:
-        builder = Builder(InsertPoint.at_end(block))
-        symbol = call.callee.root_reference.data
-        region = self._regions.get(symbol)
-        state, context = slots
-        if region is not None:
-            state = _slot(builder, state, region.state)
-            context = _slot(builder, context, region.context)
-        new = builder.insert(func.CallOp(symbol, [state, context, *call.arguments], [i32]))
-        new.location = call.location
-        call.erase()
-        number = 0 if region is None else region.number
-        _branch_on_failure(builder, new.results[0], number, following, failure)
-
-
-def _take_slots(function: func.FuncOp) -> tuple[SSAValue, SSAValue]:
-    """Makes %state and %context the first arguments of a function that returns a status."""
-    entry = function.body.blocks[0]
-    state = entry.insert_arg(_POINTER, 0)
-    context = entry.insert_arg(_POINTER, 1)
-    state.name_hint, context.name_hint = "state", "context"
-    inputs = [_POINTER, _POINTER, *function.function_type.inputs]
-    function.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
-    function.properties.pop("arg_attrs", None)
-    function.properties.pop("res_attrs", None)
-    function.properties["sym_visibility"] = StringAttr("private")
-    return state, context
-
-
-def _branch_on_failure(
-    builder: Builder, status: SSAValue, number: int, following: Block, failure: Block
-) -> None:
-    zero = builder.insert(arith.ConstantOp.from_int_and_width(0, i32))
-    origin = builder.insert(arith.ConstantOp.from_int_and_width(status_origin(number), i32))
-    code = builder.insert(arith.OrIOp(status, origin))
-    failed = builder.insert(arith.CmpiOp(status, zero, "ne"))
-    builder.insert(cf.ConditionalBranchOp(failed, failure, [code.result], following, []))
-
-
-def _slot(builder: Builder, base: SSAValue, index: int) -> SSAValue:
-    return _offset(builder, base, index * SLOT_BYTES)
-
-
-def _offset(builder: Builder, base: SSAValue, count: int) -> SSAValue:
-    if count == 0:
-        return base
-    return builder.insert(offset(base, count, i8)).result
-
-
-def _hook_entry(hook: EntryPoint, regions: Sequence[_Region], name: str) -> func.FuncOp:
+def _hook_entry(hook: EntryPoint, regions: Sequence[PlacedRegion], name: str) -> func.FuncOp:
     """`name` calls the hook of every region that has it; a failure ends `load` and `open`."""
     block, failure = Block(arg_types=[_POINTER] * len(hook.parameters)), Block(arg_types=[i32])
     blocks = [block]
@@ -281,7 +177,7 @@ def _hook_entry(hook: EntryPoint, regions: Sequence[_Region], name: str) -> func
         call = builder.insert(func.CallOp(symbol, arguments, _results(hook)))
         if hook.returns_status:
             following = Block()
-            _branch_on_failure(builder, call.results[0], region.number, following, failure)
+            branch_on_failure(builder, call.results[0], region.number, following, failure)
             blocks.append(following)
     return _finished(name, blocks, failure, _results(hook))
 
@@ -305,13 +201,13 @@ def _finished(
     return func.FuncOp(name, type_, Region(blocks))
 
 
-def _argument(builder: Builder, parameter: str, value: SSAValue, region: _Region) -> SSAValue:
+def _argument(builder: Builder, parameter: str, value: SSAValue, region: PlacedRegion) -> SSAValue:
     offsets = {
         "state": region.state * SLOT_BYTES,
         "context": region.context * SLOT_BYTES,
         "workspace": region.workspace,
     }
-    return _offset(builder, value, offsets[parameter])
+    return advanced(builder, value, offsets[parameter])
 
 
 def _load_entry(threads: int) -> func.FuncOp:
@@ -370,7 +266,7 @@ def _flushing(call: func.CallOp) -> Sequence[Operation]:
 
 
 def _loaded(builder: Builder, array: SSAValue, index: int) -> SSAValue:
-    slot = _offset(builder, array, index * SLOT_BYTES)
+    slot = advanced(builder, array, index * SLOT_BYTES)
     return builder.insert(load(slot, _POINTER)).dereferenced_value
 
 
@@ -378,7 +274,7 @@ def _memref(builder: Builder, pointer: SSAValue, type_: Attribute) -> SSAValue:
     return builder.insert(UnrealizedConversionCastOp.get([pointer], [type_])).results[0]
 
 
-def _declarations(threads: int, regions: Sequence[_Region]) -> list[Operation]:
+def _declarations(threads: int, regions: Sequence[PlacedRegion]) -> list[Operation]:
     declared: list[Operation] = []
     if threads:
         declared.append(llvm.GlobalOp(i32, THREADS_SYMBOL, "external"))

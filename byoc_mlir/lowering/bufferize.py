@@ -193,6 +193,9 @@ class _Bufferizer:
                 self._convert_kernel(op)
             case ControlOp():
                 self._convert_control(op)
+            case host.CheckOp():
+                found = self._dense(self._view(op.found))
+                self._add(host.CheckOp(found, op.what, op.least, op.most))
             case func.ReturnOp():
                 self._convert_return(op)
             case _:

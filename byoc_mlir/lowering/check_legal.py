@@ -51,11 +51,14 @@ _STAGES: dict[Stage, _Legal] = {
     ),
     "buffers": _Legal(
         frozenset({"memref", "linalg", "scf", "arith", "math", "func", "vector", "llvm"}),
-        _MODULE | _CASTS | _SYMBOLS | {"host.codes", "host.alloc", "host.size", "host.view"},
+        _MODULE
+        | _CASTS
+        | _SYMBOLS
+        | {"host.alloc", "host.check", "host.codes", "host.size", "host.view"},
     ),
     "loops": _Legal(
         frozenset({"memref", "scf", "cf", "arith", "math", "vector", "func", "llvm"}),
-        _MODULE | _CASTS | {"host.codes", "host.prefetch", "host.place", "host.view"},
+        _MODULE | _CASTS | {"host.check", "host.codes", "host.prefetch", "host.place", "host.view"},
     ),
     "llvm": _Legal(frozenset({"llvm"}), _MODULE),
 }

@@ -9,7 +9,15 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from byoc_mlir.abi import COMPILER, CONTEXT_SLOTS, HOOKS_DEFINED, STATE_SLOTS, WORKSPACE
+from byoc_mlir.abi import (
+    CHECKS,
+    COMPILER,
+    CONTEXT_SLOTS,
+    FOUND_SLOT,
+    HOOKS_DEFINED,
+    STATE_SLOTS,
+    WORKSPACE,
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,11 @@ class RegionCall:
 def region_functions(module: ModuleOp) -> Sequence[FuncOp]:
     """The outlined regions of a module, definitions or declarations, in order."""
     return [op for op in _functions(module.body.block.ops) if COMPILER in op.attributes]
+
+
+def host_slots(module: ModuleOp) -> int:
+    """The context slots that the host has, before those of the regions."""
+    return FOUND_SLOT + 1 if CHECKS in module.attributes else 0
 
 
 def int_attribute(op: Operation, name: str) -> int:

@@ -10,11 +10,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, split_status
+from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, FOUND_SLOT, split_status
+from byoc_mlir.boundary import value_refused
 from byoc_mlir.errors import ExecutionError, OutOfMemoryError
 from byoc_mlir.runtime import packed
 from byoc_mlir.runtime.addresses import address_of
@@ -124,9 +125,7 @@ class Instance:
                 for array in arrays:
                     pointers[index] = address_of(array)
                     index += 1
-            status = self._run(*context.arguments)
-            if status:
-                self._check(status, "run")
+            self._run_in(context)
         finally:
             self._free.append(context)
         return outputs
@@ -152,7 +151,7 @@ class Instance:
             for _ in range(runs):
                 sums[:] = 0
                 start = time.perf_counter()
-                self._check(self._run(*context.arguments), "run")
+                self._run_in(context)
                 timed.append((time.perf_counter() - start, (sums * 1e-9).tolist()))
             return sorted(timed)[runs // 2]
         finally:
@@ -183,6 +182,20 @@ class Instance:
 
     def _use_live_threads(self) -> None:
         self._open, self._run = on_live_threads(self._open), on_live_threads(self._run)
+
+    def _run_in(self, context: Context) -> None:
+        """Runs the model on the pointers of a context."""
+        status = self._run(*context.arguments)
+        if status:
+            self._fail(status, context)
+
+    def _fail(self, status: int, context: Context) -> NoReturn:
+        """Raises the error for a run that ended early."""
+        number, reason = split_status(status)
+        if number:
+            self._check(status, "run")
+        check, found = self.program.checks[reason - 1], int(context.slots[FOUND_SLOT])
+        raise value_refused(check.what, found, check.least, check.most, check.node)
 
     def _lease(self) -> Context:
         try:

@@ -101,6 +101,17 @@ class Step:
     """Read from other steps, inputs and weights, and written for others."""
 
 
+@dataclass(frozen=True)
+class ValueCheck:
+    """A number that ends a run where it is not one of `least` to `most`."""
+
+    node: str
+    """The ONNX node that asks."""
+    what: str
+    least: int
+    most: int
+
+
 class LoadedCode(Protocol):
     """Code in the process, ready to be called."""
 
@@ -185,3 +196,5 @@ class Program:
     """By region: the text that its backend generated, if it generated text."""
     steps: tuple[Step, ...] = ()
     """What is timed, in the order of a context's last slots; the slot before is the clock's."""
+    checks: tuple[ValueCheck, ...] = ()
+    """In the order of their numbers, from 1, which are the host's statuses."""

@@ -158,7 +158,7 @@ class SizedInstance(Instance):
             pointers[0] = call.sizes_address
             for place, array in enumerate((*inputs, *outputs), start=1):
                 pointers[place] = address_of(array)
-            self._check(self._run(*context.arguments), "run")
+            self._run_in(context)
         finally:
             self._free.append(context)
         return outputs

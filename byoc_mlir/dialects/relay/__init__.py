@@ -13,6 +13,7 @@ from xdsl.ir import Dialect
 from byoc_mlir.dialects.relay import (
     bits,
     blockwise,
+    checked,
     constant,
     control,
     elementwise,
@@ -55,6 +56,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     constant,
     bits,
     blockwise,
+    checked,
     control,
     elementwise,
     image,

@@ -14,7 +14,9 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
+from byoc_mlir.boundary import value_refused
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
+from byoc_mlir.dialects.relay.checked import CheckedOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.control import ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
@@ -84,6 +86,13 @@ def _kept(
     return tuple(results[:carried])
 
 
+def _checked(op: CheckedOp, data: Array, found: Array) -> Array:
+    least, most = op.least.value.data, op.most.value.data
+    if not least <= found <= most:
+        raise value_refused(op.what.data, int(found), least, most)
+    return data
+
+
 CONTROL: Mapping[type[RelayOp], Semantics] = {IfOp: _if, ForOp: _for, WhileOp: _while}
 
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
@@ -92,6 +101,7 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **POOL,
     **BITS,
     **BLOCKWISE,
+    CheckedOp: _checked,
     **CONTROL,
     **IMAGE,
     **INDEX,

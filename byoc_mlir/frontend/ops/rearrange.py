@@ -15,6 +15,7 @@ from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
@@ -126,6 +127,8 @@ def tensor_scatter(
     places = arith.positions(context, update.sizes[along], along, cache.rank)
     if starts is not None:
         first = cast(context, starts, np.dtype(np.int64))
+        room = cache.sizes[along] - (update.sizes[along] if mode == "linear" else 1)
+        first = _checked_starts(context, first, room)
         first = arith.reshape(context, first, [cache.sizes[0], *[1] * (cache.rank - 1)])
         places = arith.add(context, places, first)
     if mode == "circular":
@@ -133,6 +136,16 @@ def tensor_scatter(
         places = context.emit(elementwise.FloorModOp, places, size)
     places = arith.broadcast(context, places, update.sizes)
     return context.emit(index.ScatterElementsOp, cache, places, update, axis=along)
+
+
+def _checked_starts(context: NodeContext, starts: Value, most: Size) -> Value:
+    what = "an element of write_indices"
+    if isinstance(most, int):
+        return checked(context, starts, starts, what, 0, most)
+    greatest = np.iinfo(np.int64).max
+    starts = checked(context, starts, starts, what, 0, greatest)
+    room = arith.subtract(context, context.size_constant(most), starts)
+    return checked(context, starts, room, f"the room behind {what}", 0, greatest)
 
 
 @onnx_op("Col2Im")

@@ -103,9 +103,13 @@ class LinalgBuilder:
 
     def emit(self, op: Operation) -> SSAValue:
         """Inserts an op and returns its result."""
+        self.add(op)
+        return op.results[0]
+
+    def add(self, op: Operation) -> None:
+        """Inserts an op."""
         op.location = self._op.location
         self._block.insert_op_before(op, self._op)
-        return op.results[0]
 
     def constant(self, array: np.ndarray[Any, np.dtype[Any]], name: str) -> SSAValue:
         """A constant tensor."""

@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.lowering.relay_to_linalg import (
     bits,
     blockwise,
+    checked,
     coupling,
     elementwise,
     image,
@@ -44,6 +45,7 @@ _LOWERINGS: Lowerings = {
     **image.FUNCTIONS,
     **bits.FUNCTIONS,
     **blockwise.FUNCTIONS,
+    **checked.FUNCTIONS,
     **coupling.FUNCTIONS,
     **vision.FUNCTIONS,
     **sampling.FUNCTIONS,

@@ -48,3 +48,27 @@ func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
 
 // Without an OpenMP runtime nothing of it is called.
 // SERIAL-NOT: omp_set_num_threads
+
+// -----
+
+// A check ends the run with its number, and leaves what it found in the host's slot.
+func.func private @a_main_0(memref<4xf32>) -> () attributes {byoc.compiler = "a", byoc.workspace = 0 : i64, byoc.workspace_offset = 0 : i64, byoc.state_slots = 0 : i64, byoc.context_slots = 2 : i64, byoc.hooks = []}
+func.func @main(%arena: memref<0xi8>, %n: memref<i64>, %y: memref<4xf32>) {
+  host.check %n {what = "a length", least = 1 : i64, most = 80 : i64} : memref<i64>
+  func.call @a_main_0(%y) : (memref<4xf32>) -> ()
+  func.return
+}
+
+// CHECK:      builtin.module attributes {byoc.checks = [{node = "", what = "a length", least = 1 : i64, most = 80 : i64}]
+// CHECK-SAME: byoc.context_slots = 3 : i64
+// CHECK-LABEL: func.func private @main(
+// CHECK:      [[FOUND:%.*]] = memref.load %n[] : memref<i64>
+// CHECK:      llvm.store [[FOUND]], {{.*}} : i64, !llvm.ptr
+// CHECK-DAG:  arith.cmpi sge, [[FOUND]]
+// CHECK-DAG:  arith.cmpi sle, [[FOUND]]
+// CHECK:      [[STATUS:%.*]] = arith.select
+// CHECK:      [[CODE:%.*]] = arith.ori [[STATUS]]
+// CHECK:      cf.cond_br {{.*}}, ^[[FAIL:.*]]([[CODE]] : i32), ^[[NEXT:.*]]
+// CHECK:      ^[[NEXT]]:
+// CHECK:      [[C:%.*]] = llvm.getelementptr inbounds %context[8]
+// CHECK:      func.call @a_main_0(%state, [[C]], %y)

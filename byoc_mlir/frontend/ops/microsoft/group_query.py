@@ -12,6 +12,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import elementwise, index, logic, transform
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.microsoft.heads import (
@@ -172,7 +173,9 @@ def _tokens(
     capacity = 0 if past_key is None else past_key.shape[2]
     count = _count(context, total, new, capacity)
     if count is None and (batch == 1 or new == 1):
-        return _Tokens(capacity, new, None, _starts(context, lengths, total, batch, new))
+        starts = _starts(context, lengths, total, batch, new)
+        starts = checked(context, starts, total, "total_sequence_length", new, capacity)
+        return _Tokens(capacity, new, None, _within(context, starts, new, capacity))
     count = new if count is None else count  # more new tokens in a batch are always a prompt
     if batch == 1 or count == new:
         places = context.constant(np.full((batch, 1, 1, 1), count - new), np.int64)
@@ -182,7 +185,8 @@ def _tokens(
             f"{new} new tokens behind others in a batch of {batch}; accepted is one new token, or"
             " a batch of 1"
         )
-    return _Tokens(count, new, None, arith.reshape(context, lengths, [batch, 1, 1, 1]))
+    starts = arith.reshape(context, lengths, [batch, 1, 1, 1])
+    return _Tokens(count, new, None, _within(context, starts, new, count))
 
 
 def _count(context: NodeContext, total: Value, new: int, capacity: int) -> int | None:
@@ -204,6 +208,12 @@ def _starts(context: NodeContext, lengths: Value, total: Value, batch: int, new:
     count = cast(context, arith.reshape(context, total, ()), np.dtype(np.int64))
     is_prompt = context.emit(logic.EqualOp, count, np.int64(new))
     return arith.where(context, is_prompt, 0, arith.subtract(context, lasts, new - 1))
+
+
+def _within(context: NodeContext, starts: Value, new: int, total: int) -> Value:
+    """`starts`, checked: new tokens fit behind them."""
+    what = f"the number of tokens in the cache, seqlens_k + 1 - {new},"
+    return checked(context, starts, starts, what, 0, total - new)
 
 
 def _places(context: NodeContext, tokens: _Tokens, position_ids: Value | None) -> Value:

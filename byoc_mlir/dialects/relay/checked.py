@@ -1,0 +1,36 @@
+"""Values that are checked while the model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.base import RelayOp, int_prop, str_prop, tensor_type
+
+
+@irdl_op_definition
+class CheckedOp(RelayOp):
+    """`data, found [] -> output`: `data`, if `found`, an `i64`, is one of `least` to `most`.
+
+    If not, the run ends with an error, which calls the number `what`. Only what reads `output` is
+    sure to run after the check.
+    """
+
+    name = "relay.checked"
+    data = operand_def(TensorType)
+    found = operand_def(TensorType)
+    what = str_prop()
+    least = int_prop()
+    most = int_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        if tensor_type(self.found) != TensorType(i64, []):
+            raise VerifyException(
+                f"{self.name}: found must be tensor<i64>, found {tensor_type(self.found)}"
+            )
+        return (tensor_type(self.data),)

@@ -1,0 +1,33 @@
+"""Checks of numbers that are known when the model runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import reduce
+from byoc_mlir.dialects.relay.checked import CheckedOp
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.value import Value
+
+
+def checked(
+    context: NodeContext, data: Value, numbers: Value, what: str, least: int, most: int
+) -> Value:
+    """`data`; the run is an `InvalidInputError` unless all of `numbers` are `least` to `most`."""
+    wide = cast(context, numbers, np.dtype(np.int64))
+    for found in _extremes(context, wide):
+        data = context.emit(CheckedOp, data, found, what=what, least=least, most=most)
+    return data
+
+
+def _extremes(context: NodeContext, numbers: Value) -> list[Value]:
+    """The least and the greatest, which of one number are the same."""
+    if np.prod(numbers.shape) == 1:
+        return [arith.reshape(context, numbers, ())]
+    axes = range(numbers.rank)
+    return [
+        arith.reduced(context, op, numbers, axes, keepdims=False)
+        for op in (reduce.MinOp, reduce.MaxOp)
+    ]

@@ -1,0 +1,146 @@
+"""Statuses of host functions: which calls and checks end them, and what callers are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, cf, func
+from xdsl.dialects.builtin import FunctionType, StringAttr, i8, i32
+from xdsl.dialects.llvm import LLVMPointerType
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from byoc_mlir.abi import SLOT_BYTES, status_origin
+from byoc_mlir.dialects.host import CheckOp
+from byoc_mlir.kernels.ops import offset
+from byoc_mlir.lowering.region_calls import RegionCall
+from byoc_mlir.lowering.run_checks import RunChecks
+from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
+
+_POINTER = LLVMPointerType()
+
+
+@dataclass(frozen=True)
+class PlacedRegion:
+    """A region with the ranges of slots it was given; `number` counts from 1."""
+
+    number: int
+    call: RegionCall
+    state: int
+    context: int
+    workspace: int
+
+
+class Statuses:
+    """Gives functions the arguments %state and %context, a status as result, and leaves them after
+    calls of regions and of each other that failed, and where a value is refused.
+    """
+
+    def __init__(
+        self, regions: Sequence[PlacedRegion], functions: dict[str, func.FuncOp], checks: RunChecks
+    ):
+        self.functions = functions
+        self._checks = checks
+        self._regions = {region.call.symbol: region for region in regions}
+
+    def thread(self, function: func.FuncOp) -> None:
+        """Rewrites a function; its control flow becomes blocks, which a failure can leave."""
+        flatten(function.body)
+        old = list(function.body.blocks)
+        slots = _take_slots(function)
+        failure = Block(arg_types=[i32])
+        failure.add_op(func.ReturnOp(failure.args[0]))
+        blocks = [new for block in old for new in self._checked(block, slots, failure)]
+        if len(blocks) == len(old):
+            return
+        for block in old:
+            function.body.detach_block(block)
+        function.body.add_block([*blocks, failure])
+
+    def _checked(
+        self, block: Block, slots: tuple[SSAValue, SSAValue], failure: Block
+    ) -> list[Block]:
+        """The blocks that a block becomes: one ends after each op that may fail."""
+        blocks = [block]
+        for op in list(block.ops):
+            callee = op.callee.root_reference.data if isinstance(op, func.CallOp) else None
+            if isinstance(op, func.CallOp) and (
+                callee in self._regions or callee in self.functions
+            ):
+                op.detach()
+                following = Block()
+                self._checked_call(blocks[-1], op, slots, following, failure)
+                blocks.append(following)
+            elif isinstance(op, CheckOp):
+                builder, following = Builder(InsertPoint.at_end(blocks[-1])), Block()
+                op.detach()
+                status = self._checks.status(builder, op, slots[1])
+                branch_on_failure(builder, status, 0, following, failure)
+                blocks.append(following)
+                op.erase()
+            elif isinstance(op, func.ReturnOp):
+                op.detach()
+                success = arith.ConstantOp.from_int_and_width(0, i32)
+                blocks[-1].add_ops([success, func.ReturnOp(success)])
+                op.erase()
+            elif op.parent_block() is not blocks[-1]:
+                op.detach()
+                blocks[-1].add_op(op)
+        return blocks
+
+    def _checked_call(
+        self,
+        block: Block,
+        call: func.CallOp,
+        slots: tuple[SSAValue, SSAValue],
+        following: Block,
+        failure: Block,
+    ) -> None:
+        builder = Builder(InsertPoint.at_end(block))
+        symbol = call.callee.root_reference.data
+        region = self._regions.get(symbol)
+        state, context = slots
+        if region is not None:
+            state = _slot(builder, state, region.state)
+            context = _slot(builder, context, region.context)
+        new = builder.insert(func.CallOp(symbol, [state, context, *call.arguments], [i32]))
+        new.location = call.location
+        call.erase()
+        number = 0 if region is None else region.number
+        branch_on_failure(builder, new.results[0], number, following, failure)
+
+
+def _take_slots(function: func.FuncOp) -> tuple[SSAValue, SSAValue]:
+    """Makes %state and %context the first arguments of a function that returns a status."""
+    entry = function.body.blocks[0]
+    state = entry.insert_arg(_POINTER, 0)
+    context = entry.insert_arg(_POINTER, 1)
+    state.name_hint, context.name_hint = "state", "context"
+    inputs = [_POINTER, _POINTER, *function.function_type.inputs]
+    function.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
+    function.properties.pop("arg_attrs", None)
+    function.properties.pop("res_attrs", None)
+    function.properties["sym_visibility"] = StringAttr("private")
+    return state, context
+
+
+def branch_on_failure(
+    builder: Builder, status: SSAValue, number: int, following: Block, failure: Block
+) -> None:
+    zero = builder.insert(arith.ConstantOp.from_int_and_width(0, i32))
+    origin = builder.insert(arith.ConstantOp.from_int_and_width(status_origin(number), i32))
+    code = builder.insert(arith.OrIOp(status, origin))
+    failed = builder.insert(arith.CmpiOp(status, zero, "ne"))
+    builder.insert(cf.ConditionalBranchOp(failed, failure, [code.result], following, []))
+
+
+def _slot(builder: Builder, base: SSAValue, index: int) -> SSAValue:
+    return advanced(builder, base, index * SLOT_BYTES)
+
+
+def advanced(builder: Builder, base: SSAValue, count: int) -> SSAValue:
+    if count == 0:
+        return base
+    return builder.insert(offset(base, count, i8)).result

@@ -1,0 +1,118 @@
+"""Numbers that a run refuses: lengths and places that are known when it runs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+import byoc_mlir
+from byoc_mlir.artifact.toolchain import c_compiler
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.testing.networks import DecoderSizes, decoder
+
+SIZES = DecoderSizes(layers=1)
+
+
+def step_inputs(new: int, last: int, total: int) -> dict[str, Any]:
+    shape = (1, SIZES.shared_heads, SIZES.capacity, SIZES.head_size)
+    names = [f"past_key_values.0.{name}" for name in ("key", "value")]
+    return {
+        "input_ids": np.zeros((1, new), np.int64),
+        "seqlens_k": np.array([last], np.int32),
+        "total_sequence_length": np.asarray(total, np.int32),
+        **{name: np.zeros(shape, np.float32) for name in names},
+    }
+
+
+@pytest.mark.parametrize("targets", [(), ("dnnl",)])
+def test_a_cache_that_is_full(targets: tuple[str, ...]) -> None:
+    with byoc_mlir.compile(decoder(sizes=SIZES), targets=targets) as executable:
+        full = executable.run(step_inputs(1, 79, 80))["logits"]
+        with pytest.raises(InvalidInputError) as refused:
+            executable.run(step_inputs(1, 80, 81))
+        assert refused.value.node == "/model.layers.0/GroupQueryAttention"
+        assert "total_sequence_length is 81; accepted are 1 to 80" in str(refused.value)
+        with pytest.raises(InvalidInputError, match=r"seqlens_k \+ 1 - 1, is 80; .* 0 to 79"):
+            executable.run(step_inputs(1, 80, 80))
+        np.testing.assert_array_equal(executable.run(step_inputs(1, 79, 80))["logits"], full)
+
+
+def scatter(mode: str) -> ModelProto:
+    """A cache of two entries with eight places, and three new ones for each, in a branch."""
+    info = helper.make_tensor_value_info
+    update = helper.make_node("TensorScatter", ["c", "u", "w"], ["t"], "put", mode=mode)
+    same = helper.make_node("Identity", ["c"], ["e"])
+    out = [info(name, TensorProto.FLOAT, [2, 8, 4]) for name in "te"]
+    branches = {
+        "then_branch": helper.make_graph([update], "then", [], out[:1]),
+        "else_branch": helper.make_graph([same], "else", [], out[1:]),
+    }
+    graph = helper.make_graph(
+        [helper.make_node("If", ["b"], ["y"], "if", **branches)],
+        "g",
+        [
+            info("b", TensorProto.BOOL, []),
+            info("c", TensorProto.FLOAT, [2, 8, 4]),
+            info("u", TensorProto.FLOAT, [2, 3, 4]),
+            info("w", TensorProto.INT64, [2]),
+        ],
+        [info("y", TensorProto.FLOAT, [2, 8, 4])],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+
+
+@pytest.mark.parametrize(("mode", "most"), [("linear", 5), ("circular", 7)])
+def test_places_of_a_tensor_scatter_in_a_branch(mode: str, most: int) -> None:
+    cache, update = np.zeros((2, 8, 4), np.float32), np.ones((2, 3, 4), np.float32)
+
+    def inputs(*places: int, chosen: bool = True) -> dict[str, Any]:
+        return {"b": np.array(chosen), "c": cache, "u": update, "w": np.int64(places)}
+
+    with byoc_mlir.compile(scatter(mode), targets=()) as executable:
+        got = executable.run(inputs(most, 1))["y"]
+        want = np.zeros(8)
+        want[np.arange(most, most + 3) % 8] = 1
+        np.testing.assert_array_equal(got[0, :, 0], want)
+        for wrong in ((0, most + 1), (-1, 0)):
+            bad = wrong[0] if wrong[0] < 0 else wrong[1]
+            with pytest.raises(InvalidInputError, match=f"write_indices is {bad}; .* 0 to {most}"):
+                executable.run(inputs(*wrong))
+            assert not executable.run(inputs(*wrong, chosen=False))["y"].any()
+
+
+C_PROGRAM = """
+#include <stdint.h>
+#include <stdio.h>
+#include "model.h"
+static float cache[MODEL_C_ELEMENTS], update[MODEL_U_ELEMENTS], out[MODEL_Y_ELEMENTS];
+int main(void) {
+  const uint8_t yes = 1;
+  const int64_t good[] = {0, 5}, bad[] = {0, 6};
+  if (model_init(0) || model_run(&yes, cache, update, good, out)) return 1;
+  if (model_run(&yes, cache, update, bad, out) != MODEL_ERROR_VALUE) return 2;
+  fputs(model_error(), stdout);
+  if (model_run(&yes, cache, update, good, out)) return 3;
+  model_shutdown();
+  return 0;
+}
+"""
+
+
+def test_c_programs_are_told(tmp_path: Path) -> None:
+    with byoc_mlir.compile(scatter("linear"), targets=()) as executable:
+        executable.export_library(tmp_path / "model.so")
+    (tmp_path / "main.c").write_text(C_PROGRAM)
+    command = [*c_compiler(), "-Wall", "-Werror", "main.c", "model.so", "-Wl,-rpath,$ORIGIN"]
+    subprocess.run([*command, "-o", "main"], cwd=tmp_path, check=True)
+    told = subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout.decode()
+    assert "an element of write_indices is 6; accepted are 0 to 5" in told
+    with byoc_mlir.load(tmp_path / "model.so") as loaded:
+        arrays = [np.zeros(info.shape, info.dtype) for info in loaded.inputs]
+        arrays[0][...], arrays[3][...] = True, 9
+        with pytest.raises(InvalidInputError, match="write_indices is 9"):
+            loaded.run(arrays)
