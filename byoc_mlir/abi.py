@@ -114,6 +114,9 @@ STEP = "byoc.step"
 `implementation`, what runs, and `layout`. The call's location says for which ONNX nodes."""
 STEPS = "byoc.steps"
 """On the module, after `profile-steps`: what each step is, in the order of its slots."""
+ALIASES = "byoc.aliases"
+"""On the host function, after `bufferize`, and then on the module: outputs that may be in the
+memory of an input, as pairs of numbers, `[output, input]`."""
 CHECKS = "byoc.checks"
 """On the module, where values are checked while it runs: a dictionary for each check, in the order
 of their numbers: `node`, `what`, `least`, `most`."""

@@ -43,7 +43,7 @@ class Choice:
 def generate(
     executable: byoc_mlir.Executable, prompt: Sequence[int], choice: Choice
 ) -> Iterator[int]:
-    """Tokens behind the prompt, until the cache is full."""
+    """Tokens behind the prompt, until the cache is full, which is written in place."""
     cache = {
         info.name: np.zeros(
             [size if isinstance(size, int) else 1 for size in info.shape], np.float32
@@ -51,6 +51,7 @@ def generate(
         for info in executable.inputs
         if info.name.startswith("past_key_values.")
     }
+    present = {name.replace("past_key_values", "present"): array for name, array in cache.items()}
     capacity = min(array.shape[2] for array in cache.values())
     new, count = list(prompt), 0
     while count + len(new) <= capacity:
@@ -62,10 +63,9 @@ def generate(
             "position_ids": np.arange(count - len(new), count)[None],
         }
         wanted = {info.name: inputs[info.name] for info in executable.inputs if info.name in inputs}
-        outputs = executable.run({**wanted, **cache})
+        outputs = executable.run({**wanted, **cache}, out=present)
         new = [choice(outputs["logits"][0, -1])]
         yield new[0]
-        cache = {name: outputs[name.replace("past_key_values", "present")] for name in cache}
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from byoc_mlir.artifact.interface import Interface, Parameter
 from byoc_mlir.artifact.sizes import GREATEST_SIZE, c_expression
@@ -60,6 +60,7 @@ def header(interface: Interface, name: str) -> str:
         "/* Runs the model. Tensors are dense and row-major; outputs are the caller's memory:",
         " *",
         *(f" *   {tensor.name}: {_described(interface, tensor)}" for tensor in interface.tensors),
+        *_aliases(interface),
         " */",
         f"int {name}_run({', '.join([*sizes, *tensors]) or 'void'});",
         "",
@@ -98,6 +99,13 @@ def _shapes(interface: Interface, name: str) -> Sequence[str]:
         f"int {name}_shapes({parameters});",
         "",
     ]
+
+
+def _aliases(interface: Interface) -> Iterator[str]:
+    """Which outputs may be in the memory of an input."""
+    names = {(tensor.is_output, tensor.spec.name): tensor.name for tensor in interface.tensors}
+    for output, input_ in interface.program.aliases.items():
+        yield f" * {names[True, output]} may be the same memory as {names[False, input_]}."
 
 
 def _size_parameters(interface: Interface) -> list[str]:

@@ -9,6 +9,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 
 from byoc_mlir.abi import (
+    ALIASES,
     ARENA_BYTES,
     CHECKS,
     CONTEXT_SLOTS,
@@ -19,6 +20,7 @@ from byoc_mlir.abi import (
 )
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.link import external_functions, external_globals
+from byoc_mlir.dialects.relay.base import Ints
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
@@ -53,6 +55,7 @@ def assemble(build: Build) -> Program:
         sources={code.symbol: code.source for code in codes if code.source},
         steps=tuple(_steps(build)),
         checks=tuple(_checks(build)),
+        aliases=_aliases(build),
         report=replace(
             build.report,
             compile_seconds=tuple(stages.seconds.items()),
@@ -81,6 +84,14 @@ def _checks(build: Build) -> Iterator[ValueCheck]:
         node, what = (cast(StringAttr, one.data[key]).data for key in ("node", "what"))
         least, most = (cast(IntegerAttr, one.data[key]).value.data for key in ("least", "most"))
         yield ValueCheck(node, what, least, most)
+
+
+def _aliases(build: Build) -> dict[str, str]:
+    """Which output may be in the memory of which input."""
+    pairs = build.module.attributes.get(ALIASES, ArrayAttr[Ints]([]))
+    inputs, outputs = build.imported.inputs, build.imported.outputs
+    numbers = [pair.get_values() for pair in cast(ArrayAttr[Ints], pairs)]
+    return {outputs[output].name: inputs[input_].name for output, input_ in numbers}
 
 
 def _object_code(build: Build) -> ObjectCode:

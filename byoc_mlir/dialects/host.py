@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     TensorType,
+    UnitAttr,
     VectorType,
     f32,
     i8,
@@ -22,6 +23,7 @@ from xdsl.irdl import (
     ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -61,6 +63,9 @@ class KernelOp(IRDLOperation):
     first, and must not write to the inputs. After `bufferize` there are no results: the memrefs
     of the outputs follow those of the inputs as operands.
 
+    With `in_place`, the first output holds what the first input does when the body begins, which
+    has no argument for that input.
+
     ```mlir
     %r = host.kernel "take" %x, %i : (tensor<8xf32>, tensor<2xi64>) -> tensor<2xf32> {
     ^bb0(%a : memref<8xf32>, %b : memref<2xi64>, %c : memref<2xf32>):
@@ -72,12 +77,14 @@ class KernelOp(IRDLOperation):
 
     name = "host.kernel"
     kernel_name = prop_def(StringAttr)
+    in_place = opt_prop_def(UnitAttr)
     arguments = var_operand_def(TensorType | MemRefType)
     outputs = var_result_def(TensorType)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove())
     assembly_format = (
-        "$kernel_name $arguments attr-dict `:` functional-type($arguments, $outputs) $body"
+        "$kernel_name (`in_place` $in_place^)? $arguments attr-dict"
+        " `:` functional-type($arguments, $outputs) $body"
     )
 
     def __init__(
@@ -86,18 +93,33 @@ class KernelOp(IRDLOperation):
         arguments: Sequence[SSAValue],
         result_types: Sequence[Attribute],
         body: Region,
+        *,
+        in_place: bool = False,
     ):
         super().__init__(
             operands=[arguments],
             result_types=[result_types],
-            properties={"kernel_name": StringAttr(kernel_name)},
+            properties={
+                "kernel_name": StringAttr(kernel_name),
+                "in_place": UnitAttr() if in_place else None,
+            },
             regions=[body],
         )
+
+    @property
+    def initial(self) -> SSAValue | None:
+        """What the first output begins as, if that is defined."""
+        return self.arguments[0] if self.in_place is not None else None
+
+    @property
+    def inputs(self) -> Sequence[SSAValue]:
+        """The arguments that the body has arguments for."""
+        return self.arguments[1:] if self.in_place is not None else self.arguments
 
     def verify_(self) -> None:
         if not isinstance(self.body.block.last_op, YieldOp):
             raise VerifyException("the body of a host.kernel ends in host.yield")
-        types = [*self.arguments.types, *self.outputs.types]
+        types = [*(value.type for value in self.inputs), *self.outputs.types]
         expected = [buffer_type(type_) for type_ in types]
         found = list(self.body.block.arg_types)
         if found != expected:
@@ -129,6 +151,25 @@ class CheckOp(IRDLOperation):
 
     def __init__(self, found: SSAValue, what: StringAttr, least: IntegerAttr, most: IntegerAttr):
         super().__init__(operands=[found], properties={"what": what, "least": least, "most": most})
+
+
+@irdl_op_definition
+class CopyApartOp(IRDLOperation):
+    """Copies a dense buffer to another one, which may be the same memory: then there is nothing to
+    do. Not in kernels.
+
+    ```mlir
+    host.copy_apart %x, %out : memref<4xf32>, memref<4xf32>
+    ```
+    """
+
+    name = "host.copy_apart"
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    assembly_format = "$source `,` $destination attr-dict `:` type($source) `,` type($destination)"
+
+    def __init__(self, source: SSAValue, destination: SSAValue):
+        super().__init__(operands=[source, destination])
 
 
 @irdl_op_definition
@@ -198,6 +239,17 @@ def buffer_type(type_: Attribute) -> Attribute:
 
 HOST = Dialect(
     "host",
-    [AllocOp, CheckOp, CodesOp, KernelOp, PlaceOp, PrefetchOp, SizeOp, ViewOp, YieldOp],
+    [
+        AllocOp,
+        CheckOp,
+        CodesOp,
+        CopyApartOp,
+        KernelOp,
+        PlaceOp,
+        PrefetchOp,
+        SizeOp,
+        ViewOp,
+        YieldOp,
+    ],
     [LayoutAttr],
 )

@@ -9,9 +9,12 @@ from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, llvm
 from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
     FunctionType,
     IntegerAttr,
     ModuleOp,
+    UnitAttr,
     UnrealizedConversionCastOp,
     i32,
     i64,
@@ -23,12 +26,14 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import (
+    ALIASES,
     ARENA_BYTES,
     ARENA_SIZE,
     CLOSE,
     CONTEXT_SLOTS,
     HOOKS,
     LOAD,
+    MAY_ALIAS,
     OPEN,
     RUN,
     SLOT_BYTES,
@@ -38,6 +43,7 @@ from byoc_mlir.abi import (
     WORKSPACE_OFFSET,
     EntryPoint,
 )
+from byoc_mlir.dialects.host import CopyApartOp
 from byoc_mlir.kernels.ops import load
 from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
 from byoc_mlir.lowering.region_calls import (
@@ -102,6 +108,7 @@ class AddEntryPoints(ModulePass):
         threaded = Statuses(regions, functions, checks)
         for function in threaded.functions.values():
             threaded.thread(function)
+        _mark_aliases(main)
         for declaration in region_functions(op):
             _take_state(declaration)
         op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in regions)
@@ -109,8 +116,9 @@ class AddEntryPoints(ModulePass):
             [host_slots(op), *(region.call.context_slots for region in regions)]
         )
         op.attributes[ARENA_BYTES] = IntegerAttr(int_attribute(main, ARENA_BYTES), i64)
-        if ARENA_SIZE in main.attributes:
-            op.attributes[ARENA_SIZE] = main.attributes[ARENA_SIZE]
+        for name in (ARENA_SIZE, ALIASES):
+            if name in main.attributes:
+                op.attributes[name] = main.attributes[name]
         entries = [
             _hook_entry(LOAD, regions, _LOAD_REGIONS),
             _load_entry(self.threads),
@@ -129,6 +137,17 @@ def _main(module: ModuleOp) -> func.FuncOp:
         if isinstance(op, func.FuncOp) and op.sym_name.data == "main":
             return op
     raise PassFailedException("add-entry-points: the module has no function @main")
+
+
+def _mark_aliases(main: func.FuncOp) -> None:
+    """Says which arguments of @main may be the same memory: copied from and to if they are not."""
+    copies = [op for op in main.walk() if isinstance(op, CopyApartOp)]
+    marked = {value for op in copies for value in op.operands}
+    if marked:
+        main.properties["arg_attrs"] = ArrayAttr(
+            DictionaryAttr({MAY_ALIAS: UnitAttr()} if argument in marked else {})
+            for argument in main.body.blocks[0].args
+        )
 
 
 def _number(declarations: Sequence[func.FuncOp], context: int) -> list[PlacedRegion]:

@@ -10,6 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    ArrayAttr,
     DenseArrayBase,
     FunctionType,
     IntegerAttr,
@@ -26,10 +27,10 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import COMPILER, WEIGHT, weight_symbol
+from byoc_mlir.abi import ALIASES, COMPILER, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
-from byoc_mlir.dialects.relay.base import Tensor, sizes_of, tensor_of, tensor_type, type_sizes
+from byoc_mlir.dialects.relay.base import Ints, Tensor, sizes_of, tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
 from byoc_mlir.dialects.sized_buffers import (
@@ -168,10 +169,19 @@ class _Bufferizer:
         for op in tuple(self._old.ops):
             self._location = op.location
             self._convert(op)
+        if self._storage_plan.aliases:
+            self._function.attributes[ALIASES] = self._described_aliases()
         old_region = self._function.body
         old_region.detach_block(self._old)
         old_region.add_block(self._new)
         self._old.erase(safe_erase=False)
+
+    def _described_aliases(self) -> ArrayAttr[Ints]:
+        return ArrayAttr(
+            DenseArrayBase.from_list(i64, [output, argument.index])
+            for result, argument in self._storage_plan.aliases.items()
+            if (output := self._storage_plan.storage[result].output) is not None
+        )
 
     def _convert(self, op: Operation) -> None:
         match op:
@@ -258,9 +268,7 @@ class _Bufferizer:
         outputs: list[SSAValue] = []
         for result, initial in zip(op.results, op.operands[count:], strict=True):
             view = self._place(result)
-            defined = not isinstance(initial.owner, tensor.EmptyOp)
-            if defined and result not in self._storage_plan.in_place:
-                self._copy(self._view(initial), view)
+            self._fill(result, initial)
             outputs.append(self._memref_of(view))
         body = op.detach_region(op.body)
         self._add(
@@ -268,6 +276,17 @@ class _Bufferizer:
                 operands=[*inputs, *outputs], properties=op.properties, regions=[body]
             )
         )
+
+    def _fill(self, result: SSAValue, initial: SSAValue) -> None:
+        """Makes the memory of a result, which has its place, hold what it begins as."""
+        is_undefined = isinstance(initial.owner, tensor.EmptyOp)
+        if is_undefined or result in self._storage_plan.in_place:
+            return
+        source, target = self._view(initial), self._view(result)
+        if result in self._storage_plan.aliases:
+            self._add(host.CopyApartOp(source.root, target.root))
+        else:
+            self._copy(source, target)
 
     def _copy(self, source: _View, target: _View) -> None:
         element = _element(source.root)
@@ -289,9 +308,7 @@ class _Bufferizer:
 
     def _convert_insert(self, op: tensor.InsertSliceOp) -> None:
         target = self._place(op.result)
-        defined = not isinstance(op.dest.owner, tensor.EmptyOp)
-        if defined and op.result not in self._storage_plan.in_place:
-            self._copy(self._view(op.dest), target)
+        self._fill(op.result, op.dest)
         self._copy(self._view(op.source), target.slice(op))
 
     def _convert_reshape(self, op: tensor.ReshapeOp) -> None:
@@ -308,8 +325,10 @@ class _Bufferizer:
         self._add(func.CallOp(op.callee, [*arguments, *results], []))
 
     def _convert_kernel(self, op: host.KernelOp) -> None:
-        arguments = [self._dense(self._view(value)) for value in op.arguments]
+        arguments = [self._dense(self._view(value)) for value in op.inputs]
         results = [self._memref_of(self._place(result)) for result in op.outputs]
+        if op.initial is not None:
+            self._fill(op.outputs[0], op.initial)
         body = op.detach_region(op.body)
         self._add(host.KernelOp(op.kernel_name.data, [*arguments, *results], [], body))
 

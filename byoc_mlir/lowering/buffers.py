@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects import func, tensor
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
@@ -37,6 +38,8 @@ class StoragePlan:
     storage: dict[SSAValue, Storage]
     in_place: dict[SSAValue, SSAValue]
     copied: frozenset[Operation]
+    aliases: dict[SSAValue, BlockArgument]
+    """Of a result that is returned: the argument that it may be in the memory of."""
 
 
 class _Planner:
@@ -51,11 +54,13 @@ class _Planner:
         self._made: dict[SSAValue, int] = {}
         self._strided: set[SSAValue] = set()
         self._partial: set[SSAValue] = set()
+        self._renewed: dict[SSAValue, SSAValue] = {}
+        """Kernels' results that begin as a value which nothing reads from there on."""
 
     def plan(self) -> StoragePlan:
         for position, op in enumerate(self._ops):
             self._place(op, position)
-        return StoragePlan(self._storage, self._in_place, frozenset(self._copied))
+        return StoragePlan(self._storage, self._in_place, frozenset(self._copied), self._aliases())
 
     def _place(self, op: Operation, position: int) -> None:
         self._made.update(dict.fromkeys(op.results, position))
@@ -64,6 +69,8 @@ class _Planner:
                 self._storage[op.output] = Storage(False, len(self._ops))
             case linalg.GenericOp():
                 self._place_generic(op, position)
+            case host.KernelOp() if op.initial is not None:
+                self._place_kernel(op, position)
             case tensor.InsertSliceOp():
                 self._place_over(op.result, op.dest, position)
             case tensor.ExtractSliceOp():
@@ -104,6 +111,19 @@ class _Planner:
         if not undefined and self._dies(destination, position):
             self._take_over(result, destination)
         else:
+            self._own(result)
+
+    def _place_kernel(self, op: host.KernelOp, position: int) -> None:
+        """The first result is the initial value, changed."""
+        initial, (first, *others) = op.arguments[0], op.outputs
+        storage = self._storage[initial]
+        if any(self._storage[value] is storage for value in op.inputs):
+            self._own(first)
+        else:
+            self._place_over(first, initial, position)
+        if self._last_use[initial] == position and first not in self._in_place:
+            self._renewed[first] = initial
+        for result in others:
             self._own(result)
 
     def _place_reshape(self, op: tensor.ReshapeOp) -> None:
@@ -147,6 +167,13 @@ class _Planner:
             self._storage.get(other) is not storage or (other is value and map_ == output_map)
             for other, map_ in zip(op.operands, maps, strict=True)
         )
+
+    def _aliases(self) -> dict[SSAValue, BlockArgument]:
+        return {
+            result: initial
+            for result, initial in self._renewed.items()
+            if isinstance(initial, BlockArgument) and self._storage[result].output is not None
+        }
 
     def _place_results(self, op: func.ReturnOp) -> None:
         for number, value in enumerate(op.arguments):

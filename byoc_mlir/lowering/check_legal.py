@@ -54,11 +54,20 @@ _STAGES: dict[Stage, _Legal] = {
         _MODULE
         | _CASTS
         | _SYMBOLS
-        | {"host.alloc", "host.check", "host.codes", "host.size", "host.view"},
+        | {"host.alloc", "host.check", "host.copy_apart", "host.codes", "host.size", "host.view"},
     ),
     "loops": _Legal(
         frozenset({"memref", "scf", "cf", "arith", "math", "vector", "func", "llvm"}),
-        _MODULE | _CASTS | {"host.check", "host.codes", "host.prefetch", "host.place", "host.view"},
+        _MODULE
+        | _CASTS
+        | {
+            "host.check",
+            "host.copy_apart",
+            "host.codes",
+            "host.prefetch",
+            "host.place",
+            "host.view",
+        },
     ),
     "llvm": _Legal(frozenset({"llvm"}), _MODULE),
 }

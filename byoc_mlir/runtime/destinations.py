@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.instance import Instance, new_outputs
-from byoc_mlir.runtime.program import Array
+from byoc_mlir.runtime.program import Array, Program
 
 
 def run_into(instance: Instance, inputs: Sequence[Array], out: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,38 +22,49 @@ def run_into(instance: Instance, inputs: Sequence[Array], out: Mapping[str, Any]
     Raises:
         InvalidInputError: an array cannot take the output.
         ExecutionError: a native call failed.
+        OutOfMemoryError: there is no memory for the other outputs.
     """
-    names = instance.output_names
-    shapes = [(spec.shape, spec.dtype) for spec in instance.program.outputs]
-    outputs = destinations(names, shapes, inputs, out)
-    return dict(zip(names, instance.run(inputs, outputs), strict=True))
+    program = instance.program
+    shapes = [(spec.shape, spec.dtype) for spec in program.outputs]
+    outputs = destinations(program, shapes, inputs, out)
+    return dict(zip(instance.output_names, instance.run(inputs, outputs), strict=True))
 
 
 def destinations(
-    names: Sequence[str],
-    outputs: Sequence[tuple[Shape, np.dtype[Any]]],
+    program: Program,
+    shapes: Sequence[tuple[Shape, np.dtype[Any]]],
     inputs: Sequence[Array],
     out: Mapping[str, Any],
 ) -> list[Array]:
-    """Where a run writes its outputs: the arrays of `out`, and new ones for other outputs.
+    """The arrays for all outputs of a run: those of `out`, and new ones.
 
     Args:
-        names: of the outputs.
-        outputs: their shapes and types.
-        inputs: of the run.
+        shapes: of all outputs, with their types.
+        inputs: those of the run, checked.
 
     Raises:
         InvalidInputError: an array cannot take the output.
-        OutOfMemoryError: there is no memory for new ones.
+        OutOfMemoryError: there is no memory for the new ones.
     """
-    check_names(out, names)
-    named = list(zip(names, outputs, strict=True))
-    for name, (shape, dtype) in named:
+    kinds = dict(zip((spec.name for spec in program.outputs), shapes, strict=True))
+    check_names(out, kinds)
+    for name, (shape, dtype) in kinds.items():
         if name in out:
             _check(name, out[name], dtype, shape)
-    _check_apart(out, inputs)
-    made = iter(new_outputs([output for name, output in named if name not in out]))
-    return [out[name] if name in out else next(made) for name in names]
+            _check_unread(name, out[name], _read_apart(program, name, out[name], inputs))
+    _check_apart(out)
+    new = iter(new_outputs([kind for name, kind in kinds.items() if name not in out]))
+    return [out[name] if name in out else next(new) for name in kinds]
+
+
+def _read_apart(
+    program: Program, name: str, array: Array, inputs: Sequence[Array]
+) -> Iterator[Array]:
+    """The inputs whose memory an output may not have: all, but that which it may be."""
+    alias = program.aliases.get(name)
+    for spec, given in zip(program.inputs, inputs, strict=True):
+        if spec.name != alias or address_of(given) != address_of(array):
+            yield given
 
 
 def copied_into(values: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +80,7 @@ def copied_into(values: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, 
                 f"out has '{name}', which is no tensor but a {type(value).__name__}; leave it out"
             )
         _check(name, destination, value.dtype, value.shape)
-    _check_apart(out, ())
+    _check_apart(out)
     for name, destination in out.items():
         np.copyto(destination, values[name])
     return {name: out.get(name, value) for name, value in values.items()}
@@ -103,11 +115,13 @@ def _check(name: str, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) 
         raise InvalidInputError(f"out: '{name}' must be a C-contiguous array that can be written")
 
 
-def _check_apart(out: Mapping[str, Array], inputs: Sequence[Array]) -> None:
+def _check_unread(name: str, array: Array, inputs: Iterable[Array]) -> None:
     """Code writes outputs before it has read all inputs."""
-    for name, array in out.items():
-        if any(np.may_share_memory(array, read) for read in inputs):
-            raise InvalidInputError(f"out: '{name}' is in memory that an input has; give a copy")
+    if any(np.may_share_memory(array, read) for read in inputs):
+        raise InvalidInputError(f"out: '{name}' is in memory that an input has; give a copy")
+
+
+def _check_apart(out: Mapping[str, Array]) -> None:
     for (first, one), (second, other) in combinations(out.items(), 2):
         if np.may_share_memory(one, other):
             raise InvalidInputError(f"out: '{first}' and '{second}' are in the same memory")

@@ -61,8 +61,9 @@ class Executable(ABC):
             inputs: arrays by input name, or in the order of `self.inputs`. A sequence is a list
                 of arrays, an optional may be `None`.
             out: arrays by output name, into which those outputs are written: C-contiguous, of the
-                output's dtype and shape, and not in memory that an input or another output has.
-                The other outputs are new arrays.
+                output's dtype and shape, and not in memory that an input or another output has:
+                only an output of `program.aliases` may be the array of its input, which it then
+                takes the place of. The other outputs are new arrays.
 
         Returns:
             The outputs by name, as arrays of the caller's own; sequences and optionals as they are

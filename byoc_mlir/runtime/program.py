@@ -198,3 +198,6 @@ class Program:
     """What is timed, in the order of a context's last slots; the slot before is the clock's."""
     checks: tuple[ValueCheck, ...] = ()
     """In the order of their numbers, from 1, which are the host's statuses."""
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of outputs: the input that they may be in the memory of, from its first byte on. It is lost
+    then; of any other output, and any other input, nothing is."""

@@ -101,8 +101,8 @@ class SizedExecutable(Executable):
         if found is None:
             return self._special.run(arrays, out)
         instance, call = found
+        outputs = destinations(instance.program, call.outputs, arrays, out)
         names = instance.output_names
-        outputs = destinations(names, call.outputs, arrays, out)
         return dict(zip(names, instance.run_sized(call, arrays, outputs), strict=True))
 
     def _profile(self, inputs: Inputs, runs: int) -> Profile:

@@ -75,6 +75,15 @@ def _scatter_nd(op: relay.ScatterNdOp, data: Array, indices: Array, updates: Arr
     return _scatter(op, data, places, updates)
 
 
+def _update_slice(op: relay.UpdateSliceOp, data: Array, update: Array, starts: Array) -> Array:
+    axis = op.positive_axis
+    result, size = np.moveaxis(data.copy(), axis, 1), update.shape[axis]
+    for entry, new, start in zip(result, np.moveaxis(update, axis, 1), starts, strict=True):
+        begin = min(max(int(start), 0), len(entry) - size)
+        entry[begin : begin + size] = new
+    return np.ascontiguousarray(np.moveaxis(result, 1, axis))
+
+
 def _running(function: Callable[..., Any], start: float) -> Callable[..., Array]:
     def apply(op: relay.ScanOp, data: Array) -> Array:
         axis = op.positive_axis
@@ -106,6 +115,7 @@ INDEX: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
     relay.GatherOp: _gather,
     relay.ScatterElementsOp: _scatter_elements,
     relay.ScatterNdOp: _scatter_nd,
+    relay.UpdateSliceOp: _update_slice,
     relay.TakeOp: _take,
     relay.TopkOp: _topk,
 }

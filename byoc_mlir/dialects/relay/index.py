@@ -223,6 +223,40 @@ class ScatterNdOp(ScatterOp):
         return (data,)
 
 
+@irdl_op_definition
+class UpdateSliceOp(AlongAxisOp):
+    """`data [b..., n, d...], update [b..., m, d...], starts [b] -> output`: `data`, changed.
+
+    In entry `i` of the first dimension, `update` stands from `starts[i]` on along `axis`, which is
+    not the first one. A start that leaves no room for it is clamped.
+    """
+
+    name = "relay.update_slice"
+    data = operand_def(TensorType)
+    update = operand_def(TensorType)
+    starts = operand_def(TensorType)
+    axis = int_prop(1)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data, update = tensor_type(self.data), tensor_type(self.update)
+        starts, axis = check_indices(self, self.starts), self.positive_axis
+        _check_beside_axis(self, data, update, axis)
+        shape, new = list(type_sizes(data)), list(type_sizes(update))
+        fits = at_most(new[axis], shape[axis])
+        new[axis] = shape[axis]
+        if axis == 0 or not fits or data.element_type != update.element_type:
+            raise VerifyException(
+                f"{self.name}: update {update} does not fit into {data} along axis {axis}; accepted"
+                " is what is no larger along an axis behind the first, and equal beside"
+            )
+        if not agreeing(new, shape) or not agreeing(type_sizes(starts), shape[:1]):
+            raise VerifyException(
+                f"{self.name}: update {update} and starts {starts} must have the entries of {data}"
+            )
+        return (data,)
+
+
 class ScanOp(AlongAxisOp, ABC):
     """A running result along `axis`; `exclusive` leaves out the element itself, `reverse` starts at
     the end."""

@@ -13,6 +13,7 @@ from byoc_mlir.dialects.relay import bits, elementwise, index, logic, transform
 from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.checked import checked
@@ -124,16 +125,18 @@ def tensor_scatter(
     mode: str = "linear",
 ) -> Value:
     along = axis % cache.rank
-    places = arith.positions(context, update.sizes[along], along, cache.rank)
-    if starts is not None:
-        first = cast(context, starts, np.dtype(np.int64))
+    if starts is None:
+        first = arith.broadcast(context, context.constant(np.zeros(1, np.int64)), cache.sizes[:1])
+    else:
         room = cache.sizes[along] - (update.sizes[along] if mode == "linear" else 1)
-        first = _checked_starts(context, first, room)
-        first = arith.reshape(context, first, [cache.sizes[0], *[1] * (cache.rank - 1)])
-        places = arith.add(context, places, first)
-    if mode == "circular":
-        size = context.size_constant(cache.sizes[along])
-        places = context.emit(elementwise.FloorModOp, places, size)
+        first = _checked_starts(context, cast(context, starts, np.dtype(np.int64)), room)
+    if mode == "linear":
+        return context.emit(index.UpdateSliceOp, cache, update, first, axis=along)
+    first = arith.reshape(context, first, [cache.sizes[0], *[1] * (cache.rank - 1)])
+    places = arith.positions(context, update.sizes[along], along, cache.rank)
+    places = arith.add(context, places, first)
+    size = context.size_constant(cache.sizes[along])
+    places = context.emit(elementwise.FloorModOp, places, size)
     places = arith.broadcast(context, places, update.sizes)
     return context.emit(index.ScatterElementsOp, cache, places, update, axis=along)
 

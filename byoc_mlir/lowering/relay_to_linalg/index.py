@@ -13,7 +13,7 @@ from byoc_mlir.dialects.relay.shape import at_most
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
-from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
+from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.scalars import accumulator_type
 
 
@@ -130,6 +130,21 @@ def _lower_scatter_nd(op: relay.ScatterNdOp, b: LinalgBuilder) -> Sequence[SSAVa
     return k.finish(b)
 
 
+def _lower_update_slice(op: relay.UpdateSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    k = Kernel(op, [op.update, op.starts], initial=op.data)
+    update, starts = k.inputs
+    shape, axis = k.outputs[0].shape, op.positive_axis
+    entries, outer, inner = shape[0], math.prod(shape[1:axis]), math.prod(shape[axis + 1 :])
+    size, new = shape[axis], update.shape[axis]
+    target = k.outputs[0].reshaped(entries, outer, size * inner)
+    source = update.reshaped(entries, outer, new * inner)
+    with k.sequential([entries]) as (entry,):
+        start = starts[entry].to(INDEX).within(0, size - new) * inner
+        with k.sequential([outer, new * inner]) as (row, place):
+            target[entry, row, start + place] = source[entry, row, place]
+    return k.finish(b)
+
+
 def _lower_scan(op: relay.ScanOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
     outer, size, inner = shape = around(k.inputs[0].sizes, op.positive_axis)
@@ -153,4 +168,5 @@ FUNCTIONS: Lowerings = {
     relay.ScatterElementsOp: _lower_scatter_elements,
     relay.ScatterNdOp: _lower_scatter_nd,
     relay.TakeOp: _lower_take,
+    relay.UpdateSliceOp: _lower_update_slice,
 }

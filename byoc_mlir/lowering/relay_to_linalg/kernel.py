@@ -39,9 +39,16 @@ class Kernel:
         inputs: Sequence[SSAValue] | None = None,
         outputs: Sequence[Tensor] | None = None,
         scratch: Sequence[Tensor] = (),
+        initial: SSAValue | None = None,
     ):
+        """
+        Args:
+            initial: what the first output holds when the kernel begins; no input of it.
+        """
         self._op = op
-        self._arguments = list(op.operands) if inputs is None else list(inputs)
+        self._initial = initial
+        operands = (value for value in op.operands if value is not initial)
+        self._arguments = list(operands if inputs is None else inputs)
         types = [tensor_type(result) for result in op.results] if outputs is None else outputs
         self._wanted = len(types)
         self._types = [*types, *scratch]
@@ -60,7 +67,9 @@ class Kernel:
         """Adds the op; its results."""
         self.add(host.YieldOp())
         name = relay_name(self._op).rpartition(".")[2]
-        op = host.KernelOp(name, self._arguments, self._types, Region(self._entry))
+        initial = [] if self._initial is None else [self._initial]
+        arguments, body = [*initial, *self._arguments], Region(self._entry)
+        op = host.KernelOp(name, arguments, self._types, body, in_place=bool(initial))
         b.emit(op)
         return op.results[: self._wanted]
 

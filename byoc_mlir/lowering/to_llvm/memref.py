@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     i1,
     i8,
     i32,
+    i64,
 )
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
@@ -157,6 +158,20 @@ def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
     return ()
 
 
+_EQUAL = IntegerAttr(llvm.ICmpPredicateFlag("eq").to_int(), 64)
+
+
+def _copy_apart(op: host.CopyApartOp, emitter: Emitter) -> Sequence[SSAValue]:
+    source_type = memref_type(op.source)
+    length = prod(source_type.get_shape()) * byte_width(source_type.element_type)
+    source, target = emitter[op.source], emitter[op.destination]
+    begin, other = (emitter.emit(llvm.PtrToIntOp(pointer, i64)) for pointer in (source, target))
+    is_same = emitter.emit(llvm.ICmpOp(begin, other, _EQUAL))
+    size = emitter.emit(llvm.SelectOp(is_same, emitter.constant(0), emitter.constant(length)))
+    emitter.add(llvm_ext.MemcpyOp(target, source, size))
+    return ()
+
+
 def _is_copied_whole(type_: MemRefType) -> bool:
     return type_.has_static_shape() and is_contiguous(type_)
 
@@ -233,6 +248,7 @@ LOWERINGS: Lowerings = {
     memref.GetGlobalOp: _get_global,
     memref.AllocOp: _planned_before,
     memref.DeallocOp: _planned_before,
+    host.CopyApartOp: _copy_apart,
     host.PrefetchOp: _prefetch,
     PlaceOp: _place,
     ViewOp: _seen,

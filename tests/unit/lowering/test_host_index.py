@@ -67,6 +67,16 @@ def test_scatters(reduction: str) -> None:
     check_on_host(network, *results)
 
 
+def test_slices_at_computed_places() -> None:
+    network = Network(
+        _numbers(3, 6, 2, 4), _numbers(3, 2, 2, 4), _numbers(3, 6, 2, 1), np.int64([4, -3, 9])
+    )
+    data, rows, columns, starts = network.args
+    first = network.add(relay.UpdateSliceOp(data, rows, starts))
+    second = network.add(relay.UpdateSliceOp(first, columns, starts, axis=3))
+    check_on_host(network, second, network.add(relay.UpdateSliceOp(data, columns, starts, axis=-1)))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.uint8])
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_running_sums_and_products(dtype: type[np.generic], exclusive: bool) -> None:

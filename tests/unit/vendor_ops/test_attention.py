@@ -13,6 +13,8 @@ import byoc_mlir
 from byoc_mlir.errors import InvalidModelError, UnsupportedModelError
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
+Results = dict[str, np.ndarray[Any, Any]]
+
 RNG = np.random.default_rng(0)
 TOLERANCE = 1e-5
 
@@ -161,16 +163,21 @@ def check_group_query(
         "total": np.int32([max(lengths)]),
         **(more or {}),
     }
-    check_node(
-        "GroupQueryAttention",
-        inputs,
-        ("y", "present_k", "present_v"),
-        constants=("total",),
-        num_heads=4,
-        kv_num_heads=2,
-        tolerance=TOLERANCE,
-        **attributes,
+    outputs, heads = ("y", "present_k", "present_v"), {"num_heads": 4, "kv_num_heads": 2}
+    model = node_model(
+        "GroupQueryAttention", inputs, outputs, constants=("total",), **heads, **attributes
     )
+    fed = {name: array for name, array in inputs.items() if array is not None and name != "total"}
+    assert_same_tokens(run_imported(model, inputs), run_onnxruntime(model, fed), lengths)
+
+
+def assert_same_tokens(got: Results, want: Results, lengths: list[int]) -> None:
+    """As `assert_agrees`; what a cache has behind the tokens of an entry may be anything."""
+    for outputs in (got, want):
+        for name in ("present_k", "present_v"):
+            for entry, length in zip(outputs[name], lengths, strict=True):
+                entry[:, length:] = 0
+    assert_agrees(got, want, TOLERANCE)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -246,7 +253,7 @@ def test_a_decoding_step_compiled() -> None:
         name: array for name, array in inputs.items() if name not in ("total", "cos", "sin")
     }
     with byoc_mlir.compile(model, targets=()) as executable:
-        assert_agrees(executable.run(fed), run_onnxruntime(model, fed), TOLERANCE)
+        assert_same_tokens(executable.run(fed), run_onnxruntime(model, fed), [7, 5])
 
 
 @pytest.mark.parametrize("causal", [0, 1])
@@ -283,7 +290,7 @@ def test_a_cache_that_keeps_its_size_needs_no_length_to_be_compiled(
     for output in model.graph.output[1:]:
         shape = helper.make_tensor_type_proto(1, (batch, 2, capacity, 16))
         output.type.CopyFrom(shape)
-    assert_agrees(run_imported(model, fed), want, TOLERANCE)
+    assert_same_tokens(run_imported(model, fed), want, lengths)
 
 
 @pytest.mark.parametrize(

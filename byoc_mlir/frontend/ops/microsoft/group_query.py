@@ -230,7 +230,7 @@ def _places(context: NodeContext, tokens: _Tokens, position_ids: Value | None) -
 
 
 def _present(context: NodeContext, tokens: _Tokens, past: Value | None, new: Value) -> Value:
-    """The cache with the new tokens behind the old ones, then zeros up to the old cache's size."""
+    """The cache with the new tokens behind the old ones, as large as it was at least."""
     if past is None:
         return new
     batch, heads, _, size = new.shape
@@ -239,7 +239,9 @@ def _present(context: NodeContext, tokens: _Tokens, past: Value | None, new: Val
     expect_shape(past, "the cache", (batch, heads, capacity, size))
     most = max(capacity, tokens.total)
     if tokens.past is None:
-        return _inserted(context, tokens, _filled_up(context, past, most), new)
+        starts = arith.reshape(context, tokens.starts, [batch])
+        cache = _filled_up(context, past, most)
+        return context.emit(index.UpdateSliceOp, cache, new, starts, axis=2)
     kept = [arith.section(context, past, 2, 0, tokens.past)] if tokens.past else []
     return _filled_up(context, arith.concatenate(context, [*kept, new], 2), most)
 
@@ -249,20 +251,6 @@ def _filled_up(context: NodeContext, data: Value, most: int) -> Value:
         return data
     widths = [0, 0, 0, 0, 0, most - data.shape[2], 0, 0]
     return context.emit(transform.PadOp, data, pad_width=widths)
-
-
-def _inserted(context: NodeContext, tokens: _Tokens, past: Value, new: Value) -> Value:
-    """The new tokens in a cache, at places that are known when the model runs."""
-    places = _range(context, past.shape[2], tokens.starts, axis=2)
-    number = arith.subtract(context, places, tokens.starts)
-    is_old = context.emit(logic.LessOp, number, number.dtype.type(0))
-    is_new = context.emit(logic.LessOp, number, number.dtype.type(tokens.new))
-    if tokens.new > 1:  # of one batch entry
-        row = context.emit(elementwise.ClipOp, number, a_min=0.0, a_max=float(tokens.new - 1))
-        row = arith.reshape(context, row, [past.shape[2]])
-        new = context.emit(index.TakeOp, new, row, axis=2)
-    fresh = context.emit(elementwise.WhereOp, is_new, new, new.dtype.type(0))
-    return context.emit(elementwise.WhereOp, is_old, past, fresh)
 
 
 def _range(context: NodeContext, count: int, like: Value, axis: Literal[1, 2, 3]) -> Value:

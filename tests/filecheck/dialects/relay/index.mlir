@@ -35,6 +35,13 @@ func.func @scatter_nd(%0: tensor<5x4xf32>, %1: tensor<3x1xi64>, %2: tensor<3x4xf
 // CHECK-LABEL: func.func @scatter_nd(
 // CHECK-NEXT:    %3 = relay.scatter_nd %0, %1, %2 : (tensor<5x4xf32>, tensor<3x1xi64>, tensor<3x4xf32>) -> tensor<5x4xf32>
 
+func.func @update_slice(%0: tensor<2x5x4xf32>, %1: tensor<2x3x4xf32>, %2: tensor<2xi64>) -> tensor<2x5x4xf32> {
+  %3 = relay.update_slice %0, %1, %2 : (tensor<2x5x4xf32>, tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<2x5x4xf32>
+  func.return %3 : tensor<2x5x4xf32>
+}
+// CHECK-LABEL: func.func @update_slice(
+// CHECK-NEXT:    %3 = relay.update_slice %0, %1, %2 : (tensor<2x5x4xf32>, tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<2x5x4xf32>
+
 func.func @cumsum(%0: tensor<5x4xf32>) -> tensor<5x4xf32> {
   %1 = relay.cumsum %0 {axis = 1, exclusive = true} : (tensor<5x4xf32>) -> tensor<5x4xf32>
   func.return %1 : tensor<5x4xf32>

@@ -253,3 +253,19 @@ func.func @out_dtype(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>) -> tensor<2x4xf64
   func.return %0 : tensor<2x4xf64>
 }
 // CHECK: relay.nn.dense: out_dtype is f64 for operands of f32; accepted is f32 for f16 and bf16
+
+// -----
+
+func.func @f(%x: tensor<2x5x4xf32>, %u: tensor<2x6x4xf32>, %s: tensor<2xi64>) {
+  %0 = relay.update_slice %x, %u, %s : (tensor<2x5x4xf32>, tensor<2x6x4xf32>, tensor<2xi64>) -> tensor<2x5x4xf32>
+  func.return
+}
+// CHECK: update tensor<2x6x4xf32> does not fit into tensor<2x5x4xf32> along axis 1
+
+// -----
+
+func.func @f(%x: tensor<2x5x4xf32>, %u: tensor<1x3x4xf32>, %s: tensor<2xi64>) {
+  %0 = relay.update_slice %x, %u, %s : (tensor<2x5x4xf32>, tensor<1x3x4xf32>, tensor<2xi64>) -> tensor<2x5x4xf32>
+  func.return
+}
+// CHECK: must have the entries of tensor<2x5x4xf32>

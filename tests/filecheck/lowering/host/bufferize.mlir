@@ -55,3 +55,21 @@ func.func @main(%x: tensor<2x4xf32>) -> tensor<2x2xf32> {
 }
 // CHECK: func.func private @npu_main_0(memref<2x2xf32>, memref<2x2xf32>) -> ()
 func.func private @npu_main_0(tensor<2x2xf32>) -> tensor<2x2xf32> attributes {byoc.compiler = "npu"}
+
+// -----
+
+// A kernel that changes a value begins with a copy of it, where it may not change that itself. An output
+// may be the memory of an argument that nothing reads any more.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:  attributes {byoc.aliases = [array<i64: 0, 0>]}
+func.func @main(%x: tensor<1x5x4xf32>, %y: tensor<1x5x4xf32>, %u: tensor<1x2x4xf32>, %s: tensor<1xi64>) -> (tensor<1x5x4xf32>, tensor<1x5x4xf32>) {
+  // CHECK: host.copy_apart %x, %[[A:out.*]] : memref<1x5x4xf32>, memref<1x5x4xf32>
+  // CHECK: host.kernel "update_slice" %u, %s, %[[A]] :
+  // CHECK: linalg.generic {{.*}} doc = "copy"} ins(%y
+  // CHECK: host.kernel "update_slice"
+  // CHECK: doc = "add"} ins(%{{.*}}, %y
+  %0 = relay.update_slice %x, %u, %s : (tensor<1x5x4xf32>, tensor<1x2x4xf32>, tensor<1xi64>) -> tensor<1x5x4xf32>
+  %1 = relay.update_slice %y, %u, %s : (tensor<1x5x4xf32>, tensor<1x2x4xf32>, tensor<1xi64>) -> tensor<1x5x4xf32>
+  %2 = relay.add %1, %y : (tensor<1x5x4xf32>, tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
+  func.return %0, %2 : tensor<1x5x4xf32>, tensor<1x5x4xf32>
+}

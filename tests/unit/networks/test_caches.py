@@ -1,0 +1,129 @@
+"""Caches in place: outputs in the memory of the inputs that they continue."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, parser
+
+import byoc_mlir
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.testing.networks import DecoderSizes, decoder
+
+SIZES = DecoderSizes(capacity=512)
+NAMES = [f"{layer}.{name}" for layer in range(SIZES.layers) for name in ("key", "value")]
+
+
+def empty_cache() -> dict[str, np.ndarray[Any, Any]]:
+    shape = (1, SIZES.shared_heads, SIZES.capacity, SIZES.head_size)
+    return {name: np.zeros(shape, np.float32) for name in NAMES}
+
+
+def inputs(tokens: list[int], past: int, cache: dict[str, Any]) -> dict[str, Any]:
+    last = past + len(tokens)
+    return {
+        "input_ids": np.array([tokens]),
+        "seqlens_k": np.array([last - 1], np.int32),
+        "total_sequence_length": np.asarray(last, np.int32),
+        **{f"past_key_values.{name}": array for name, array in cache.items()},
+    }
+
+
+@pytest.mark.parametrize("targets", [(), ("dnnl",)])
+def test_steps_in_place_give_what_steps_apart_give(targets: tuple[str, ...]) -> None:
+    apart, here, past = empty_cache(), empty_cache(), 0
+    addresses = {name: array.ctypes.data for name, array in here.items()}
+    with byoc_mlir.compile(decoder(sizes=SIZES), targets=targets) as executable:
+        for part in ([3, 1, 4], [1], [5], [9]):
+            want = executable.run(inputs(part, past, apart))
+            apart = {name: want[f"present.{name}"] for name in NAMES}
+            destinations = {f"present.{name}": array for name, array in here.items()}
+            got = executable.run(inputs(part, past, here), out=destinations)
+            past += len(part)
+            np.testing.assert_array_equal(got["logits"], want["logits"])
+            for name, array in here.items():
+                assert got[f"present.{name}"] is array
+                assert array.ctypes.data == addresses[name]
+                np.testing.assert_array_equal(array, apart[name])
+        step = inputs([2], past, here)
+        tracemalloc.start()
+        executable.run(step, out=destinations)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < here["0.key"].nbytes  # the memory for the cache is what was there before
+
+
+def test_memory_that_is_not_the_same_is_refused() -> None:
+    with byoc_mlir.compile(decoder(sizes=SIZES), targets=()) as executable:
+        cache = empty_cache()
+        with pytest.raises(InvalidInputError, match="in memory that an input has"):
+            executable.run(inputs([1], 0, cache), out={"present.0.key": cache["0.value"]})
+        wide = np.zeros(cache["0.key"].size + 8, np.float32)
+        shape = cache["0.key"].shape
+        cache["0.key"] = wide[:-8].reshape(shape)
+        with pytest.raises(InvalidInputError, match="in memory that an input has"):
+            executable.run(inputs([1], 0, cache), out={"present.0.key": wide[8:].reshape(shape)})
+
+
+def scatter(reads_old: bool) -> ModelProto:
+    text = """
+    <ir_version: 10, opset_import: ["" : 24]>
+    g (float[2, 8, 4] cache, float[2, 1, 4] update, int64[2] places)
+      => (float[2, 8, 4] y, float z) {
+      y = TensorScatter(cache, update, places)
+      z = ReduceSum<keepdims = 0>(READ)
+    }
+    """
+    return parser.parse_model(text.replace("READ", "cache" if reads_old else "y"))
+
+
+def test_a_tensor_scatter_in_place() -> None:
+    cache, update = np.zeros((2, 8, 4), np.float32), np.ones((2, 1, 4), np.float32)
+    with byoc_mlir.compile(scatter(reads_old=False), targets=()) as executable:
+        assert executable.program.aliases == {"y": "cache"}
+        for place in range(3):
+            fed = {"cache": cache, "update": update, "places": np.int64([place, 7 - place])}
+            total = executable.run(fed, out={"y": cache})["z"]
+            assert total == 8 * (place + 1)
+    assert cache[0, :, 0].tolist() == [1] * 3 + [0] * 5
+    assert cache[1, :, 0].tolist() == [0] * 5 + [1] * 3
+
+
+def test_what_is_read_later_is_kept() -> None:
+    """A sum of the cache as it was."""
+    with byoc_mlir.compile(scatter(reads_old=True), targets=()) as executable:
+        cache = np.ones((2, 8, 4), np.float32)
+        fed = {"cache": cache, "update": cache[:, :1] * 5, "places": np.int64([1, 2])}
+        out = {} if not executable.program.aliases else {"y": cache}
+        assert executable.run(fed, out=out)["z"] == 64
+
+
+def test_an_input_that_two_outputs_continue() -> None:
+    node = helper.make_node
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            node("TensorScatter", ["c", "u", "w"], ["y"], "first"),
+            node("TensorScatter", ["c", "v", "w"], ["z"], "second"),
+        ],
+        "g",
+        [
+            info("c", TensorProto.FLOAT, [1, 4, 2]),
+            info("u", TensorProto.FLOAT, [1, 1, 2]),
+            info("v", TensorProto.FLOAT, [1, 1, 2]),
+            info("w", TensorProto.INT64, [1]),
+        ],
+        [info(name, TensorProto.FLOAT, [1, 4, 2]) for name in "yz"],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert list(executable.program.aliases.values()) == ["c"]
+        (last,) = executable.program.aliases
+        cache = np.zeros((1, 4, 2), np.float32)
+        fed = {"c": cache, "u": cache[:, :1] + 1, "v": cache[:, :1] + 2, "w": np.int64([3])}
+        got = executable.run(fed, out={last: cache})
+        assert got["y"][0, :, 0].tolist() == [0, 0, 0, 1]
+        assert got["z"][0, :, 0].tolist() == [0, 0, 0, 2]
