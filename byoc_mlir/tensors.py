@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,8 +27,9 @@ class TensorInfo:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-Kind: TypeAlias = Literal["tensor", "sequence", "optional", "optional sequence", "maps"]
-"""What a value of a model is; `maps` is a sequence of maps, which only an output can be."""
+Kind: TypeAlias = Literal["tensor", "sequence", "optional", "optional sequence", "map", "maps"]
+"""What a value of a model is. Only an input can be a `map`, and only an output `maps`, a sequence
+of them."""
 
 Structure: TypeAlias = "int | tuple[Structure, ...] | None"
 """What a value is like at run time: the rank of a tensor, the items of a sequence, not there."""
@@ -39,7 +42,7 @@ def item_name(name: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class StructureInfo(TensorInfo):
-    """An input that is a sequence or an optional; `dtype` is that of the tensors in it."""
+    """An input that is a sequence, an optional or a map; `dtype` is that of what is in it."""
 
     kind: Kind
 
@@ -49,3 +52,18 @@ class StructureInfo(TensorInfo):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.kind} of {self.dtype}"
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """A tensor of one row that is made of a map."""
+
+    name: str
+    dtype: np.dtype[Any]
+    keys: Sequence[int] | Sequence[str] | None
+    """Of its columns, each once; `None`: those of the map, in ascending order."""
+
+    @cached_property
+    def places(self) -> Mapping[Any, int]:
+        """The column of each key."""
+        return {key: place for place, key in enumerate(self.keys or ())}

@@ -20,6 +20,8 @@ _CLASSIFIERS = {
 """By op, the attribute with labels that are integers."""
 
 _LABELS = "classlabels_strings"
+REWRITTEN = frozenset({("CategoryMapper", 1), ("LabelEncoder", 1)})
+"""Ops of `ai.onnx.ml`, by the version of their definition, that are others before import."""
 _OPSET = 13
 """For a model that has ops of `ai.onnx.ml` only."""
 
@@ -56,7 +58,8 @@ def _concerns(node: NodeProto, opset: int) -> bool:
         return False
     if node.op_type in _CLASSIFIERS:
         return bool(_attribute(node, _LABELS, ()))
-    return node.op_type == "CategoryMapper" or (node.op_type == "LabelEncoder" and opset == 1)
+    since = 1 if node.op_type == "CategoryMapper" else opset
+    return (node.op_type, since) in REWRITTEN
 
 
 def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[NodeProto]:

@@ -18,6 +18,7 @@ _KINDS: Mapping[str | None, Kind] = {
     "tensor_type": "tensor",
     "sequence_type": "sequence",
     "optional_type": "optional",
+    "map_type": "map",
     None: "tensor",
 }
 
@@ -26,11 +27,13 @@ def kind_of(type_: onnx.TypeProto) -> Kind:
     """What a value is; outputs whose type is not declared are tensors.
 
     Raises:
-        UnsupportedModelError: a map, or a sequence of sequences.
+        UnsupportedModelError: a sparse tensor, or a sequence of sequences.
     """
     declared = type_.WhichOneof("value")
     kind = _KINDS.get(declared)
     inner: Kind = "tensor"
+    if kind == "map":
+        return "map"
     if kind == "sequence" and type_.sequence_type.elem_type.HasField("map_type"):
         return "maps"
     if kind == "sequence":
@@ -52,13 +55,25 @@ def tensor_type_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor:
             return tensor_type_of(type_.sequence_type.elem_type)
         case "optional_type":
             return tensor_type_of(type_.optional_type.elem_type)
+        case "map_type":
+            return tensor_type_of(type_.map_type.value_type)
         case _:
             return type_.tensor_type
 
 
 def output_kinds(model: onnx.ModelProto) -> dict[str, Kind]:
-    """What each output is, by name and in order."""
-    return {output.name: kind_of(output.type) for output in model.graph.output}
+    """What each output is, by name and in order.
+
+    Raises:
+        UnsupportedModelError: one is a map.
+    """
+    outputs = model.graph.output
+    kinds: dict[str, Kind] = {output.name: kind_of(output.type) for output in outputs}
+    single = [name for name, kind in kinds.items() if kind == "map"]
+    reason = "an output that is a map is not supported; accepted are sequences of maps"
+    if single:
+        raise UnsupportedModelError([NodeProblem(name, "output", "", reason) for name in single])
+    return kinds
 
 
 def map_keys(model: onnx.ModelProto) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
@@ -89,7 +104,7 @@ def _keys(node: onnx.NodeProto) -> tuple[int, ...] | tuple[str, ...]:
 
 
 def is_structured(model: onnx.ModelProto) -> bool:
-    """Whether some input or output is a sequence or an optional."""
+    """Whether some input or output is a sequence, an optional or a map."""
     values = (*model.graph.input, *model.graph.output)
     return any(kind_of(value.type) != "tensor" for value in values)
 

@@ -1,4 +1,4 @@
-"""Executables of models that take or give lists of arrays, `None`, or give lists of maps."""
+"""Executables of models that take or give lists of arrays, `None`, or maps."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.map_rows import row_of
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.tensors import Kind, Structure, StructureInfo, TensorInfo, item_name
+from byoc_mlir.tensors import Kind, MapRow, Structure, StructureInfo, TensorInfo, item_name
 
 Structures: TypeAlias = Mapping[str, Structure]
 
@@ -28,8 +29,9 @@ class StructuredExecutable(Executable):
         inputs: what the model takes, in order.
         outputs: what each output is, by name and in order.
         compile: the executable for sequences and optionals that are like this.
+        maps: for each input that is a map, the tensors that are made of it.
         keys: for each output of maps, the key of each column of the tensor that it is made of.
-        only: that of a model whose inputs are all tensors: there is one structure.
+        only: that of a model whose inputs are all tensors or maps: there is one structure.
     """
 
     def __init__(
@@ -37,13 +39,19 @@ class StructuredExecutable(Executable):
         inputs: Sequence[TensorInfo],
         outputs: Mapping[str, Kind],
         compile: Callable[[Structures], Executable],
+        maps: Mapping[str, Sequence[MapRow]],
         keys: Mapping[str, Sequence[int] | Sequence[str]],
         only: Executable | None = None,
     ):
         super().__init__(inputs, tuple(outputs))
         self._kinds = dict(outputs)
-        self._structured = [info for info in self.inputs if isinstance(info, StructureInfo)]
+        self._structured = [
+            info
+            for info in self.inputs
+            if isinstance(info, StructureInfo) and info.name not in maps
+        ]
         self._compile = compile
+        self._map_rows = maps
         self._keys = keys
         compiled = {} if only is None else {(): only}
         self._executables = Recent[tuple[Structure, ...], Executable](values=compiled)
@@ -64,13 +72,18 @@ class StructuredExecutable(Executable):
         tensors = {
             piece: value
             for name, whole in named.items()
-            for piece, value in _pieces(name, whole, structures.get(name, 0))
+            for piece, value in self._pieces(name, whole, structures)
         }
         results = self._executable(structures).run(tensors)
         return {
             name: self._maps(name, results) if kind == "maps" else _assembled(name, kind, results)
             for name, kind in self._kinds.items()
         }
+
+    def _pieces(self, name: str, value: Any, structures: Structures) -> Iterator[tuple[str, Any]]:
+        if name in self._map_rows:
+            return ((row.name, row_of(row, name, value)) for row in self._map_rows[name])
+        return _pieces(name, value, structures.get(name, 0))
 
     def _maps(self, name: str, results: Mapping[str, Array]) -> list[dict[int | str, float]]:
         """One map for each row of a tensor."""
@@ -82,6 +95,8 @@ class StructuredExecutable(Executable):
             raise InvalidInputError(
                 f"the shapes of {listed} are known by an example only: call run"
             )
+        if self._map_rows:
+            raise InvalidInputError(f"a map has no shape: leave {', '.join(self._map_rows)} out")
         self._executable({}).warmup(shapes)
 
     def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:

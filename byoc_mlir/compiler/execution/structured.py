@@ -8,6 +8,7 @@ from onnx import ModelProto
 
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.maps import map_rows, without_maps
 from byoc_mlir.frontend.structures import (
     flattened_model,
     is_structured,
@@ -32,12 +33,17 @@ def compile_structured(
     if not isinstance(model, ModelProto) or not is_structured(model):
         return None
 
+    rows = map_rows(model)
+    tensors_only = without_maps(model, rows)
+
     def compile_flat(structures: Structures) -> Executable:
-        flat = flattened_model(model, structures)
+        flat = flattened_model(tensors_only, structures)
         reader = TensorReader(source.tensors.folder)
         return compile_source(Source(model_inputs(flat), source.outputs, flat, reader))
 
-    takes_tensors = not any(isinstance(info, StructureInfo) for info in source.inputs)
+    takes_tensors = not any(
+        isinstance(info, StructureInfo) and info.name not in rows for info in source.inputs
+    )
+    outputs, keys = output_kinds(model), map_keys(model)
     only = compile_flat({}) if takes_tensors else None
-    keys = map_keys(model)
-    return StructuredExecutable(source.inputs, output_kinds(model), compile_flat, keys, only)
+    return StructuredExecutable(source.inputs, outputs, compile_flat, rows, keys, only)
