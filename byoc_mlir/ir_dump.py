@@ -16,6 +16,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from byoc_mlir.left_out import is_left_out
+
 SUMMARY = "passes.txt"
 
 
@@ -70,7 +72,9 @@ def dumping(folder: Path | None) -> Generator[None]:
 
 
 def apply_pass(pass_: ModulePass, context: Context, module: ModuleOp) -> None:
-    """Applies a pass; where IR is dumped, writes what it changed."""
+    """Applies a pass, unless it is left out; where IR is dumped, writes what it changed."""
+    if is_left_out(pass_.name):
+        return
     dump = _current.get()
     if dump is None:
         pass_.apply(context, module)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 
 from byoc_mlir.backends.base import Backend
 from byoc_mlir.dialects.relay import RELAY, RelayOp
+from byoc_mlir.names import meant
 from byoc_mlir.patterns import Pattern
 from byoc_mlir.patterns.language import CallPattern
 
@@ -21,7 +21,7 @@ def unknown_ops(backend: Backend) -> Sequence[tuple[str, str]]:
     rules = [(name, name) for name in backend.op_rules()]
     named = [(row.name, name) for row in backend.patterns() for name in _names(row.pattern)]
     return [
-        (subject, f"there is no Relay op '{name}'{_meant(name)}")
+        (subject, f"there is no Relay op '{name}'{meant(name.removeprefix('relay.'), RELAY_NAMES)}")
         for subject, name in dict.fromkeys([*rules, *named])
         if name not in RELAY_NAMES
     ]
@@ -37,8 +37,3 @@ def _names(pattern: Pattern) -> Iterator[str]:
         new = [child for child in part.children if child not in seen]
         seen.update(new)
         pending += new
-
-
-def _meant(name: str) -> str:
-    close = get_close_matches(name.removeprefix("relay."), sorted(RELAY_NAMES), 1)
-    return f"; did you mean '{close[0]}'?" if close else ""

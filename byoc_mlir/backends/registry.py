@@ -13,6 +13,7 @@ from byoc_mlir.backends.base import API_VERSION, Backend
 from byoc_mlir.backends.options import Target, settings_of
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import BackendError
+from byoc_mlir.names import meant
 
 ENTRY_POINT_GROUP = "byoc_mlir.backends"
 
@@ -138,6 +139,7 @@ def _backend_class(name: str) -> Callable[[], Backend]:
     if name not in _registered:
         raise BackendError(
             f"no backend is named '{name}'; known are {', '.join(backend_names()) or 'none'}"
+            f"{meant(name, backend_names())}"
         )
     return _registered[name]
 

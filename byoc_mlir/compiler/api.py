@@ -40,6 +40,7 @@ def compile(
     profile: bool = False,
     dump_ir: str | Path | None = None,
     rates: str | Path | None = None,
+    disable: Sequence[str] = (),
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -71,6 +72,8 @@ def compile(
             generated. Nothing comes from the cache then. See docs/debugging.md.
         rates: a file of what was measured, from `byoc compile --write-rates`. The same file gives
             the same code, and nothing is measured. See docs/costs.md.
+        disable: names of passes, patterns and backends to leave out, `("simplify",
+            "mine.conv2d_relu")`, to find the one that makes a difference. See docs/debugging.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled when inputs come: once, where
@@ -97,6 +100,7 @@ def compile(
             profile=profile,
             dump_ir=dump_ir,
             rates=known,
+            disable=disable,
         )
         request.check()
         if cache is not False:

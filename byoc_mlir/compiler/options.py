@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 from byoc_mlir.backends import Setting, Target, backend_names, get_backend
+from byoc_mlir.compiler.disable import check_disabled
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
@@ -40,6 +41,8 @@ class CompileOptions:
     """What decides in place of measurements."""
     is_default: bool = False
     """Whether the caller named no targets, and left it to them and the host what runs where."""
+    disable: tuple[str, ...] = ()
+    """Passes, patterns and backends that are left out."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -71,8 +74,10 @@ class CompileOptions:
             targets, missing = default_targets()
             if request.fallback == "warn":
                 _warn_of_missing(missing)
+        check_disabled(request.disable)
+        asked = targets_with_options(targets, request.backend_options)
         return CompileOptions(
-            targets_with_options(targets, request.backend_options),
+            tuple(one for one in asked if Target.parse(one).name not in request.disable),
             available_threads() if request.threads is None else request.threads,
             cast(Fallback, request.fallback),
             cast(Prune, prune),
@@ -83,6 +88,7 @@ class CompileOptions:
             cast(Precision, request.precision),
             request.rates,
             is_default,
+            tuple(sorted(set(request.disable))),
         )
 
 

@@ -35,6 +35,7 @@ from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.ir_dump import dump_text, dumping
+from byoc_mlir.left_out import leaving_out
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
@@ -140,7 +141,13 @@ def compiling(build: Build, folder: Path | None) -> Generator[None]:
     """What holds for all stages of a compilation; its IR is dumped to a folder, if there is one."""
     options = build.options
     rates = rates_of(options.rates)
-    with limited(options.limits), using(rates), build.stages.shown(), dumping(folder):
+    with (
+        limited(options.limits),
+        using(rates),
+        leaving_out(frozenset(options.disable)),
+        build.stages.shown(),
+        dumping(folder),
+    ):
         yield
 
 

@@ -36,6 +36,7 @@ class Request:
     dump_ir: str | Path | None = None
     rates: Document | None = None
     """What a file of rates says."""
+    disable: Sequence[str] = ()
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -60,6 +61,10 @@ class Request:
             check_argument(name, value, str, "text")
         check_argument("dump_ir", self.dump_ir, str | Path | None, "the path of a folder, or None")
         check_argument("profile", self.profile, bool, "True or False")
+        if isinstance(self.disable, str) or not _is_texts(self.disable):
+            raise ByocError(
+                f"disable is {self.disable!r}, accepted is a sequence of names, as ('simplify',)"
+            )
         if not _is_options(self.backend_options):
             raise ByocError(
                 f"backend_options is {self.backend_options!r}, accepted is a dictionary of"
@@ -82,6 +87,7 @@ class Request:
             self.denormals,
             self.profile,
             self.rates,
+            sorted(self.disable),
         ]
 
 

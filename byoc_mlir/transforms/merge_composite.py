@@ -15,6 +15,7 @@ from byoc_mlir.dialects.byoc import REFUSED, CompositeOp, YieldOp
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError
+from byoc_mlir.left_out import is_left_out
 from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches, checked_reason
 from byoc_mlir.transforms.annotated_regions import find_regions
 from byoc_mlir.transforms.blocks import (
@@ -66,7 +67,7 @@ class MergeComposite(ModulePass):
 
 
 def pattern_table(target: str) -> Sequence[CompositePattern]:
-    """The pattern table of a backend.
+    """The pattern table of a backend, without the patterns that are left out.
 
     Raises:
         BackendError: there is no such backend, or a row is ill-formed.
@@ -80,7 +81,7 @@ def pattern_table(target: str) -> Sequence[CompositePattern]:
             )
         if row.pattern.heads == frozenset():
             raise BackendError(f"pattern '{row.name}' describes no op, only a value")
-    return table
+    return [row for row in table if not is_left_out(row.name)]
 
 
 def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:

@@ -38,7 +38,7 @@ def interpreter_for(nodes: Sequence[str], options: CompileOptions) -> str:
         FallbackForbiddenError: `fallback` is `"forbid"`.
         BackendError: no backend is one.
     """
-    name = _fallback_interpreter()
+    name = _fallback_interpreter(options)
     listed = "\n".join(f"  {node}" for node in nodes)
     message = f"{len(nodes)} node(s) have no native code, and run in the backend '{name}'"
     if options.fallback == "forbid":
@@ -48,8 +48,10 @@ def interpreter_for(nodes: Sequence[str], options: CompileOptions) -> str:
     return name
 
 
-def _fallback_interpreter() -> str:
+def _fallback_interpreter(options: CompileOptions) -> str:
     for name in backend_names():
+        if name in options.disable:
+            continue
         backend = get_backend(name)
         if backend.is_fallback_interpreter and backend.unavailable() is None:
             return name

@@ -126,7 +126,9 @@ def _slower_than_host(options: CompileOptions, compile_part: Compile) -> Judge:
 
     def judge(region: FuncOp) -> str | None:
         module = _alone(region)
-        key = digest(str(module), options.targets, options.threads, options.denormals)
+        key = digest(
+            *(str(module), options.targets, options.threads, options.denormals), *options.disable
+        )
         if key not in verdicts:
             if not current_rates().may_measure:
                 return _too_little_work(region)

@@ -76,6 +76,13 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="what was measured before, from `byoc compile --write-rates FILE`: the same file gives"
         " the same code",
     )
+    parser.add_argument(
+        "--disable",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="leave out a pass, a pattern or a backend; may be given several times",
+    )
     add_limit_argument(parser)
 
 
@@ -105,6 +112,7 @@ def compile_model(
             profile=profile,
             dump_ir=dump_ir,
             rates=args.rates,
+            disable=args.disable,
         )
 
 

@@ -1,0 +1,105 @@
+"""What `compile(disable=…)` may name: passes that may be left out, patterns and backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from byoc_mlir.backends import Backend, backend_names, get_backend
+from byoc_mlir.errors import ByocError
+from byoc_mlir.names import meant
+
+OPTIONAL_PASSES = (
+    "halves-to-float",
+    "fake-quantization-to-integer",
+    "convolutions-to-float",
+    "fold-constants",
+    "simplify",
+    "fold-batch-norm",
+    "drop-unused-functions",
+    "merge-composite",
+    "to-mixed-precision",
+    "merge-compiler-regions",
+    "lower-integer-products",
+    "widen-products",
+    "decompose-transposed-convolutions",
+    "choose-convolution-algorithms",
+    "keep-channels-last",
+    "fuse-elementwise",
+    "pack-weights",
+    "mark-cold-functions",
+)
+"""Passes that make a program better, in the order in which they run."""
+
+_LATER = "what comes after it reads no other form"
+
+REQUIRED_PASSES: Mapping[str, str] = {
+    "decompose-qnn": _LATER,
+    "partition-for": "name the backends",
+    "annotate-target": "name the backends",
+    "partition-graph": "name the backends",
+    "inline-partitions": "it runs where a region goes back to the host",
+    "prune-regions": "prune='off' keeps all regions",
+    "specialise-dims": "a model with symbolic dimensions has no numbers without it",
+    "profile-steps": "profile=False leaves it out",
+    "check-legal": "it changes nothing",
+    **dict.fromkeys(
+        (
+            "add-entry-points",
+            "bind-sizes",
+            "bufferize",
+            "convert-linalg-to-loops",
+            "convert-relay-to-linalg",
+            "convert-to-llvm",
+            "expand-math",
+            "expand-memref-copy",
+            "lower-convolutions",
+            "lower-scf-to-cf",
+            "lower-small-types",
+            "outline-kernels",
+            "outline-parallel",
+            "parametrise-kernels",
+            "plan-buffers",
+        ),
+        _LATER,
+    ),
+}
+"""Passes that a program cannot be without, and why."""
+
+
+def check_disabled(names: Sequence[str]) -> None:
+    """Refuses what cannot be left out.
+
+    Raises:
+        ByocError: a name is that of a pass which a program needs, or of nothing.
+    """
+    if not names:
+        return
+    backends = list(map(get_backend, backend_names()))
+    known = frozenset((*OPTIONAL_PASSES, *(name for one in backends for name in _names(one))))
+    required = {**REQUIRED_PASSES, **_required_by(backends)}
+    for name in names:
+        if name in known:
+            continue
+        if name in required:
+            raise ByocError(f"the pass '{name}' cannot be left out: {required[name]}")
+        guess = meant(name, known | required.keys()) or (
+            f"; passes that can be left out are {', '.join(OPTIONAL_PASSES)}; backends are"
+            f" {', '.join(backend_names())}; patterns have names as in `byoc report`"
+        )
+        raise ByocError(f"disable names '{name}', which is no pass, pattern or backend{guess}")
+
+
+def _names(backend: Backend) -> Iterator[str]:
+    """What may be left out of a backend: all of it, a pattern, or a pass on the whole module."""
+    yield backend.name
+    yield from (row.name for row in backend.patterns())
+    yield from (pass_.name for pass_ in backend.module_passes())
+
+
+def _required_by(backends: Sequence[Backend]) -> dict[str, str]:
+    """The passes that backends run on their regions, and why they are needed."""
+    return {
+        name: f"backend '{backend.name}' needs it for its regions; the backend can be left out"
+        for backend in backends
+        for name in (*backend.passes(), *(pass_.name for pass_ in backend.region_passes()))
+    }
