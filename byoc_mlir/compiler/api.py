@@ -16,6 +16,7 @@ from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.verifying import Verifying
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime.executable import Executable
@@ -106,7 +107,9 @@ def compile(
         if cache is not False:
             accepted = "the path of a folder, False, or None"
             check_argument("cache", cache, str | Path | None, accepted)
-        return _compile(request, cache if dump_ir is None else False)
+        executable = _compile(request, cache if dump_ir is None else False)
+        executable.verify_with(Verifying.of(request))
+        return executable
 
 
 def _compile(request: Request, cache: Folder) -> Executable:

@@ -74,8 +74,8 @@ class CompileOptions:
             targets, missing = default_targets()
             if request.fallback == "warn":
                 _warn_of_missing(missing)
-        check_disabled(request.disable)
         asked = targets_with_options(targets, request.backend_options)
+        check_disabled(request.disable, asked)
         return CompileOptions(
             tuple(one for one in asked if Target.parse(one).name not in request.disable),
             available_threads() if request.threads is None else request.threads,

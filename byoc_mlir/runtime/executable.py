@@ -16,6 +16,7 @@ from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.sized import SizedProgram
+from byoc_mlir.runtime.verification import Asked, Bisection, Verification
 from byoc_mlir.tensors import TensorInfo
 
 FileKind: TypeAlias = Literal["library", "object"]
@@ -32,6 +33,14 @@ class Exporter(Protocol):
         name: str | None,
         /,
     ) -> Path: ...
+
+
+class Verifier(Protocol):
+    """Compares an executable with an oracle, which the compiler knows how to do."""
+
+    def verify(self, executable: Executable, asked: Asked, /) -> Verification: ...
+
+    def bisect(self, executable: Executable, asked: Asked, /) -> Bisection: ...
 
 
 class Executable(ABC):
@@ -53,6 +62,7 @@ class Executable(ABC):
         self.outputs = tuple(outputs)
         self._arguments = Arguments(self.inputs)
         self._exporter = exporter
+        self._verifier: Verifier | None = None
 
     def run(self, inputs: Inputs, out: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Runs the model.
@@ -101,6 +111,68 @@ class Executable(ABC):
             if runs < 1:
                 raise InvalidInputError(f"runs is {runs}, accepted are 1 and more")
             return self._profile(inputs, runs)
+
+    def verify(
+        self,
+        inputs: Inputs,
+        *,
+        model: Any = None,
+        against: str | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> Verification:
+        """Compares what a run gives with what an oracle says the model computes.
+
+        Where an output differs, the model is compiled again with what crosses between its regions
+        as outputs, and the first region that differs node by node, until the smallest part is
+        found that differs alone. See docs/debugging.md.
+
+        Args:
+            inputs: as for `run`.
+            model: what was compiled, if that was not the path of a file: other models are not
+                kept.
+            against: `"onnxruntime"`, `"reference"`: ONNX's reference evaluator, `"host"`: the host
+                compiler alone, without the passes that may be left out. Left out: ONNX Runtime
+                where it is installed, else the reference.
+            rtol, atol: elements may be off by `atol + rtol * |wanted|`. Left out: `rtol` by the
+                type, 1e-4 for `f32`; `atol` is `rtol` of the largest element of the tensor.
+
+        Raises:
+            ExecutionError: the executable came from a file or a pickle, or the oracle cannot run
+                the model.
+            InvalidModelError: the model is in MLIR, which no oracle reads, or is needed here.
+            ToolchainError: ONNX Runtime is not installed.
+        """
+        with boundary("verify"):
+            asked = Asked(self._arguments.by_name(inputs), model, against, rtol, atol)
+            return self._verifying().verify(self, asked)
+
+    def bisect(
+        self,
+        inputs: Inputs,
+        *,
+        model: Any = None,
+        against: str | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> Bisection:
+        """As `verify`; where an output differs, it also finds the pattern, the pass or the backend
+        without which it does not.
+
+        What may be left out (`compile(disable=…)`) is halved until as little as possible is named.
+        """
+        with boundary("bisect"):
+            asked = Asked(self._arguments.by_name(inputs), model, against, rtol, atol)
+            return self._verifying().bisect(self, asked)
+
+    def _verifying(self) -> Verifier:
+        if self._verifier is None:
+            raise ExecutionError("the executable came from a file; compile the model to verify it")
+        return self._verifier
+
+    def verify_with(self, verifier: Verifier) -> None:
+        """Sets what `verify` and `bisect` do."""
+        self._verifier = verifier
 
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles a model with symbolic dimensions for input shapes that are expected.

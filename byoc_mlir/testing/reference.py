@@ -10,6 +10,16 @@ import numpy.typing as npt
 import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
+from byoc_mlir.comparison import largest_relative_error
+
+__all__ = [
+    "Arrays",
+    "assert_agrees",
+    "largest_relative_error",
+    "random_inputs",
+    "run_onnxruntime",
+]
+
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
 
@@ -69,25 +79,6 @@ def _table_rows(model: ModelProto) -> dict[str, int]:
         for node in model.graph.node
         if node.op_type == "Gather" and node.input[0] in sizes
     }
-
-
-def largest_relative_error(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> float:
-    """Largest absolute difference over the largest absolute value of `want`.
-
-    Infinite where the shapes differ or one side has a NaN or an infinity that the other lacks.
-    """
-    if got.shape != want.shape:
-        return float("inf")
-    if want.size == 0:
-        return 0.0
-    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
-    finite = np.isfinite(want)
-    if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
-        return float("inf")
-    difference = np.abs(got[finite] - want[finite]).max(initial=0.0)
-    if not np.isfinite(difference):
-        return float("inf")
-    return float(difference / max(np.abs(want[finite]).max(initial=0.0), 1e-30))
 
 
 def assert_agrees(got: Arrays, want: Arrays, tolerance: float = 1e-4) -> None:

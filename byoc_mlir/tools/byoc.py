@@ -14,6 +14,7 @@ from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ByocError
 from byoc_mlir.tools.commands import (
     bench,
+    bisect,
     cache,
     compile_,
     doctor,
@@ -21,9 +22,13 @@ from byoc_mlir.tools.commands import (
     profile,
     report,
     run,
+    verify,
 )
 
-COMMANDS = (run, compile_, report, bench, profile, cache, doctor, new_backend)
+COMMANDS = (
+    *(run, compile_, report, bench, profile, verify, bisect),
+    *(cache, doctor, new_backend),
+)
 
 
 def main(args: Sequence[str] | None = None) -> int:

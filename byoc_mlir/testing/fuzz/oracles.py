@@ -13,6 +13,7 @@ import onnx
 from onnx import TensorProto, helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
+from byoc_mlir.comparison import is_close
 from byoc_mlir.errors import ToolchainError
 from byoc_mlir.testing.fuzz.case import Array, Feeds
 from byoc_mlir.testing.fuzz.graphs import ops_in
@@ -229,14 +230,9 @@ TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-7
 
 def _close(got: Array, want: Array, slack: Any) -> Array:
     tolerance = TOLERANCE[want.dtype.name]
-    one, two = got.astype(np.float64), want.astype(np.float64)
+    two = np.abs(want.astype(np.float64))
     finite = np.isfinite(two)
-    largest = np.abs(two[finite]).max(initial=0.0)
+    largest = two[finite].max(initial=0.0)
     smallest = float(ml_dtypes.finfo(want.dtype).smallest_normal)
-    with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(one - two) <= 5 * tolerance * np.abs(two) + tolerance * largest + smallest
-        near |= np.abs(one - two) <= slack
-    same = (one == two) | (np.isnan(one) & np.isnan(two))
-    return np.where(
-        finite & np.isfinite(one), near, same | (np.isinf(slack) if slack is not None else False)
-    )
+    accepted = np.where(finite, 5 * tolerance * two, 0.0) + tolerance * largest + smallest
+    return is_close(got, want, np.maximum(accepted, slack))

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, get_args
+from zipfile import BadZipFile
 
 import numpy as np
 import onnx
@@ -17,6 +18,7 @@ from byoc_mlir.backends import load_backend_module, split_targets
 from byoc_mlir.compiler.cache.folder import Folder
 from byoc_mlir.compiler.options import Prune
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.files import open_file
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.tools.limits import add_limit_argument, limits_of
@@ -191,6 +193,19 @@ def find_model(name: str) -> Path:
             f" {', '.join(bundled_networks())}"
         )
     return path
+
+
+def read_inputs(path: str) -> dict[str, Any]:
+    """The arrays of an `.npz` file, by name.
+
+    Raises:
+        InvalidInputError: it is something else.
+    """
+    try:
+        with open_file(path, InvalidInputError) as file:
+            return dict(np.load(file, allow_pickle=False))
+    except (OSError, ValueError, TypeError, BadZipFile) as error:
+        raise InvalidInputError(f"{path} is not an .npz file of arrays: {error}") from error
 
 
 def random_inputs(

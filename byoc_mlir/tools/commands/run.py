@@ -6,15 +6,14 @@ import argparse
 import time
 from collections.abc import Mapping
 from typing import Any, get_args
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from byoc_mlir.comparison import difference
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.files import open_file
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.commands.common import (
     add_model_arguments,
@@ -22,6 +21,7 @@ from byoc_mlir.tools.commands.common import (
     at_least,
     open_model,
     random_inputs,
+    read_inputs,
     shapes_of,
 )
 from byoc_mlir.transforms.to_mixed_precision import Precision
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     with open_model(args) as executable:
         if args.input:
-            inputs = _load(args.input)
+            inputs = read_inputs(args.input)
         else:
             inputs = random_inputs(executable.inputs, shapes_of(args), args.seed)
         outputs = executable.run(inputs)
@@ -90,12 +90,9 @@ def difference_table(
     for name, array in outputs.items():
         if array.dtype.kind not in "biufV":
             continue
-        found, expected = (one.astype(np.float64) for one in (array, wanted[name]))
-        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
-        difference = np.abs(np.where(same, 0.0, found) - np.where(same, 0.0, expected))
-        numbers = (difference.max(initial=0), difference.mean() if difference.size else 0.0)
-        largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
-        table.add_row(name, *(f"{number:.3g}" for number in (*numbers, largest)))
+        found = difference(array, wanted[name])
+        numbers = (found.largest, found.mean, found.scale)
+        table.add_row(name, *(f"{number:.3g}" for number in numbers))
     return table
 
 
@@ -129,14 +126,6 @@ def _largest(array: Any, count: int = 5) -> str:
     flat = array.reshape(-1)
     order = np.argsort(flat)[::-1][:count]
     return ", ".join(f"{index}: {flat[index]:.6g}" for index in order)
-
-
-def _load(path: str) -> dict[str, Any]:
-    try:
-        with open_file(path, InvalidInputError) as file:
-            return dict(np.load(file, allow_pickle=False))
-    except (OSError, ValueError, TypeError, BadZipFile) as error:
-        raise InvalidInputError(f"{path} is not an .npz file of arrays: {error}") from error
 
 
 def _median_seconds(function: Any, budget: float = 1.0) -> float:

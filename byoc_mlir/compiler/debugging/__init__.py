@@ -1,0 +1,1 @@
+"""Finding out why a compiled model computes something else, and what became of a node."""

@@ -1,0 +1,124 @@
+"""The pass, pattern or backend without which a model is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from byoc_mlir.backends import Target, get_backend
+from byoc_mlir.compiler.debugging.compare import Tolerance
+from byoc_mlir.compiler.debugging.verify import Examined
+from byoc_mlir.compiler.disable import OPTIONAL_PASSES
+from byoc_mlir.compiler.execution.model import compile_model
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.errors import ByocError
+from byoc_mlir.frontend.value import Array
+from byoc_mlir.runtime.verification import Bisection, Kind
+
+
+def bisect(examined: Examined) -> Bisection:
+    """Leaves out patterns, then passes, then backends, and halves what makes a difference.
+
+    The smallest part that differs is compiled each time, if there is one, else the model.
+    """
+    verification = examined.verification
+    if verification.agrees:
+        return Bisection(verification)
+    subject = _Subject.of(examined)
+    tried = _Tried(subject)
+    for kind, names in subject.candidates().items():
+        if names and tried.goes_away(names):
+            return Bisection(verification, kind, fewest(names, tried.goes_away), tried.count)
+    return Bisection(verification, tried=tried.count)
+
+
+def fewest(
+    names: Sequence[str],
+    goes_away: Callable[[Sequence[str]], bool],
+    besides: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """As few of the names as make the difference go away together.
+
+    Args:
+        names: make it go away.
+        goes_away: whether some names do.
+        besides: names that are left out, too.
+    """
+    if len(names) == 1:
+        return tuple(names)
+    halves = names[: len(names) // 2], names[len(names) // 2 :]
+    for half in halves:
+        if goes_away((*besides, *half)):
+            return fewest(half, goes_away, besides)
+    first = fewest(halves[0], goes_away, (*besides, *halves[1]))
+    return (*first, *fewest(halves[1], goes_away, (*besides, *first)))
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is compiled again and again."""
+
+    request: Request
+    inputs: Mapping[str, Any]
+    wanted: Mapping[str, Array]
+    tolerance: Tolerance
+
+    @staticmethod
+    def of(examined: Examined) -> _Subject:
+        part, comparer = examined.verification.part, examined.comparer
+        request = replace(examined.request, fallback="allow", profile=False, dump_ir=None)
+        if part is None:
+            wanted = {
+                name: comparer.values[name]
+                for name in comparer.whole.outputs
+                if name in comparer.values
+            }
+            return _Subject(request, examined.inputs, wanted, comparer.tolerance)
+        request = replace(request, model=part.model, prune="off")
+        if part.placement == "host":
+            request = replace(request, targets=(), backend_options={})
+        return _Subject(request, part.inputs, part.expected, comparer.tolerance)
+
+    def candidates(self) -> Mapping[Kind, Sequence[str]]:
+        """What may be left out: the patterns that are used, passes, and the backends."""
+        targets = CompileOptions.of(self.request).targets
+        backends = [get_backend(target) for target in targets]
+        passes = [one.name for backend in backends for one in backend.module_passes()]
+        with compile_model(self.request) as executable:
+            executable.run(self.inputs)
+            composites = list(executable.report().composites)
+        return {
+            "pattern": composites,
+            "pass": [*passes, *OPTIONAL_PASSES],
+            "backend": [Target.parse(target).name for target in targets],
+        }
+
+    def is_right_without(self, names: Sequence[str]) -> bool:
+        """Whether it is right if these are left out, and what the request leaves out."""
+        request = replace(self.request, disable=(*self.request.disable, *names))
+        try:
+            with compile_model(request) as executable:
+                found = executable.run(self.inputs)
+        except ByocError:  # one of them is needed here
+            return False
+        return all(self.tolerance.accepts(found[name], want) for name, want in self.wanted.items())
+
+
+@dataclass
+class _Tried:
+    """What was tried, each set of names once."""
+
+    subject: _Subject
+    known: dict[frozenset[str], bool] = field(default_factory=dict[frozenset[str], bool])
+
+    @property
+    def count(self) -> int:
+        return len(self.known)
+
+    def goes_away(self, names: Sequence[str]) -> bool:
+        key = frozenset(names)
+        if key not in self.known:
+            self.known[key] = self.subject.is_right_without(sorted(key))
+        return self.known[key]

@@ -1,0 +1,109 @@
+"""Comparing tensors of a model with what an oracle says they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byoc_mlir.comparison import difference, is_close, is_float
+from byoc_mlir.compiler.debugging.parts import WholeModel
+from byoc_mlir.frontend.value import Array
+from byoc_mlir.runtime.report import Report, ReportRow
+from byoc_mlir.runtime.verification import Compared
+
+TOLERANCES: Mapping[str, float] = {"float16": 4e-3, "bfloat16": 3e-2, "float64": 1e-7}
+"""What is accepted by default, relative to an element and to the largest one of its tensor."""
+
+DEFAULT_TOLERANCE = 1e-4
+"""The same, for other floats."""
+
+MIXED_TOLERANCE = 3e-2
+"""The same, where products are rounded to 16 bits."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far off elements may be: `atol + rtol * |wanted|`."""
+
+    rtol: float | None
+    """Left out: by the type of the tensor."""
+    atol: float | None
+    """Left out: of floats `rtol` of the largest element of the tensor; of bytes one step, which is
+    rounding near a tie; of other integers nothing."""
+    is_mixed: bool = False
+    """Whether the model is computed in less than its own precision."""
+
+    def accepts(self, got: Array, want: Array) -> bool:
+        """Whether no element is further off."""
+        if got.shape != want.shape or got.dtype != want.dtype:
+            return False
+        if want.size == 0 or np.array_equal(got, want):
+            return True
+        if not is_float(want.dtype):
+            return self._accepts_integers(got, want)
+        rtol = self._relative(want.dtype)
+        magnitude = np.abs(want.astype(np.float64))
+        finite = np.isfinite(magnitude)
+        atol = rtol * magnitude[finite].max(initial=0.0) if self.atol is None else self.atol
+        return bool(is_close(got, want, np.where(finite, rtol * magnitude, 0.0) + atol).all())
+
+    def _relative(self, dtype: np.dtype[Any]) -> float:
+        if self.rtol is not None:
+            return self.rtol
+        usual = TOLERANCES.get(dtype.name, DEFAULT_TOLERANCE)
+        return max(usual, MIXED_TOLERANCE) if self.is_mixed else usual
+
+    def _accepts_integers(self, got: Array, want: Array) -> bool:
+        step = 1.0 if want.dtype.itemsize == 1 and want.dtype.kind in "iu" else 0.0
+        atol = step if self.atol is None else self.atol
+        return atol > 0 and bool(is_close(got, want, atol).all())
+
+
+class Comparer:
+    """Compares tensors of a model with the values that an oracle has for them.
+
+    Args:
+        report: where the nodes of the compiled model are.
+    """
+
+    def __init__(
+        self, whole: WholeModel, values: Mapping[str, Array], tolerance: Tolerance, report: Report
+    ):
+        self.whole = whole
+        self.values = values
+        self.tolerance = tolerance
+        self._rows = {row.node: row for row in report}
+
+    def row(self, node: str) -> ReportRow | None:
+        """Where a node is."""
+        return self._rows.get(node)
+
+    def place(self, node: str) -> str:
+        """The region of a node, or `host`, `folded` or `removed`."""
+        row = self._rows.get(node)
+        return "host" if row is None else row.region or row.placement
+
+    def compared(self, found: Mapping[str, Any], names: Iterable[str]) -> tuple[Compared, ...]:
+        """A row for each of the tensors for which there are both values."""
+        return tuple(
+            self._compared(name, found[name])
+            for name in names
+            if isinstance(found.get(name), np.ndarray) and name in self.values
+        )
+
+    def _compared(self, name: str, got: Array) -> Compared:
+        want = self.values[name]
+        node = self.whole.producer.get(name)
+        row = None if node is None else self._rows.get(node.name)
+        return Compared(
+            name,
+            "" if node is None else node.name,
+            "" if node is None else node.op_type,
+            "" if row is None else row.placement,
+            "" if row is None else row.region,
+            difference(got, want),
+            self.tolerance.accepts(got, want),
+        )

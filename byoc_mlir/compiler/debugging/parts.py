@@ -1,0 +1,141 @@
+"""An ONNX model whose parts can be taken out, as models of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from byoc_mlir.frontend.load import load_model
+from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
+from byoc_mlir.frontend.tensors import TensorReader
+from byoc_mlir.frontend.value import Array
+
+Values = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some nodes of a model as a model of its own, with its inputs."""
+
+    model: ModelProto
+    inputs: Values
+    nodes: tuple[NodeProto, ...]
+    """Those that do not compute constants."""
+
+
+class WholeModel:
+    """A model with all data in it and a name for each node, that of the report."""
+
+    def __init__(self, source: str | Path | bytes | ModelProto):
+        loaded = load_model(source)
+        self.model = ModelProto()
+        self.model.CopyFrom(loaded)
+        graph = self.model.graph
+        if not isinstance(source, bytes | ModelProto):
+            _inline_data(graph, TensorReader(Path(source).parent))
+        self._constants = {tensor.name for tensor in graph.initializer}
+        self._constants |= {tensor.values.name for tensor in graph.sparse_initializer}
+        self.inputs = tuple(
+            value.name for value in graph.input if value.name not in self._constants
+        )
+        nodes = ordered_nodes(graph.node, {*self.inputs, *self._constants})
+        for node, name in zip(nodes, names_of(nodes), strict=True):
+            node.name = name
+        self.producer = {name: node for node in nodes for name in node.output if name}
+        self.nodes: list[NodeProto] = []
+        """Those that do not compute constants, in an order in which they can run."""
+        self._folded: list[NodeProto] = []
+        for node in nodes:
+            if self._constants.issuperset(read_names(node)) and _repeats(node):
+                self._constants.update(name for name in node.output if name)
+                self._folded.append(node)
+            else:
+                self.nodes.append(node)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the model's outputs."""
+        return tuple(value.name for value in self.model.graph.output)
+
+    def with_outputs(self, names: Iterable[str], values: Values) -> ModelProto:
+        """The model with these tensors among its outputs, of the types that the values have."""
+        tapped = ModelProto()
+        tapped.CopyFrom(self.model)
+        there = set(self.outputs)
+        tapped.graph.output.extend(
+            _declared(name, values[name], known=False) for name in names if name not in there
+        )
+        return tapped
+
+    def readers(self, name: str) -> list[NodeProto]:
+        """The nodes that read a tensor."""
+        return [node for node in self.nodes if name in set(read_names(node))]
+
+    def before(self, name: str) -> list[NodeProto]:
+        """The nodes that a tensor follows from, in order."""
+        return self._needed([name], {id(node) for node in self.nodes})
+
+    def part(self, nodes: Sequence[NodeProto], outputs: Sequence[str], values: Values) -> Part:
+        """Those of the nodes that the outputs follow from; what they read of others is given.
+
+        Args:
+            values: of all tensors that are not constant.
+        """
+        kept = self._needed(outputs, {id(node) for node in nodes})
+        made = {name for node in kept for name in node.output}
+        read = {name for node in kept for name in read_names(node)} | set(outputs)
+        given = [name for name in values if name in read - made - self._constants]
+        constants = self._constant_nodes(read)
+        needed = read.union(name for node in constants for name in read_names(node))
+        graph = onnx.GraphProto(name=self.model.graph.name)
+        graph.node.extend([*constants, *kept])
+        graph.input.extend(_declared(name, values[name]) for name in given)
+        graph.output.extend(_declared(name, values[name]) for name in outputs)
+        whole = self.model.graph
+        graph.initializer.extend(one for one in whole.initializer if one.name in needed)
+        graph.sparse_initializer.extend(
+            one for one in whole.sparse_initializer if one.values.name in needed
+        )
+        model = ModelProto(ir_version=self.model.ir_version, graph=graph)
+        model.opset_import.extend(self.model.opset_import)
+        model.functions.extend(self.model.functions)
+        return Part(model, {name: values[name] for name in given}, tuple(kept))
+
+    def _needed(self, outputs: Iterable[str], among: Set[int]) -> list[NodeProto]:
+        wanted = set(outputs)
+        kept: list[NodeProto] = []
+        for node in reversed(self.nodes):
+            if id(node) in among and not wanted.isdisjoint(node.output):
+                kept.append(node)
+                wanted.update(read_names(node))
+        return kept[::-1]
+
+    def _constant_nodes(self, names: Set[str]) -> list[NodeProto]:
+        """The nodes that compute the constants among some names, in order."""
+        wanted, kept = set(names), list[NodeProto]()
+        for node in reversed(self._folded):
+            if not wanted.isdisjoint(node.output):
+                kept.append(node)
+                wanted.update(read_names(node))
+        return kept[::-1]
+
+
+def _repeats(node: NodeProto) -> bool:
+    """Whether the node gives the same each time."""
+    return not node.op_type.startswith(("Random", "Bernoulli", "Multinomial"))
+
+
+def _inline_data(graph: onnx.GraphProto, reader: TensorReader) -> None:
+    for tensor in graph.initializer:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            tensor.CopyFrom(numpy_helper.from_array(reader.array(tensor), tensor.name))
+
+
+def _declared(name: str, value: Array, *, known: bool = True) -> onnx.ValueInfoProto:
+    """A tensor of a graph, with its shape where that is known."""
+    kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+    return helper.make_tensor_value_info(name, kind, value.shape if known else None)

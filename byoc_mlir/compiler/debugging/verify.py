@@ -1,0 +1,152 @@
+"""Compares a compiled model with an oracle, and looks for the part where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto
+
+from byoc_mlir.compiler.debugging.compare import Comparer, Tolerance
+from byoc_mlir.compiler.debugging.oracles import chosen_oracle, tensor_values
+from byoc_mlir.compiler.debugging.parts import WholeModel
+from byoc_mlir.compiler.debugging.reduce import Reducer
+from byoc_mlir.compiler.execution.model import compile_model
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.verification import Asked, Compared, FailingPart, Verification
+from byoc_mlir.tensors import StructureInfo, TensorInfo
+
+TRANSPARENT = ("folded", "removed")
+"""Nodes that no code stands for."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A verification, and what it was made with."""
+
+    verification: Verification
+    comparer: Comparer
+    request: Request
+    inputs: Mapping[str, Any]
+
+
+def examine(
+    executable: Executable,
+    request: Request,
+    asked: Asked,
+) -> Examined:
+    """Compares an executable with an oracle; errors are those of `Executable.verify`.
+
+    Args:
+        request: what the executable was compiled from, and how.
+    """
+    oracle = chosen_oracle(asked.against)
+    source = request.model
+    if not isinstance(source, str | Path | bytes | ModelProto) or _is_mlir(source):
+        raise InvalidModelError("a model in MLIR has no other form to be compared with")
+    found = executable.run(asked.inputs)
+    inputs = {info.name: _as_given(info, asked.inputs[info.name]) for info in executable.inputs}
+    whole = WholeModel(source)
+    values = tensor_values(oracle, whole, inputs, request)
+    tolerance = Tolerance(asked.rtol, asked.atol, is_mixed=request.precision != "f32")
+    comparer = Comparer(whole, values, tolerance, executable.report())
+    outputs = comparer.compared(found, whole.outputs)
+    others = [name for name in whole.outputs if name not in values]
+    note = f"not compared, as they are no tensors: {', '.join(others)}" if others else ""
+    verification = Verification(oracle, outputs, note=note)
+    if not verification.agrees:
+        verification = _Search(comparer, request, inputs).searched(verification)
+    return Examined(verification, comparer, request, inputs)
+
+
+def _is_mlir(source: object) -> bool:
+    return isinstance(source, str | Path) and Path(source).suffix == ".mlir"
+
+
+def _as_given(info: TensorInfo, value: Any) -> Any:
+    """An input as oracles take it: a tensor of the model's type; sequences and optionals as is."""
+    return value if isinstance(info, StructureInfo) else np.asarray(value, info.dtype)
+
+
+class _Search:
+    """Looks for where a difference begins."""
+
+    def __init__(self, comparer: Comparer, request: Request, inputs: Mapping[str, Any]):
+        self._comparer = comparer
+        self._whole = comparer.whole
+        self._request = request
+        self._inputs = inputs
+        self._reducer = Reducer(comparer, request)
+
+    def searched(self, verification: Verification) -> Verification:
+        """The verification with what was found."""
+        boundaries = self._boundaries()
+        wrong = [one for one in (*boundaries, *verification.outputs) if not one.agrees]
+        order = {name: at for at, name in enumerate(self._whole.producer)}
+        first = min(wrong, key=lambda one: order.get(one.tensor, len(order)))
+        nodes = self._segment(first.tensor)
+        rows = self._reducer.node_by_node(nodes)
+        part = self._smallest(nodes, rows, first.tensor)
+        note = "no part of the model was found that differs when it is compiled alone"
+        notes = [verification.note, "" if part is not None else note]
+        return replace(
+            verification,
+            boundaries=boundaries,
+            nodes=rows,
+            part=part,
+            note="; ".join(filter(None, notes)),
+        )
+
+    def _boundaries(self) -> tuple[Compared, ...]:
+        """What crosses from one region to another, in the model with these as outputs, too."""
+        names = [
+            name
+            for name, node in self._whole.producer.items()
+            if name in self._comparer.values and self._crosses(name, node)
+        ]
+        model = self._whole.with_outputs(names, self._comparer.values)
+        with compile_model(replace(self._request, model=model, fallback="allow")) as executable:
+            found = executable.run(self._inputs)
+        return self._comparer.compared(found, names)
+
+    def _crosses(self, name: str, node: NodeProto) -> bool:
+        place = self._comparer.place(node.name)
+        if place in TRANSPARENT or name in self._whole.outputs:
+            return False
+        readers = (self._comparer.place(reader.name) for reader in self._whole.readers(name))
+        return any(other != place for other in readers)
+
+    def _segment(self, tensor: str) -> Sequence[NodeProto]:
+        """The nodes before a tensor that are in the same region, back to other regions."""
+        places = {node.name: self._comparer.place(node.name) for node in self._whole.nodes}
+        node = self._whole.producer.get(tensor)
+        if node is None:
+            return ()
+        here = (places.get(node.name, "host"), *TRANSPARENT)
+        kept, wanted = list[NodeProto](), {tensor}
+        for node in reversed(self._whole.before(tensor)):
+            if wanted.isdisjoint(node.output) or places[node.name] not in here:
+                continue
+            kept.append(node)
+            wanted.update(node.input)
+        return kept[::-1]
+
+    def _smallest(
+        self, nodes: Sequence[NodeProto], rows: Sequence[Compared], tensor: str
+    ) -> FailingPart | None:
+        """A single node, if one differs; else as few as do so together."""
+        for row in rows:
+            if row.agrees:
+                continue
+            alone = [self._whole.producer[row.tensor]]
+            part = self._reducer.failing(alone, row.tensor)
+            if part is not None:
+                return part
+        return self._reducer.smallest(nodes, tensor) or self._reducer.smallest(
+            self._whole.before(tensor), tensor
+        )

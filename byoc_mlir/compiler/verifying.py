@@ -1,0 +1,51 @@
+"""What `Executable.verify` and `bisect` call; it imports the compiler when it is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.verification import Asked, Bisection, Verification
+
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.debugging.verify import Examined
+
+
+@dataclass(frozen=True)
+class Verifying:
+    """Verifies executables of a request, which keeps no model but the path of one."""
+
+    request: Request
+
+    @staticmethod
+    def of(request: Request) -> Verifying:
+        """For what was compiled from a request."""
+        is_path = isinstance(request.model, str | Path)
+        return Verifying(request if is_path else replace(request, model=b""))
+
+    def verify(self, executable: Executable, asked: Asked) -> Verification:
+        """What `Executable.verify` returns."""
+        return self._examined(executable, asked).verification
+
+    def bisect(self, executable: Executable, asked: Asked) -> Bisection:
+        """What `Executable.bisect` returns."""
+        from byoc_mlir.compiler.debugging.bisect import bisect
+
+        return bisect(self._examined(executable, asked))
+
+    def _examined(self, executable: Executable, asked: Asked) -> Examined:
+        from byoc_mlir.compiler.debugging.verify import examine
+
+        request = self.request
+        if asked.model is not None:
+            request = replace(request, model=asked.model)
+        if request.model == b"":
+            raise InvalidModelError(
+                "the model was not given as the path of a file, and is not kept; give it to verify,"
+                " as in executable.verify(inputs, model=model)"
+            )
+        return examine(executable, request, asked)

@@ -1,0 +1,235 @@
+"""How far a compiled model is from what it should compute, and where that begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_mlir.comparison import Difference
+
+WIDTH = 80
+"""Columns of the text."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `Executable.verify` is asked for; it documents them."""
+
+    inputs: Mapping[str, Any]
+    model: Any = None
+    against: str | None = None
+    rtol: float | None = None
+    atol: float | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One tensor of the model, and how far it is from what it should be."""
+
+    tensor: str
+    node: str
+    """The ONNX node that gives it."""
+    op_type: str
+    placement: str
+    """Where that node runs: a backend's name, or `host`."""
+    region: str
+    difference: Difference
+    agrees: bool
+
+    def __str__(self) -> str:
+        where = f"{self.region or self.placement}: " if self.placement else ""
+        name = f"{where}{self.node or self.tensor}"
+        op = f" ({self.op_type})" if self.op_type else ""
+        found = self.difference
+        if found.problem:
+            return f"{'DIFFERS':<8}{_short(name, 30)}{op}: {found.problem}"[:WIDTH]
+        at = f" at {list(found.at)}" if found.largest else ""
+        mark = "" if self.agrees else "DIFFERS"
+        numbers = f"{mark:<8}{found.largest:9.2e} {found.mean:9.2e} {found.scale:9.2e}  "
+        room = WIDTH - len(numbers) - len(at)
+        return f"{numbers}{_short(name + op, room)}{at}"
+
+
+@dataclass(frozen=True)
+class FailingPart:
+    """The smallest part of the model that was found to differ alone."""
+
+    nodes: tuple[str, ...]
+    op_types: tuple[str, ...]
+    placement: str
+    """Where it runs: a backend's name, or `host`."""
+    region: str
+    composites: tuple[str, ...]
+    """The backend's patterns that its nodes are in."""
+    tensor: str
+    """What differs."""
+    difference: Difference
+    model: bytes
+    """It, as an ONNX model of its own."""
+    inputs: Mapping[str, npt.NDArray[Any]]
+    expected: Mapping[str, npt.NDArray[Any]]
+
+    def __str__(self) -> str:
+        nodes = ", ".join(
+            f"{name} ({op})" for name, op in zip(self.nodes, self.op_types, strict=True)
+        )
+        where = f" in region {self.region}" if self.region else ""
+        patterns = f", as {', '.join(self.composites)}" if self.composites else ""
+        return f"{nodes} on {self.placement}{where}{patterns}"
+
+    def save(self, folder: str | Path) -> tuple[Path, Path]:
+        """Writes `part.onnx`, `part.npz` with its inputs, and `part-expected.npz`.
+
+        Returns:
+            The paths of the first two; `byoc verify part.onnx --inputs part.npz` reads them.
+        """
+        root = Path(folder)
+        root.mkdir(parents=True, exist_ok=True)
+        model, inputs = root / "part.onnx", root / "part.npz"
+        model.write_bytes(self.model)
+        np.savez(inputs, allow_pickle=False, **self.inputs)
+        np.savez(root / "part-expected.npz", allow_pickle=False, **self.expected)
+        return model, inputs
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What came of comparing a compiled model with an oracle.
+
+    `str()` gives a text of 80 columns.
+    """
+
+    against: str
+    """The oracle."""
+    outputs: tuple[Compared, ...]
+    boundaries: tuple[Compared, ...] = ()
+    """What crosses from one region to another, where an output differs."""
+    nodes: tuple[Compared, ...] = ()
+    """What each node gives in the first region that differs, compiled alone from right inputs."""
+    part: FailingPart | None = None
+    note: str = ""
+    """What else there is to say."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no output differs by more than is accepted."""
+        return all(one.agrees for one in self.outputs)
+
+    def to_json(self) -> str:
+        """All as a JSON document, without the arrays."""
+        part = self.part
+        document = {
+            "agrees": self.agrees,
+            "against": self.against,
+            **{
+                name: [_row(one) for one in rows]
+                for name, rows in (
+                    ("outputs", self.outputs),
+                    ("boundaries", self.boundaries),
+                    ("nodes", self.nodes),
+                )
+            },
+            "part": None if part is None else _part(part),
+            "note": self.note,
+        }
+        return json.dumps(document, indent=2)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        verdict = "agrees with" if self.agrees else "DIFFERS from"
+        yield f"the model {verdict} {self.against}"
+        for title, rows in (
+            ("outputs", self.outputs),
+            ("between regions", self.boundaries),
+            ("node by node, from right inputs", self.nodes),
+        ):
+            if rows:
+                yield from ("", f"{'':8}{'largest':>9} {'mean':>9} {'magnitude':>9}  {title}")
+                yield from map(str, rows)
+        if self.part is not None:
+            yield from ("", "the smallest part that differs:", *_wrapped(str(self.part)))
+        if self.note:
+            yield from ("", *_wrapped(self.note))
+
+
+Kind: TypeAlias = Literal["pattern", "pass", "backend"]
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """What has to be left out for a model to be right."""
+
+    verification: Verification
+    kind: Kind | None = None
+    """Of what is named; `None` if nothing makes the difference go away."""
+    names: tuple[str, ...] = ()
+    """As few as do it together: nearly always one."""
+    tried: int = 0
+    """How often the model, or its smallest part that differs, was compiled."""
+
+    def to_json(self) -> str:
+        """All as a JSON document, without the arrays."""
+        found = {"kind": self.kind, "names": self.names, "tried": self.tried}
+        verification = json.loads(self.verification.to_json())
+        return json.dumps({**found, "verification": verification}, indent=2)
+
+    def __str__(self) -> str:
+        return f"{self.verification}\n\n{self._verdict()}"
+
+    def _verdict(self) -> str:
+        if self.verification.agrees:
+            return "there is nothing to look for"
+        if self.kind is None:
+            return "\n".join(
+                _wrapped(
+                    f"the difference stays whatever is left out ({_tries(self.tried)}): it is in"
+                    " the import of the node, or in what no program can be without"
+                )
+            )
+        named = " and ".join(f"'{name}'" for name in self.names)
+        return f"the difference goes away without the {self.kind} {named}: {_tries(self.tried)}"
+
+
+def _row(one: Compared) -> dict[str, object]:
+    return {**asdict(one), "difference": _numbers(one.difference)}
+
+
+def _part(part: FailingPart) -> dict[str, object]:
+    return {
+        "nodes": part.nodes,
+        "op_types": part.op_types,
+        "placement": part.placement,
+        "region": part.region,
+        "composites": part.composites,
+        "tensor": part.tensor,
+        "difference": _numbers(part.difference),
+    }
+
+
+def _numbers(found: Difference) -> dict[str, object]:
+    """JSON has neither infinities nor not-a-numbers: they are texts."""
+    return {
+        name: value if not isinstance(value, float) or np.isfinite(value) else str(value)
+        for name, value in asdict(found).items()
+    }
+
+
+def _tries(count: int) -> str:
+    return f"{count} {'try' if count == 1 else 'tries'}"
+
+
+def _short(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def _wrapped(text: str) -> Sequence[str]:
+    return wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")

@@ -1,0 +1,25 @@
+"""`byoc bisect`: find the pattern, pass or backend without which a model is right."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from byoc_mlir.tools.commands.common import compile_model
+from byoc_mlir.tools.commands.verify import add_arguments, inputs_of, options_of, save_part
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("bisect", help=__doc__)
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand; 1 if an output differs."""
+    with compile_model(args) as executable:
+        found = executable.bisect(inputs_of(args, executable), **options_of(args))
+    print(found.to_json() if args.json else found)
+    save_part(args, found.verification)
+    return 0 if found.verification.agrees else 1

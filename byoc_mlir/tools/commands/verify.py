@@ -1,0 +1,92 @@
+"""`byoc verify`: compare a compiled model with an oracle, and find the part that differs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any, get_args
+
+from byoc_mlir.compiler.debugging.oracles import Against
+from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime.verification import Verification
+from byoc_mlir.tools.commands.common import (
+    add_model_arguments,
+    add_shape_argument,
+    at_least,
+    compile_model,
+    random_inputs,
+    read_inputs,
+    shapes_of,
+)
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("verify", help=__doc__)
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `byoc verify`, which `byoc bisect` has too."""
+    add_model_arguments(parser)
+    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs by name (default: random)")
+    add_shape_argument(parser)
+    parser.add_argument("--seed", type=at_least(0), default=0, help="of random inputs")
+    parser.add_argument(
+        "--against",
+        choices=get_args(Against),
+        help="who says what is right (default: onnxruntime where it is installed, else reference)",
+    )
+    for name, meaning in (("rtol", "relative to the element"), ("atol", "whatever the element")):
+        parser.add_argument(
+            f"--{name}", type=_tolerance, metavar="NUMBER", help=f"how far off is right, {meaning}"
+        )
+    parser.add_argument(
+        "--save",
+        metavar="FOLDER",
+        type=Path,
+        help="write the smallest part that differs there: part.onnx, and part.npz with its inputs",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand; 1 if an output differs."""
+    with compile_model(args) as executable:
+        found = executable.verify(inputs_of(args, executable), **options_of(args))
+    print(found.to_json() if args.json else found)
+    save_part(args, found)
+    return 0 if found.agrees else 1
+
+
+def inputs_of(args: argparse.Namespace, executable: Executable) -> dict[str, Any]:
+    """The inputs that the arguments say."""
+    if args.inputs:
+        return read_inputs(args.inputs)
+    return random_inputs(executable.inputs, shapes_of(args), args.seed)
+
+
+def options_of(args: argparse.Namespace) -> dict[str, Any]:
+    """How to compare, as `Executable.verify` takes it."""
+    return {"against": args.against, "rtol": args.rtol, "atol": args.atol}
+
+
+def save_part(args: argparse.Namespace, found: Verification) -> None:
+    """Writes the smallest part that differs, if there is one and a folder for it."""
+    if args.save is None or found.part is None:
+        return
+    model, inputs = found.part.save(args.save)
+    if not args.json:
+        print(f"\nbyoc verify {model} --inputs {inputs} tries it again")
+
+
+def _tolerance(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not number >= 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of 0 and more")
+    return number
