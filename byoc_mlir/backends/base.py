@@ -185,6 +185,9 @@ class Backend(ABC):
     """Whether the host may run what this backend takes, where inputs come in many shapes and the
     host has one program for all of them. Asked only when the user names no targets."""
 
+    runs_models: ClassVar[bool] = False
+    """Whether `interpreter` runs any model: then compiled models can be compared with it."""
+
     is_cacheable: ClassVar[bool] = True
     """Whether the same model, options, package and machine always give code that is as good: if
     so, another process may take it from the disk (`compile(cache=…)`)."""
@@ -266,9 +269,10 @@ class Backend(ABC):
         return None
 
     def interpreter(self, model: ModelProto) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
-        """Of a fallback interpreter: what runs a model node by node.
+        """What runs a whole model without compiling it, if the backend has that.
 
-        It is asked for nodes on strings, which native code has no layout for.
+        A fallback interpreter is asked for nodes on strings, which native code has no layout for;
+        one that runs any model, for what `Executable.verify` compares with.
 
         Returns:
             The outputs in order, for inputs by name.

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import ClassVar
+from typing import ClassVar, cast
 
+from onnx import ModelProto
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
 from byoc_mlir.backends.onnxruntime.export import EXPORTS, element_type, export_region
-from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule
+from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule, open_session
 from byoc_mlir.backends.options import Option
 from byoc_mlir.backends.region import nodes_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name, tensor_type
+from byoc_mlir.runtime.program import Array
 
 
 class OnnxRuntimeBackend(Backend):
     """What `EXPORTS` can write as ONNX."""
 
     name: ClassVar[str] = "onnxruntime"
+    runs_models: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {
         "optimise": Option(True, "whether ONNX Runtime rewrites the regions it gets"),
     }
@@ -38,6 +41,10 @@ class OnnxRuntimeBackend(Backend):
 
     def op_rules(self) -> Mapping[str, Rule]:
         return dict.fromkeys(EXPORTS, _rule)
+
+    def interpreter(self, model: ModelProto) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
+        run = open_session(model.SerializeToString(), 1, bool(self.settings["optimise"])).run
+        return lambda inputs: cast("Sequence[Array]", run(None, dict(inputs)))
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:
         module = OnnxRuntimeModule(

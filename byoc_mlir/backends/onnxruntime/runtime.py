@@ -37,22 +37,12 @@ class OnnxRuntimeModule(RegionModule):
 
     def get_function(self, symbol: str) -> RegionFunction:
         try:
-            import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+            session = open_session(self._model, self._threads, self._optimise)
         except ImportError as error:
             raise ExecutionError(
                 f"region {symbol} runs in ONNX Runtime, which is not installed;"
                 " `pip install onnxruntime`"
             ) from error
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        options.log_severity_level = 3
-        level = onnxruntime.GraphOptimizationLevel
-        options.graph_optimization_level = (
-            level.ORT_ENABLE_ALL if self._optimise else level.ORT_DISABLE_ALL
-        )
-        session = onnxruntime.InferenceSession(
-            self._model, options, providers=["CPUExecutionProvider"]
-        )
         names = [value.name for value in session.get_inputs()]
 
         def run(inputs: list[Array], outputs: list[Array]) -> None:
@@ -61,3 +51,19 @@ class OnnxRuntimeModule(RegionModule):
                 np.copyto(output, result)
 
         return run
+
+
+def open_session(model: bytes, threads: int, optimise: bool) -> Any:
+    """ONNX Runtime's session of a model.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimise else level.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

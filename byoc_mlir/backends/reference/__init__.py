@@ -30,6 +30,7 @@ class ReferenceBackend(Backend):
 
     name: ClassVar[str] = "reference"
     is_fallback_interpreter: ClassVar[bool] = True
+    runs_models: ClassVar[bool] = True
 
     def op_rules(self) -> Mapping[str, Rule]:
         return {"onnx_node": lambda op: None}

@@ -1,54 +1,66 @@
-"""Who says what a model computes, tensor by tensor."""
+"""Who says what a model computes, tensor by tensor: backends that run whole models, or the host."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from importlib.util import find_spec
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import ModelProto, ValueInfoProto
-from onnx.reference import ReferenceEvaluator
+from onnx import ModelProto, ValueInfoProto, helper, shape_inference
 
+from byoc_mlir.backends import Backend, backend_names, get_backend
+from byoc_mlir.comparison import is_float
 from byoc_mlir.compiler.debugging.parts import WholeModel
 from byoc_mlir.compiler.disable import OPTIONAL_PASSES
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.errors import ByocError, ExecutionError, ToolchainError
+from byoc_mlir.errors import BackendError, ByocError, ExecutionError
 from byoc_mlir.frontend.value import Array
+from byoc_mlir.names import meant
+from byoc_mlir.transforms.placement import HOST
 
-Against: TypeAlias = Literal["onnxruntime", "reference", "host"]
-
-Values: TypeAlias = Mapping[str, Array]
+Values: TypeAlias = Mapping[str, Any]
 
 
-def chosen_oracle(name: str | None) -> Against:
-    """The oracle of a name; left out: ONNX Runtime where it is installed, else the reference.
+def oracle_names() -> list[str]:
+    """All oracles: the backends that run any model, and the host."""
+    return [*(backend.name for backend in _running_models()), HOST]
+
+
+def chosen_oracle(name: str | None) -> str:
+    """The oracle of a name. Left out: a library that runs models, where it is installed; else the
+    fallback interpreter.
 
     Raises:
         ByocError: there is none of that name.
-        ToolchainError: ONNX Runtime is not installed.
+        BackendError: it cannot be used on this machine.
     """
-    there = find_spec("onnxruntime") is not None
     if name is None:
-        return "onnxruntime" if there else "reference"
-    if name not in get_args(Against):
-        accepted = ", ".join(map(repr, get_args(Against)))
-        raise ByocError(f"against is {name!r}, accepted are {accepted}")
-    if name == "onnxruntime" and not there:
-        raise ToolchainError(
-            "ONNX Runtime is not installed; run pip install onnxruntime, or compare with"
-            " 'reference'"
+        usable = [one for one in _running_models() if one.unavailable() is None]
+        return next((one.name for one in usable), HOST)
+    if name not in oracle_names():
+        accepted = ", ".join(map(repr, oracle_names()))
+        raise ByocError(
+            f"against is {name!r}, accepted are {accepted}{meant(str(name), oracle_names())}"
         )
-    return cast(Against, name)
+    reason = None if name == HOST else get_backend(name).unavailable()
+    if reason is not None:
+        raise BackendError(f"'{name}' cannot be compared with: {reason}")
+    return name
+
+
+def _running_models() -> list[Backend]:
+    """The backends that run any model, the fallback interpreter last."""
+    backends = [one for one in map(get_backend, backend_names()) if one.runs_models]
+    return sorted(backends, key=lambda one: (one.is_fallback_interpreter, one.name))
 
 
 def tensor_values(
-    against: Against, whole: WholeModel, inputs: Values, request: Request
+    oracle: str, whole: WholeModel, inputs: Values, request: Request
 ) -> dict[str, Array]:
-    """What each tensor of a model is that is an array and not constant, the inputs among them.
+    """What each tensor of a model is, inputs and outputs among them; sequences are left out.
 
     Args:
         request: for the host: how the model is compiled otherwise.
@@ -56,44 +68,33 @@ def tensor_values(
     Raises:
         ExecutionError: the oracle cannot run the model.
     """
-    run = _ORACLES[against]
+    model, names = _all_tapped(whole)
+    types = _element_types(whole.model)
     try:
-        found = run(whole, inputs, request)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            found = _run(oracle, model, inputs, request)
     except ByocError:
         raise
     except Exception as error:  # what the oracles raise is theirs
         raise ExecutionError(
-            f"{against} cannot run the model: {type(error).__name__}: {error}; another oracle may"
+            f"{oracle} cannot run the model: {type(error).__name__}: {error}; another oracle may"
         ) from error
-    made = (name for node in whole.nodes for name in node.output if name)
-    named = dict.fromkeys((*whole.inputs, *made, *whole.outputs))
-    known = {**inputs, **found}
-    return {name: known[name] for name in named if isinstance(known.get(name), np.ndarray)}
+    known = {**inputs, **{name: _typed(value, types.get(name)) for name, value in found.items()}}
+    in_order = dict.fromkeys((*whole.inputs, *names))
+    return {name: known[name] for name in in_order if isinstance(known.get(name), np.ndarray)}
 
 
-def _onnxruntime(whole: WholeModel, inputs: Values, request: Request) -> dict[str, Any]:
-    import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
-
-    model, names = _all_tapped(whole)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return dict(zip(names, cast("Sequence[Any]", session.run(names, dict(inputs))), strict=True))
+def _run(oracle: str, model: ModelProto, inputs: Values, request: Request) -> dict[str, Any]:
+    if oracle == HOST:
+        return _run_on_host(model, inputs, request)
+    names = [output.name for output in model.graph.output]
+    results = get_backend(oracle).interpreter(model)(inputs)
+    return dict(zip(names, results, strict=True))
 
 
-def _reference(whole: WholeModel, inputs: Values, request: Request) -> dict[str, Any]:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        evaluator: Any = ReferenceEvaluator(whole.model)
-        return cast("dict[str, Any]", evaluator.run(None, dict(inputs), intermediate=True))
-
-
-def _host(whole: WholeModel, inputs: Values, request: Request) -> dict[str, Any]:
-    """The host compiler alone, without the passes that only make programs better."""
-    model, _ = _all_tapped(whole)
+def _run_on_host(model: ModelProto, inputs: Values, request: Request) -> dict[str, Any]:
+    """By the host compiler alone, without the passes that only make programs better."""
     asked = replace(
         request,
         model=model,
@@ -109,18 +110,31 @@ def _host(whole: WholeModel, inputs: Values, request: Request) -> dict[str, Any]
         return executable.run(inputs)
 
 
-_ORACLES: Mapping[Against, Callable[[WholeModel, Values, Request], dict[str, Any]]] = {
-    "onnxruntime": _onnxruntime,
-    "reference": _reference,
-    "host": _host,
-}
-
-
 def _all_tapped(whole: WholeModel) -> tuple[ModelProto, list[str]]:
-    """The model with all tensors among its outputs, and their names."""
+    """The model with all tensors among its outputs, and their names in the order of nodes."""
     model = ModelProto()
     model.CopyFrom(whole.model)
-    there = list(whole.outputs)
-    more = [name for node in whole.nodes for name in node.output if name and name not in there]
-    model.graph.output.extend(ValueInfoProto(name=name) for name in more)
-    return model, [*there, *more]
+    made = [name for node in whole.nodes for name in node.output if name]
+    there = set(whole.outputs)
+    model.graph.output.extend(ValueInfoProto(name=name) for name in made if name not in there)
+    return model, [*made, *whole.outputs]
+
+
+def _element_types(model: ModelProto) -> dict[str, np.dtype[Any]]:
+    """The types of the tensors, as far as the standard infers them."""
+    graph = shape_inference.infer_shapes(model).graph
+    return {
+        info.name: helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+        for info in (*graph.value_info, *graph.output)
+        if info.type.tensor_type.elem_type
+    }
+
+
+def _typed(value: Any, dtype: np.dtype[Any] | None) -> Any:
+    """A tensor in the type that it should have: an oracle in Python may give another one."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    array = np.asarray(value)
+    if dtype is None or dtype == array.dtype or not (is_float(dtype) and is_float(array.dtype)):
+        return array
+    return array.astype(dtype)
