@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, TensorType, f64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
@@ -15,7 +16,6 @@ from byoc_mlir.dialects.relay.base import (
     bool_prop,
     check_addressed,
     float_prop,
-    ints,
     shape_of,
     size_list,
     sizes_prop,
@@ -25,7 +25,9 @@ from byoc_mlir.dialects.relay.base import (
     type_sizes,
 )
 from byoc_mlir.dialects.relay.resampling import COORDINATES, METHODS, ROUNDINGS, Axis, Taps, taps
-from byoc_mlir.dialects.relay.shape import at_most
+from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
+from byoc_mlir.dims import Size
+from byoc_mlir.errors import UndecidedSizeError
 
 
 def floats_attribute(values: Sequence[float]) -> ArrayAttr[FloatAttr]:
@@ -41,7 +43,8 @@ def _floats(attribute: ArrayAttr[Attribute]) -> list[float]:
 class ResizeOp(RelayOp):
     """`data [d...] -> output [size...]`, every dimension resized on its own.
 
-    `scales` are the factors before sizes were rounded. `roi` holds all starts, then all ends, as
+    `scales` are the factors before sizes were rounded; without them, what the new sizes are to the
+    old ones. `roi` holds all starts, then all ends, as
     parts of 1; only `tf_crop_and_resize` looks at it, and gives `extrapolation_value` outside of
     the data. https://onnx.ai/onnx/operators/onnx__Resize.html
     """
@@ -49,7 +52,7 @@ class ResizeOp(RelayOp):
     name = "relay.image.resize"
     data = operand_def(TensorType)
     size = sizes_prop()
-    scales = prop_def(ArrayAttr)
+    scales = opt_prop_def(ArrayAttr)
     roi = opt_prop_def(ArrayAttr)
     method = str_prop("linear")
     coordinate_transformation_mode = str_prop("half_pixel")
@@ -63,16 +66,15 @@ class ResizeOp(RelayOp):
     def infer_types(self) -> Sequence[Attribute]:
         data, size = tensor_type(self.data), size_list(self.size)
         rank = len(type_sizes(data))
-        if len(size) != rank or len(self.scales) != rank:
+        scales = [1.0] * rank if self.scales is None else _floats(self.scales)
+        if len(size) != rank or len(scales) != rank:
             raise VerifyException(
                 f"{self.name}: size and scales must have {rank} entries, found {list(size)} and"
-                f" {len(self.scales)}"
+                f" {len(scales)}"
             )
         if self.roi is not None and len(self.roi) != 2 * rank:
             raise VerifyException(f"{self.name}: roi must have {2 * rank} entries")
-        if not all(at_most(0, new) for new in size) or any(
-            scale <= 0 for scale in _floats(self.scales)
-        ):
+        if not all(at_most(0, new) for new in size) or any(scale <= 0 for scale in scales):
             raise VerifyException(f"{self.name}: sizes and scales must be positive")
         for what, accepted in (
             (self.method, METHODS),
@@ -88,18 +90,44 @@ class ResizeOp(RelayOp):
 
     def resized_axes(self) -> list[tuple[int, Taps]]:
         """The axes that change, and what each element along them is made of."""
-        crops = self.coordinate_transformation_mode.data == "tf_crop_and_resize"
-        roi = _floats(self.roi) if self.roi is not None and crops else None
-        found: list[tuple[int, Taps]] = []
-        shape = shape_of(self.data)
-        for number, (old, new, scale) in enumerate(
-            zip(shape, ints(self.size), _floats(self.scales), strict=True)
-        ):
-            part = (roi[number], roi[number + len(shape)]) if roi else (0.0, 1.0)
-            axis = Axis(old, new, scale, part)
-            if not axis.is_kept:
-                found.append((number, self._taps(axis)))
-        return found
+        axes = range(len(shape_of(self.data)))
+        return [(number, self.taps_along(number)) for number in axes if not self.is_kept(number)]
+
+    def is_kept(self, number: int) -> bool:
+        """Whether nothing changes along an axis."""
+        old, new, scale = self._axis(number)
+        return old == new and scale in (None, 1.0) and self.part_of(number) == (0.0, 1.0)
+
+    def part_of(self, number: int) -> tuple[float, float]:
+        """Where along an axis the region of interest begins and ends, as parts of 1."""
+        if self.roi is None or self.coordinate_transformation_mode.data != "tf_crop_and_resize":
+            return 0.0, 1.0
+        roi = _floats(self.roi)
+        return roi[number], roi[number + len(roi) // 2]
+
+    def scale_of(self, number: int) -> float | None:
+        """The factor of an axis; `None` where it is that of symbolic sizes."""
+        return self._axis(number)[2]
+
+    def taps_along(self, number: int) -> Taps:
+        """What each element along an axis is made of, of sizes that are numbers.
+
+        Raises:
+            UndecidedSizeError: a size is symbolic.
+        """
+        old, new, scale = self._axis(number)
+        if is_symbolic((old, new)) or scale is None:
+            raise UndecidedSizeError(f"{self.name} resizes {old} elements to {new}")
+        return self._taps(Axis(index(old), index(new), scale, self.part_of(number)))
+
+    def _axis(self, number: int) -> tuple[Size, Size, float | None]:
+        """The sizes of an axis, before and after, and the factor."""
+        old, new = type_sizes(tensor_type(self.data))[number], size_list(self.size)[number]
+        if self.scales is not None:
+            return old, new, _floats(self.scales)[number]
+        if is_symbolic((old, new)):
+            return old, new, None
+        return old, new, index(new) / index(old) if old else 1.0
 
     def _taps(self, axis: Axis) -> Taps:
         return taps(

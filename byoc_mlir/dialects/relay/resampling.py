@@ -29,11 +29,6 @@ class Axis:
         """The new size before it was rounded."""
         return self.scale * self.size
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether nothing changes."""
-        return self.size == self.new_size and self.scale == 1.0 and self.roi == (0.0, 1.0)
-
 
 @dataclass(frozen=True)
 class Taps:

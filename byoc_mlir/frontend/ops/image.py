@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import image
@@ -21,8 +22,14 @@ class _Target:
     """The output shape of a resize, and the factors and region of interest of every dimension."""
 
     size: tuple[Size, ...]
-    scales: tuple[float, ...]
+    scales: tuple[float, ...] | None
+    """Without them, what the sizes are to those of the data."""
     roi: tuple[float, ...] | None = None
+
+    @property
+    def factors(self) -> ArrayAttr[FloatAttr] | None:
+        """The factors as a property."""
+        return None if self.scales is None else image.floats_attribute(self.scales)
 
 
 def _numbers(context: NodeContext, value: Value | None, what: str) -> list[float]:
@@ -45,25 +52,29 @@ def _times(size: Size, scale: float) -> Size:
     """The size of a scaled axis, rounded down."""
     if isinstance(size, int):
         return int(size * scale)
-    return size * int(scale) if scale.is_integer() else operator.index(size)
+    numerator, denominator = scale.as_integer_ratio()
+    return size * numerator // denominator
 
 
-def _sized(data: Value, sizes: Sequence[float], axes: Sequence[int], policy: str) -> _Target:
-    size, scales = list(data.shape), [1.0] * data.rank
+def _sized(data: Value, sizes: Sequence[Size], axes: Sequence[int], policy: str) -> _Target:
+    size = list(data.sizes)
     for axis, new in zip(axes, sizes, strict=True):
-        old = data.shape[axis]
-        size[axis], scales[axis] = int(new), new / old if old else 1.0
+        size[axis] = new
     if policy == "stretch":
-        return _Target(tuple(size), tuple(scales))
+        return _Target(tuple(size), None)
     if policy not in ("not_larger", "not_smaller"):
         raise NodeRefused(
             f"keep_aspect_ratio_policy is '{policy}', accepted are stretch, not_larger and"
             " not_smaller"
         )
-    among = [scales[axis] for axis in axes]
+    shape, scales = data.shape, [1.0] * data.rank
+    among = [
+        operator.index(new) / shape[axis] if shape[axis] else 1.0
+        for axis, new in zip(axes, sizes, strict=True)
+    ]
     scale = min(among) if policy == "not_larger" else max(among)
     for axis in axes:
-        size[axis], scales[axis] = int(scale * data.shape[axis] + 0.5), scale
+        size[axis], scales[axis] = int(scale * shape[axis] + 0.5), scale
     return _Target(tuple(size), tuple(scales))
 
 
@@ -95,7 +106,7 @@ def resize(
 ) -> Value:
     along = [axis % data.rank for axis in (range(data.rank) if axes is None else axes)]
     factors = _numbers(context, scales, "scales")
-    wanted = _numbers(context, sizes, "sizes")
+    wanted = () if sizes is None else context.sizes(sizes, "sizes")
     if not factors and not wanted:
         raise NodeRefused("neither scales nor sizes are given")
     target = (
@@ -109,7 +120,7 @@ def resize(
         image.ResizeOp,
         data,
         size=target.size,
-        scales=image.floats_attribute(target.scales),
+        scales=target.factors,
         roi=None if target.roi is None else image.floats_attribute(target.roi),
         method=mode,
         coordinate_transformation_mode=coordinate_transformation_mode,
@@ -152,7 +163,7 @@ def _upsampled(context: NodeContext, data: Value, scales: Sequence[float], mode:
         image.ResizeOp,
         data,
         size=target.size,
-        scales=image.floats_attribute(target.scales),
+        scales=target.factors,
         method="linear" if mode in ("linear", "bilinear") else mode,
         coordinate_transformation_mode="asymmetric",
         rounding_method="floor",

@@ -1,20 +1,19 @@
-"""Resizing: one kernel for each axis that changes, with constant tables of what it reads."""
+"""Resizing: one kernel for each axis that changes, with tables of what it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from xdsl.dialects import math
-from xdsl.dialects.builtin import Float64Type, IntegerType, TensorType, f32, f64
+from xdsl.dialects.builtin import Float64Type, IntegerType, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import image as relay
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
-from byoc_mlir.dialects.relay.resampling import Taps
+from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_of, tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.index import around
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
+from byoc_mlir.lowering.relay_to_linalg.resampling import tables_along
 from byoc_mlir.lowering.relay_to_linalg.scalars import bounds
 
 _MOST_UNROLLED = 8
@@ -26,11 +25,11 @@ def _lower_resize(op: relay.ResizeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
         through = element
     else:
         through = f64 if isinstance(element, Float64Type | IntegerType) else f32
-    axes = op.resized_axes()
+    axes = [axis for axis in range(rank_of(op.data)) if not op.is_kept(axis)]
     result = op.data
-    for number, (axis, taps) in enumerate(axes):
-        target = element if number == len(axes) - 1 else through
-        result = _resized(op, b, result, axis, taps, through, target)
+    for axis in axes:
+        target = element if axis == axes[-1] else through
+        result = _resized(op, b, result, axis, through, target)
     return [result]
 
 
@@ -39,28 +38,22 @@ def _resized(
     b: LinalgBuilder,
     data: SSAValue,
     axis: int,
-    taps: Taps,
     through: Attribute,
     target: Attribute,
 ) -> SSAValue:
     """`data` with one axis resized, computed in `through`."""
-    shape = list(shape_of(data))
-    shape[axis], count = taps.positions.shape
-    weights = taps.weights.astype(np.float64 if through == f64 else np.float32)
-    tables = [
-        b.constant(taps.positions, "positions"),
-        b.constant(weights, "weights"),
-        b.constant(taps.outside, "outside"),
-    ]
-    k = Kernel(op, [data, *tables], [TensorType(target, shape)])
-    outer, size, inner = around(k.inputs[0].shape, axis)
+    tables = tables_along(op, b, axis, f64 if through == f64 else f32)
+    shape, count = list(sizes_of(data)), tables.count
+    shape[axis] = sizes_of(op.output)[axis]
+    k = Kernel(op, [data, *tables.values], [tensor_of(target, shape)])
+    outer, size, inner = around(k.inputs[0].sizes, axis)
     source = k.inputs[0].reshaped(outer, size, inner)
     result = k.outputs[0].reshaped(outer, shape[axis], inner)
     nearest = op.method.data == "nearest"
     with k.loops([outer, shape[axis]], cost=2 * count * inner) as (o, i):
         positions = _Row(k, k.inputs[1], i, count)
         weight_row = _Row(k, k.inputs[2], i, count)
-        outside = k.inputs[3][i] if taps.outside.any() else None
+        outside = k.inputs[3][i] if tables.may_be_outside else None
         with k.sequential([1, inner]) as (_, n):
             if nearest:
                 value = source[o, positions[0].to(INDEX), n]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
 import pytest
 from sized_models import check_one_program
 
@@ -98,6 +99,60 @@ def test_reflections() -> None:
     x = b.input("x", [1, 2, "h", "w"])
     b.output(b.op("Pad", x, b.ints(0, 0, 1, 2, 0, 0, 3, 0), mode="reflect"), "y", [None] * 4)
     check_one_program(b.build(), [{"h": h, "w": w} for h, w in [(5, 7), (4, 3), (30, 8)]])
+
+
+def _resized(factor: float, *, by_factors: bool = True, **attributes: object) -> Network:
+    """An image resized by a factor, or to the sides that are that much longer."""
+
+    def network(b: GraphBuilder, x: str) -> str:
+        if by_factors:
+            factors = b.constant(np.array([1, 1, factor, 2], np.float32))
+            return b.op("Resize", x, "", factors, **attributes)
+        sides = b.op("Mul", b.op("Shape", x), b.ints(1, 1, int(factor), 3))
+        return b.op("Resize", x, "", "", sides, **attributes)
+
+    return network
+
+
+def _like_the_image(b: GraphBuilder, x: str) -> str:
+    """An image made smaller, and as large again."""
+    return b.op("Resize", b.max_pool(x, 3, 2, padding=1), "", "", b.op("Shape", x), mode="linear")
+
+
+def _to_fixed_sides(b: GraphBuilder, x: str) -> str:
+    sides = b.op(
+        "Concat", b.op("Slice", b.op("Shape", x), b.ints(0), b.ints(2)), b.ints(13, 17), axis=0
+    )
+    return b.op("Resize", x, "", "", sides, mode="cubic", exclude_outside=1)
+
+
+_RESIZES: dict[str, Network] = {
+    "nearest": _resized(2.0, coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+    "nearest by sizes": _resized(3.0, by_factors=False, nearest_mode="ceil"),
+    "linear": _resized(1.5, mode="linear"),
+    "linear between corners": _resized(
+        2.0, by_factors=False, mode="linear", coordinate_transformation_mode="align_corners"
+    ),
+    "linear as pytorch": _resized(
+        2.0, mode="linear", coordinate_transformation_mode="pytorch_half_pixel"
+    ),
+    "cubic": _resized(2.0, mode="cubic", cubic_coeff_a=-0.5),
+    "like the image": _like_the_image,
+    "to fixed sides": _to_fixed_sides,
+}
+
+
+@pytest.mark.parametrize("network", _RESIZES.values(), ids=_RESIZES)
+def test_resizes(network: Network) -> None:
+    _check(network)
+
+
+def test_a_resize_that_smoothes() -> None:
+    b = GraphBuilder("smoothed", seed=0, opset=18)
+    x = b.input("x", [1, 2, "h", "w"])
+    factors = b.constant(np.array([1, 1, 0.5, 0.375], np.float32))
+    b.output(b.op("Resize", x, "", factors, mode="cubic", antialias=1), "y", [None] * 4)
+    check_one_program(b.build(), [{"h": h, "w": w} for h, w in [(12, 16), (7, 9), (33, 5)]])
 
 
 def _kernels(b: GraphBuilder, x: str) -> str:

@@ -1,0 +1,217 @@
+"""The tables of a resized axis: constants, or computed where sizes are symbolic.
+
+What is computed here is what `dialects.relay.resampling` computes with numpy, in the same order.
+"""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import math
+from xdsl.dialects.builtin import f64, i1, i64
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.dialects.relay.base import sizes_of, tensor_of
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.image import ResizeOp
+from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
+from byoc_mlir.dims import Size, largest
+from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
+from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Which elements each element of a resized axis is made of, and their weights."""
+
+    values: tuple[SSAValue, SSAValue, SSAValue]
+    """Positions and weights `[new size, count]`; whether it lies outside, `[new size]`."""
+    count: int
+    may_be_outside: bool
+
+
+def tables_along(op: ResizeOp, b: LinalgBuilder, axis: int, type_: Attribute) -> Tables:
+    """The tables of an axis, weights as a type of floats."""
+    if is_symbolic((sizes_of(op.data)[axis], sizes_of(op.output)[axis])):
+        return _Axis(op, axis).computed(b, type_)
+    taps = op.taps_along(axis)
+    values = (
+        b.constant(taps.positions, "positions"),
+        b.constant(taps.weights.astype(numpy_dtype(type_)), "weights"),
+        b.constant(taps.outside, "outside"),
+    )
+    return Tables(values, taps.positions.shape[1], bool(taps.outside.any()))
+
+
+class _Axis:
+    """Writes the tables of an axis of symbolic sizes."""
+
+    def __init__(self, op: ResizeOp, axis: int):
+        self._op = op
+        self._size, self._new_size = sizes_of(op.data)[axis], sizes_of(op.output)[axis]
+        self._scale, self._part = op.scale_of(axis), op.part_of(axis)
+        if self._scale is None and not at_most(1, self._size):
+            raise UndecidedSizeError(f"{op.name} makes elements of an axis of {self._size}")
+
+    def computed(self, b: LinalgBuilder, type_: Attribute) -> Tables:
+        """The tables, from a kernel of their own."""
+        count, new_size = 2 - 2 * self._first, self._new_size
+        if self._op.method.data == "nearest":
+            count = 1
+        types = [
+            tensor_of(i64, [new_size, count]),
+            tensor_of(type_, [new_size, count]),
+            tensor_of(i1, [new_size]),
+        ]
+        k = Kernel(self._op, [], types)
+        positions, weights, outside = k.outputs
+        crops = self._op.coordinate_transformation_mode.data == "tf_crop_and_resize"
+        with k.loops([new_size], cost=32 * count) as (place,):
+            source = self._source(k, k.index(place).to(f64))
+            is_outside = (source < 0) | (source > self._number(k, self._size) - 1)
+            outside[place] = is_outside if crops else k.constant(0, i1)
+            if self._op.method.data == "nearest":
+                element = _ROUNDINGS[self._op.rounding_method.data](source)
+                positions[place, 0], weights[place, 0] = self._clamped(element), 1.0
+            else:
+                self._write_taps(k, place, source, positions, weights)
+        values = tuple(k.finish(b))
+        return Tables((values[0], values[1], values[2]), count, crops)
+
+    @property
+    def _stretch(self) -> float:
+        """How much shorter the distances are that weights are taken for."""
+        if not self._op.antialias.value.data:
+            return 1.0
+        if self._scale is None:
+            raise UndecidedSizeError(f"{self._op.name}: antialias needs a factor that is known")
+        return min(self._scale, 1.0)
+
+    @property
+    def _first(self) -> int:
+        """The first element that is read, counted from the one before the place."""
+        reach = (2 if self._op.method.data == "cubic" else 1) / self._stretch
+        return pymath.floor(-reach) + 1
+
+    def _number(self, k: Kernel, size: Size) -> Num:
+        return k.constant(size, f64)
+
+    def _scale_factor(self, k: Kernel) -> Num:
+        if self._scale is not None:
+            return k.constant(self._scale, f64)
+        return self._number(k, self._new_size) / self._number(k, self._size)
+
+    def _source(self, k: Kernel, at: Num) -> Num:
+        """Where in the data an element of the result lies."""
+        scale, size = self._scale_factor(k), self._number(k, self._size)
+        place = _Place(k, at, size, self._number(k, self._new_size), scale, self._part)
+        return _COORDINATES[self._op.coordinate_transformation_mode.data](place)
+
+    def _clamped(self, position: Num) -> Num:
+        """A position as the nearest one in the data."""
+        return position.within(0, largest(0, self._size - 1)).to(i64)
+
+    def _write_taps(
+        self, k: Kernel, place: Index, source: Num, positions: Buffer, weights: Buffer
+    ) -> None:
+        divisor = self._divisor(k, source)
+        with k.loop(2 - 2 * self._first) as tap:
+            position, weight = self._tap(k, source, tap)
+            positions[place, tap] = self._clamped(position)
+            weights[place, tap] = weight if divisor is None else weight / divisor
+
+    def _divisor(self, k: Kernel, source: Num) -> Num | None:
+        """The sum of the weights, where they may not make 1."""
+        if not self._op.exclude_outside.value.data and not self._op.antialias.value.data:
+            return None
+        total = k.variable(k.constant(0, f64))
+        with k.loop(2 - 2 * self._first) as tap:
+            total.value = total.value + self._tap(k, source, tap)[1]
+        return k.select(total.value.equals(0), 1, total.value)
+
+    def _tap(self, k: Kernel, source: Num, tap: Num) -> tuple[Num, Num]:
+        """The position of an element that is read, and its weight."""
+        position = source.unary(math.FloorOp) + (tap + self._first).to(f64)
+        weight = self._weight(k, (position - source) * self._stretch)
+        if not self._op.exclude_outside.value.data:
+            return position, weight
+        inside = (position >= 0) & (position < self._number(k, self._size))
+        return position, k.select(inside, weight, 0)
+
+    def _weight(self, k: Kernel, distance: Num) -> Num:
+        x = distance.unary(math.AbsFOp)
+        if self._op.method.data == "linear":
+            return (1 - x).max(0)
+        a = self._op.cubic_alpha.value.data
+        near = ((x * (a + 2)) - (a + 3)) * x * x + 1
+        far = ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
+        return k.select(x <= 1, near, k.select(x < 2, far, 0))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An element of the result, and the axis: numbers of `f64`."""
+
+    k: Kernel
+    at: Num
+    size: Num
+    new_size: Num
+    scale: Num
+    part: tuple[float, float]
+
+    @property
+    def exact_size(self) -> Num:
+        """The new size before it was rounded."""
+        return self.scale * self.size
+
+    def unless_one(self, single: Num | float, other: Num) -> Num:
+        """Another number where the exact size is 1."""
+        return self.k.select(self.exact_size.equals(1), single, other)
+
+
+def _half_pixel(place: _Place) -> Num:
+    return (place.at + 0.5) / place.scale - 0.5
+
+
+def _pytorch_half_pixel(place: _Place) -> Num:
+    return place.unless_one(-0.5, _half_pixel(place))
+
+
+def _half_pixel_symmetric(place: _Place) -> Num:
+    rounding = place.new_size / place.exact_size
+    return place.size / 2 * (1 - rounding) + _half_pixel(place)
+
+
+def _align_corners(place: _Place) -> Num:
+    return place.unless_one(0.0, place.at * (place.size - 1) / (place.exact_size - 1))
+
+
+def _asymmetric(place: _Place) -> Num:
+    return place.at / place.scale
+
+
+def _crop(place: _Place) -> Num:
+    first, last = place.part
+    length, end = last - first, place.size - 1
+    middle = end * length / 2 + end * first
+    return place.unless_one(middle, place.at * length * end / (place.exact_size - 1) + end * first)
+
+
+_COORDINATES: Mapping[str, Callable[[_Place], Num]] = {
+    "align_corners": _align_corners,
+    "asymmetric": _asymmetric,
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _half_pixel_symmetric,
+    "pytorch_half_pixel": _pytorch_half_pixel,
+    "tf_crop_and_resize": _crop,
+}
+
+_ROUNDINGS: Mapping[str, Callable[[Num], Num]] = {
+    "ceil": lambda x: x.unary(math.CeilOp),
+    "floor": lambda x: x.unary(math.FloorOp),
+    "round_prefer_ceil": lambda x: (x + 0.5).unary(math.FloorOp),
+    "round_prefer_floor": lambda x: (x - 0.5).unary(math.CeilOp),
+}
