@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from byoc_mlir.dialects.relay import RelayOp, nn, pool, qnn_window, reduce, transform, window
-from byoc_mlir.dims import Size
+from byoc_mlir.dialects.relay.shape import is_symbolic
+from byoc_mlir.dims import Size, ceildiv, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
@@ -84,19 +86,52 @@ def resolve_window(
     if auto_pad == "VALID":
         begins = ends = (0,) * rank
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        numbers = [operator.index(size) for size in sizes]
-        needed = [
-            max(0, (-(-size // stride) - 1) * stride + (extent - 1) * dilation + 1 - size)
-            for size, stride, extent, dilation in zip(
-                numbers, strides, kernel, dilations, strict=True
-            )
-        ]
+        needed = [*map(operator.index, _needed_for_same(sizes, kernel, strides, dilations))]
         begins, ends = _halves(needed, more_at_end=auto_pad == "SAME_UPPER")
     elif auto_pad != "NOTSET":
         raise NodeRefused(
             f"auto_pad is '{auto_pad}', accepted are NOTSET, SAME_UPPER, SAME_LOWER and VALID"
         )
     return Window(tuple(kernel), strides, dilations, begins, ends)
+
+
+def _needed_for_same(
+    sizes: Sequence[Size], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> list[Size]:
+    """How much padding gives as many windows as there are strides in the sizes."""
+    return [
+        largest(0, (ceildiv(size, stride) - 1) * stride + (extent - 1) * dilation + 1 - size)
+        for size, stride, extent, dilation in zip(sizes, strides, kernel, dilations, strict=True)
+    ]
+
+
+def _padded_for_same(
+    context: NodeContext,
+    data: Value,
+    kernel: Sequence[int],
+    auto_pad: str,
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    fill: float,
+) -> tuple[Value, str]:
+    """The data with padding that follows symbolic sizes, and what `auto_pad` is behind it; both as
+    they were where the op can pad itself.
+
+    Raises:
+        NodeRefused: as `resolve_window`.
+    """
+    sizes = data.sizes[2:]
+    if auto_pad not in ("SAME_UPPER", "SAME_LOWER") or not is_symbolic(sizes):
+        return data, auto_pad
+    place = resolve_window(sizes, kernel, "VALID", None, strides, dilations)
+    needed = _needed_for_same(sizes, kernel, place.strides, place.dilation)
+    if not is_symbolic(needed):
+        return data, auto_pad
+    widths: list[Size] = [0, 0, 0, 0]
+    for total in needed:
+        less, more = total // 2, total - total // 2
+        widths += (less, more) if auto_pad == "SAME_UPPER" else (more, less)
+    return context.emit(transform.PadOp, data, pad_width=widths, pad_value=fill), "VALID"
 
 
 def _halves(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -143,6 +178,8 @@ def conv(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
+    kernel = kernel_shape or weight.shape[2:]
+    data, auto_pad = _padded_for_same(context, data, kernel, auto_pad, strides, dilations, 0.0)
     result = convolve(
         context, data, weight, auto_pad, dilations, group, kernel_shape, pads, strides
     )
@@ -257,6 +294,10 @@ def max_pool(
     strides: Sequence[int] | None = None,
 ) -> Sequence[Value]:
     op = by_rank(_MAX_POOL_WITH_ARGMAX if context.wants(1) else _MAX_POOL, data)
+    if data.dtype.kind == "f" and not context.wants(1):
+        data, auto_pad = _padded_for_same(
+            context, data, kernel_shape, auto_pad, strides, dilations, -math.inf
+        )
     place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
     return context.emit_all(
         op,

@@ -46,6 +46,16 @@ _WINDOWS: dict[str, Network] = {
     "dilated conv": lambda b, x: b.op(
         "Conv", x, b.normal((6, _CHANNELS, 3, 3), 0.3), dilations=[2, 2], pads=[2, 2, 2, 2]
     ),
+    "conv with as many results": lambda b, x: b.op(
+        "Conv",
+        x,
+        b.normal((6, _CHANNELS, 3, 4), 0.3),
+        auto_pad="SAME_UPPER",
+        strides=[2, 1],
+    ),
+    "max pool with as many results": lambda b, x: b.op(
+        "MaxPool", x, kernel_shape=[3, 2], auto_pad="SAME_LOWER", strides=[2, 2]
+    ),
     "folded batch norm": lambda b, x: b.relu(b.batch_norm(b.conv(x, 8, 3, bias=False))),
     "transposed conv": lambda b, x: b.op(
         "ConvTranspose", x, b.normal((_CHANNELS, 6, 3, 3), 0.3), strides=[2, 2], pads=[1] * 4
