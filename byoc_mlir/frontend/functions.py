@@ -51,8 +51,8 @@ def _type_proto(value: Value | None) -> onnx.TypeProto:
         item = value.items[0] if value.items else Value("item", np.zeros(0, np.float32))
         return onnx.helper.make_sequence_type_proto(_type_proto(item))
     element_type = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
-    shape = [size if isinstance(size, int) else str(size) for size in value.sizes]
-    return onnx.helper.make_tensor_type_proto(element_type, shape)
+    sizes = [size if isinstance(size, int) else str(size) for size in value.sizes]
+    return onnx.helper.make_tensor_type_proto(element_type, sizes)
 
 
 def call_attributes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
 from byoc_mlir.dialects.relay.window import window_count
-from byoc_mlir.dims import Size
+from byoc_mlir.dims import Size, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -111,7 +112,7 @@ def lp_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
     powers = arith.power(context, context.emit(elementwise.AbsOp, data), p)
     mean = average_pool(
         context,
@@ -119,20 +120,23 @@ def lp_pool(
         kernel_shape=kernel_shape,
         count_include_pad=1,
         dilations=place.dilation,
-        pads=[*place.begins, *_reached_ends(place, data.shape[2:], ceil=bool(ceil_mode))],
+        pads=[*place.begins, *_reached_ends(place, data.sizes[2:], ceil=bool(ceil_mode))],
         strides=place.strides,
     )
     total = arith.multiply(context, mean, float(np.prod(kernel_shape)))
     return arith.power(context, total, 1.0 / p)
 
 
-def _reached_ends(place: Window, sizes: Sequence[int], *, ceil: bool) -> list[int]:
+def _reached_ends(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[int]:
     """The end padding that the windows reach, so that each counts all of its elements."""
     ends: list[int] = []
     for size, kernel, stride, dilation, before, after in zip(
         sizes, place.kernel, place.strides, place.dilation, place.begins, place.ends, strict=True
     ):
+        if not ceil:
+            ends.append(after)
+            continue
         extent = (kernel - 1) * dilation + 1
-        count = window_count(size, before, after, extent, stride, ceil=ceil)
-        ends.append(max(0, (count - 1) * stride + extent - size - before) if ceil else after)
+        count = window_count(size, before, after, extent, stride, ceil=True)
+        ends.append(index(largest(0, (count - 1) * stride + extent - size - before)))
     return ends

@@ -21,15 +21,15 @@ def _lower_max_pool_with_argmax(
     k = Kernel(op)
     strides, padding, dilation = op.checked_window()
     pool, rank = ints(op.pool_size), op.SPATIAL_RANK
-    batch, channels, *sizes = k.inputs[0].shape
+    batch, channels, *sizes = k.inputs[0].sizes
     planes = batch * channels
     data = k.inputs[0].reshaped(planes, *sizes)
-    values, indices = (output.reshaped(planes, *output.shape[2:]) for output in k.outputs)
+    values, indices = (output.reshaped(planes, *output.sizes[2:]) for output in k.outputs)
     steps = [
         math.prod(sizes[:axis] if op.column_major.value.data else sizes[axis + 1 :])
         for axis in range(rank)
     ]
-    with k.loops(values.shape, cost=4 * math.prod(pool)) as (plane, *place):
+    with k.loops(values.sizes, cost=4 * math.prod(pool)) as (plane, *place):
         best = k.variable(k.constant(bounds(data.type)[0], data.type))
         where = k.variable(k.constant(-1, i64))
         with k.sequential(pool) as tap:

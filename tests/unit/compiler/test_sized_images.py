@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from sized_models import check_one_program
 
 from byoc_mlir.lowering import host_pipeline
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
     ChooseConvolutionAlgorithms,
 )
-from byoc_mlir.testing.networks import GraphBuilder
+from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
+from byoc_mlir.testing.networks.encoder import symbolised
 
 Network: TypeAlias = Callable[[GraphBuilder, str], str]
 """Builder and image; the result."""
@@ -37,6 +39,11 @@ def _check(network: Network, threads: int = 1) -> None:
 def _average(b: GraphBuilder, x: str, **attributes: object) -> str:
     named = {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1], **attributes}
     return b.op("AveragePool", x, **named)
+
+
+def _places(b: GraphBuilder, x: str) -> str:
+    _, places = b.ops("MaxPool", x, outputs=2, kernel_shape=[2, 2], pads=[1, 0, 0, 1])
+    return places
 
 
 _WINDOWS: dict[str, Network] = {
@@ -71,6 +78,8 @@ _WINDOWS: dict[str, Network] = {
     "average pool in ceil mode": lambda b, x: _average(b, x, ceil_mode=1),
     "global average pool": lambda b, x: b.op("GlobalAveragePool", x),
     "global max pool": lambda b, x: b.op("GlobalMaxPool", x),
+    "places of the maximum": lambda b, x: b.op("Cast", _places(b, x), to=TensorProto.FLOAT),
+    "pool of norms": lambda b, x: b.op("LpPool", x, kernel_shape=[1, 1], strides=[2, 2]),
     "instance norm": lambda b, x: b.op(
         "InstanceNormalization", x, b.normal((_CHANNELS,), 1.0), b.normal((_CHANNELS,), 1.0)
     ),
@@ -185,6 +194,15 @@ def test_kernels(algorithm: str, threads: int, monkeypatch: pytest.MonkeyPatch) 
     _check(_kernels, threads)
 
 
+def test_groups_of_channels_are_normalised() -> None:
+    b = GraphBuilder("groups", seed=0, opset=21)
+    x = b.input("x", ["n", 4, "h", "w"])
+    scale, bias = b.normal((4,), 1.0), b.normal((4,), 1.0)
+    b.output(b.op("GroupNormalization", x, scale, bias, num_groups=2), "y", [None] * 4)
+    sizes = [(2, 5, 7), (1, 1, 1), (3, 8, 2)]
+    check_one_program(b.build(), [dict(zip("nhw", each, strict=True)) for each in sizes])
+
+
 def test_a_line_of_pixels() -> None:
     b = GraphBuilder("line", seed=0, opset=13)
     x = b.input("x", ["n", 4, "w"])
@@ -192,3 +210,17 @@ def test_a_line_of_pixels() -> None:
     b.output(b.op("MaxPool", y, kernel_shape=[3], pads=[1, 1]), "y", [None] * 3)
     sizes = [(2, 16), (1, 9), (3, 1), (0, 4), (1, 2), (1, 61)]
     check_one_program(b.build(), [{"n": n, "w": w} for n, w in sizes])
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("resnet18", [(1, 64, 96), (2, 33, 47), (1, 32, 200), (3, 1, 1), (0, 64, 64)]),
+        ("unet", [(1, 32, 48), (2, 16, 16), (1, 80, 32), (0, 32, 32)]),
+    ],
+)
+def test_networks(name: str, sizes: Sequence[tuple[int, int, int]]) -> None:
+    axes = {"image": {0: "batch", 2: "height", 3: "width"}}
+    model = symbolised(NETWORKS[name](image=32), axes)
+    names = axes["image"].values()
+    check_one_program(model, [dict(zip(names, each, strict=True)) for each in sizes])
