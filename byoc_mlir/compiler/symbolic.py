@@ -67,8 +67,8 @@ class SymbolicModel:
             variant = self._variant(sizes)
         try:
             return None if variant is None else _specialised(variant, sizes)
-        except (VerifyException, LimitExceededError):  # importing says so, and names the node
-            return None
+        except (VerifyException, LimitExceededError, UndecidedSizeError):
+            return None  # importing says why, and names the node, or writes out a short loop
 
     def refused(self, shapes: Shapes, error: InvalidModelError) -> ByocError:
         """What is raised where the model cannot be imported for some sizes: if it was for others,

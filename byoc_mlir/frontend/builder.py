@@ -213,7 +213,7 @@ class NodeContext:
                 nodes and the values of the arguments.
         """
         path = f"{self.name}/{label}"
-        inner = self.open_body(self, [value.type for value in arguments])
+        inner = self.open_body(self, [value.full_type for value in arguments])
         block = inner.builder.block
         formals = [
             Value(value.name, formal, inputs=value.inputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
@@ -13,7 +13,6 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.abi import KERNEL
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
 from byoc_mlir.dialects.relay.shape import at_most
 from byoc_mlir.dialects.relay.symbols import asking_of
@@ -21,6 +20,7 @@ from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Call, Dim, Size, Symbol
 from byoc_mlir.dims.dim import Atom, terms_of
 from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.lowering.control_flow import called_symbols
 
 _INDEX = IndexType()
 _SIZES_PLACE = 1
@@ -30,7 +30,7 @@ _SIZES_PLACE = 1
 @dataclass(frozen=True)
 class BindSizes(ModulePass):
     """Makes symbolic sizes values: of symbols, numbers that a call is given; of other sizes, what
-    @main computes from them first; in kernels, arguments.
+    @main computes from them first; in what it calls, arguments.
 
     The symbols and guards of the module go. A module without symbols stays as it is.
 
@@ -58,44 +58,59 @@ class BindSizes(ModulePass):
             symbols = [inner for inner in op.ops if isinstance(inner, SymbolOp)]
             if not symbols:
                 return
-            functions = [inner for inner in op.ops if isinstance(inner, func.FuncOp)]
-            taken = {
-                function.sym_name.data: _take_sizes(function)
-                for function in functions
-                if KERNEL in function.attributes
-            }
-            for function in functions:
-                if function.sym_name.data == "main":
-                    _pass_sizes(function, taken)
-                    _compute_sizes(function, [symbol.sym_name.data for symbol in symbols])
+            binder = _Binder(op)
+            main = binder.functions.get("main")
+            if main is not None:
+                binder.pass_sizes(main)
+                _compute_sizes(main, [symbol.sym_name.data for symbol in symbols])
             for inner in [*symbols, *(inner for inner in op.ops if isinstance(inner, GuardOp))]:
                 inner.detach()
                 inner.erase()
 
 
-def _take_sizes(kernel: func.FuncOp) -> Sequence[Size]:
-    """Makes the sizes that a kernel uses arguments; which they are."""
-    block = kernel.body.block
+class _Binder:
+    """Gives functions the sizes that they take, those that a function calls before it."""
+
+    def __init__(self, module: ModuleOp):
+        self.functions = {
+            op.sym_name.data: op
+            for op in module.ops
+            if isinstance(op, func.FuncOp) and op.body.blocks
+        }
+        self._taken: dict[str, Sequence[Size]] = {}
+
+    def pass_sizes(self, caller: func.FuncOp) -> None:
+        """Passes to each function that is called what it takes."""
+        for call, symbol in called_symbols(caller):
+            sizes = [SizeOp(size) for size in self._sizes_of(symbol)]
+            block = call.parent
+            if sizes and block is not None:
+                block.insert_ops_before(sizes, call)
+                call.operands = [*call.operands, *(size.value for size in sizes)]
+
+    def _sizes_of(self, symbol: str) -> Sequence[Size]:
+        """The sizes that a function takes: kernels, branches and bodies of loops."""
+        if symbol not in self._taken:
+            function = self.functions.get(symbol)
+            self._taken[symbol] = () if function is None else self._take(function)
+        return self._taken[symbol]
+
+    def _take(self, function: func.FuncOp) -> Sequence[Size]:
+        self.pass_sizes(function)
+        return _take_sizes(function)
+
+
+def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
+    """Makes the sizes that a function uses arguments; which they are."""
+    block = function.body.blocks[0]
     arguments: dict[Size, SSAValue] = {}
-    for op in tuple(kernel.walk()):
+    for op in tuple(function.walk()):
         if isinstance(op, SizeOp):
             if op.size not in arguments:
                 arguments[op.size] = block.insert_arg(_INDEX, len(block.args))
             _replace(op, arguments[op.size])
-    _update_type(kernel)
+    _update_type(function)
     return tuple(arguments)
-
-
-def _pass_sizes(caller: func.FuncOp, taken: Mapping[str, Sequence[Size]]) -> None:
-    """Gives kernels the sizes that they take."""
-    for op in tuple(caller.walk()):
-        if not isinstance(op, func.CallOp):
-            continue
-        sizes = [SizeOp(size) for size in taken.get(op.callee.root_reference.data, ())]
-        block = op.parent
-        if sizes and block is not None:
-            block.insert_ops_before(sizes, op)
-            op.operands = [*op.operands, *(size.value for size in sizes)]
 
 
 def _compute_sizes(main: func.FuncOp, symbols: Sequence[str]) -> None:

@@ -20,10 +20,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects.relay.base import Tensor, tensor_of
+from byoc_mlir.dialects.relay.base import Tensor, one_size, tensor_of, type_sizes
 from byoc_mlir.dialects.relay.control import ControlOp, ForOp, IfOp, LoopOp, WhileOp
-from byoc_mlir.dialects.relay.shape import known_shape
-from byoc_mlir.dialects.sized_buffers import buffer_sizes
+from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
+from byoc_mlir.dialects.sized_buffers import SizeOp, ViewOp, buffer_sizes, dense_buffer
+from byoc_mlir.dims import Dim, Size
 
 _INDEX = IndexType()
 
@@ -50,7 +51,7 @@ def lower_control(
         case IfOp():
             _lower_if(op, operands, results, builder)
         case ForOp():
-            _ForLowering(op, operands, results, allocate, builder).run(op.count.value.data)
+            _ForLowering(op, operands, results, allocate, builder).run(one_size(op.count))
         case WhileOp():
             _WhileLowering(op, operands, results, allocate, builder).run(op.most)
         case _:
@@ -102,7 +103,7 @@ class _LoopLowering:
 
     def _copy(self, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
         for source, target in zip(sources, targets, strict=True):
-            self._builder.insert(memref.CopyOp(source, target))
+            _copy_buffer(self._builder, source, target)
 
     def _iterate(
         self,
@@ -118,17 +119,22 @@ class _LoopLowering:
 
     def _place_rows(self, inner: Builder, iteration: SSAValue) -> None:
         for row, stacked in zip(self._rows, self._stacked, strict=True):
-            inner.insert(memref.CopyOp(row, inner.insert(_row(stacked, iteration)).result))
+            if is_symbolic(_tensor_sizes(stacked)):
+                _copy_to_row(inner, row, stacked, iteration)
+            else:
+                inner.insert(memref.CopyOp(row, inner.insert(_row(stacked, iteration)).result))
 
 
 class _ForLowering(_LoopLowering):
-    def run(self, count: int) -> None:
-        """Writes the loop; it begins with those buffers with which it ends in the results'."""
+    def run(self, count: Size) -> None:
+        """Writes the loop; it begins with those buffers with which it ends in the results'. Where
+        that is not known, the states may have to be copied to the results.
+        """
         first, second = self._results, self._beside
-        if count % 2:
+        if isinstance(count, int) and count % 2:
             first, second = second, first
         self._copy(self._initial, first)
-        begin, end, step = (_constant(self._builder, n, _INDEX) for n in (0, count, 1))
+        begin, end, step = (_size(self._builder, n) for n in (0, count, 1))
         buffers = [*first, *second]
         block = Block(arg_types=[_INDEX, *(buffer.type for buffer in buffers)])
         inner = Builder(InsertPoint.at_end(block))
@@ -138,7 +144,9 @@ class _ForLowering(_LoopLowering):
         self._iterate(inner, number, states, following)
         self._place_rows(inner, iteration)
         inner.insert(scf.YieldOp(*following, *states))
-        self._builder.insert(scf.ForOp(begin, end, step, buffers, Region(block)))
+        loop = self._builder.insert(scf.ForOp(begin, end, step, buffers, Region(block)))
+        if not isinstance(count, int):
+            self._copy(loop.results[: len(first)], self._results)
 
 
 class _WhileLowering(_LoopLowering):
@@ -181,15 +189,55 @@ def _decide(block: Block, going: SSAValue, bound: SSAValue) -> None:
     builder.insert(scf.ConditionOp(both, *block.args))
 
 
+def _copy_buffer(builder: Builder, source: SSAValue, target: SSAValue) -> None:
+    if not is_symbolic(_tensor_sizes(source)):
+        builder.insert(memref.CopyOp(source, target))
+        return
+    count = math.prod(_tensor_sizes(source))
+    _copy_elements(builder, source, target, count, _size(builder, 0))
+
+
+def _copy_to_row(builder: Builder, row: SSAValue, stacked: SSAValue, iteration: SSAValue) -> None:
+    count = math.prod(_tensor_sizes(row))
+    first = builder.insert(arith.MuliOp(iteration, _size(builder, count))).result
+    _copy_elements(builder, row, stacked, count, first)
+
+
+def _copy_elements(
+    builder: Builder, source: SSAValue, target: SSAValue, count: Size, first: SSAValue
+) -> None:
+    """Copies `count` elements, in their order, to those from `first` on."""
+    given, taken = _flat(builder, source), _flat(builder, target)
+    block = Block(arg_types=[_INDEX])
+    inner = Builder(InsertPoint.at_end(block))
+    element = inner.insert(memref.LoadOp.get(given, [block.args[0]])).res
+    place = inner.insert(arith.AddiOp(first, block.args[0])).result
+    inner.insert(memref.StoreOp.get(element, taken, [place]))
+    inner.insert(scf.YieldOp())
+    begin, end, step = (_size(builder, n) for n in (0, count, 1))
+    builder.insert(scf.ForOp(begin, end, step, [], Region(block)))
+
+
+def _flat(builder: Builder, buffer: SSAValue) -> SSAValue:
+    """A dense buffer in one dimension."""
+    type_ = _tensor(buffer)
+    flat = dense_buffer(type_.element_type, (math.prod(type_sizes(type_)),))
+    return builder.insert(ViewOp(buffer, flat)).result
+
+
 def _tensor(buffer: SSAValue) -> Tensor:
     """The tensor that a buffer holds."""
     assert isinstance(buffer.type, MemRefType)
     return tensor_of(buffer.type.element_type, buffer_sizes(buffer.type))
 
 
+def _tensor_sizes(buffer: SSAValue) -> tuple[Size, ...]:
+    return type_sizes(_tensor(buffer))
+
+
 def _row_type(stacked: SSAValue) -> Tensor:
     type_ = _tensor(stacked)
-    return TensorType(type_.element_type, known_shape(type_)[1:])
+    return tensor_of(type_.element_type, type_sizes(type_)[1:])
 
 
 def _row(stacked: SSAValue, iteration: SSAValue) -> memref.SubviewOp:
@@ -201,6 +249,12 @@ def _row(stacked: SSAValue, iteration: SSAValue) -> memref.SubviewOp:
     type_ = MemRefType(row.element_type, shape, StridedLayoutAttr(strides, None))
     offsets, ones = [iteration, *[0] * len(shape)], [1] * (len(shape) + 1)
     return memref.SubviewOp.get(stacked, offsets, [1, *shape], ones, type_)
+
+
+def _size(builder: Builder, size: Size) -> SSAValue:
+    if isinstance(size, Dim):
+        return builder.insert(SizeOp(size)).value
+    return _constant(builder, size, _INDEX)
 
 
 def _constant(builder: Builder, value: int, type_: IndexType | IntegerType) -> SSAValue:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -27,10 +27,10 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.shape import ShapeAttr, hint
+from byoc_mlir.dialects.relay.shape import ShapeAttr, hint, is_symbolic
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
-from byoc_mlir.dims import Dim, Size
+from byoc_mlir.dims import Dim, Size, largest
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.kernels.arena import Request, SizedRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits
@@ -90,7 +90,7 @@ class _Planner:
 
     def __init__(self, functions: Mapping[str, func.FuncOp]):
         self._functions = functions
-        self._places: dict[str, dict[str, int]] = {}
+        self._places: dict[str, dict[str, Size]] = {}
         self._group_of: dict[str, tuple[str, Group]] = {}
 
     def plan(self, symbol: str) -> None:
@@ -99,17 +99,11 @@ class _Planner:
         block = function.body.block
         allocs = [op for op in block.ops if isinstance(op, Alloc)]
         groups = self._groups(symbol)
-        if any(isinstance(_bytes(alloc.memref.type), Dim) for alloc in allocs):
-            self._refuse_parts(symbol, groups)
-            _plan_symbolic(function, allocs)
-            return
-        requests = [Request(self._most(group), *span) for group, span in groups.items()]
         spans = _lifetimes(block, allocs)
-        requests += [
-            Request(operator.index(_bytes(alloc.memref.type)), *spans[alloc]) for alloc in allocs
-        ]
-        offsets, total = plan_offsets(requests)
-        _check_size(total, allocs)
+        requests = [(self._most(group), span) for group, span in groups.items()]
+        requests += [(_bytes(alloc.memref.type), spans[alloc]) for alloc in allocs]
+        offsets, total = _planned(requests)
+        _check_size(hint(total), allocs)
         places = zip(groups, offsets, strict=False)
         self._places[symbol] = {callee: offset for group, offset in places for callee in group}
         arena = _add_arena(function, total)
@@ -118,20 +112,9 @@ class _Planner:
                 _pass_arena(call, arena, self._places[symbol][callee], self._size(callee))
         for alloc, offset in zip(allocs, offsets[len(groups) :], strict=True):
             shift = _index(offset)
-            view = memref.ViewOp(arena, shift.results[0], [], alloc.memref.type)
-            _replace(alloc, [shift, view])
+            _replace(alloc, [shift, _view(arena, shift.results[0], alloc.memref.type)])
 
-    def _refuse_parts(self, symbol: str, groups: Mapping[Group, tuple[int, int]]) -> None:
-        """Regions and control flow have memory of known sizes alone."""
-        parts = [callee for group in groups for callee in group]
-        if symbol != "main" or parts:
-            raise UndecidedSizeError(
-                f"@{', @'.join(parts) or symbol} needs memory of its own, beside buffers of"
-                " symbolic sizes; specialise-dims makes them numbers"
-            )
-        self._places[symbol] = {}
-
-    def place_workspaces(self, symbol: str, base: int) -> None:
+    def place_workspaces(self, symbol: str, base: Size) -> None:
         """Tells regions where their workspace is in the arena of the program, in which that of a
         function begins at `base`.
         """
@@ -139,8 +122,15 @@ class _Planner:
             if self._is_host(callee):
                 self.place_workspaces(callee, base + offset)
             else:
-                region = self._functions[callee]
-                region.attributes[WORKSPACE_OFFSET] = IntegerAttr(base + offset, i64)
+                self._place_workspace(callee, base + offset)
+
+    def _place_workspace(self, symbol: str, offset: Size) -> None:
+        if isinstance(offset, Dim):
+            raise UndecidedSizeError(
+                f"@{symbol} needs memory at a known place, beside buffers of symbolic sizes;"
+                " specialise-dims makes them numbers"
+            )
+        self._functions[symbol].attributes[WORKSPACE_OFFSET] = IntegerAttr(offset, i64)
 
     def _groups(self, symbol: str) -> dict[Group, tuple[int, int]]:
         """What a function calls that needs memory, with the positions of the first and last call.
@@ -167,12 +157,12 @@ class _Planner:
                     " caller, since its memory has one place"
                 )
 
-    def _most(self, group: Group) -> int:
+    def _most(self, group: Group) -> Size:
         """The memory for the largest of a group; plans those that are functions of the host."""
         for callee in group:
             if self._is_host(callee) and callee not in self._places:
                 self.plan(callee)
-        return max(map(self._size, group))
+        return largest(*map(self._size, group))
 
     def _needs_memory(self, symbol: str) -> bool:
         return self._is_region(symbol) or self._is_host(symbol)
@@ -187,25 +177,27 @@ class _Planner:
             return False
         return function.attributes.keys().isdisjoint({COMPILER, KERNEL})
 
-    def _size(self, symbol: str) -> int:
-        name = ARENA_BYTES if self._is_host(symbol) else WORKSPACE
-        return int_attribute(self._functions[symbol], name)
+    def _size(self, symbol: str) -> Size:
+        function = self._functions[symbol]
+        if not self._is_host(symbol):
+            return int_attribute(function, WORKSPACE)
+        size = function.attributes.get(ARENA_SIZE)
+        return size.data[0] if isinstance(size, ShapeAttr) else int_attribute(function, ARENA_BYTES)
 
 
-def _plan_symbolic(function: func.FuncOp, allocs: Sequence[Alloc]) -> None:
-    """Plans the memory of a function with buffers of symbolic sizes."""
-    block = function.body.block
-    spans = _lifetimes(block, allocs)
-    sizes = {alloc: _bytes(alloc.memref.type) for alloc in allocs}
-    offsets, total = plan_slots(
-        [SizedRequest(size, hint(size), *spans[alloc]) for alloc, size in sizes.items()]
-    )
-    _check_size(hint(total), allocs)
-    function.attributes[ARENA_SIZE] = ShapeAttr((total,))
-    arena = _add_arena(function, hint(total), DYNAMIC_INDEX)
-    for alloc, offset in zip(allocs, offsets, strict=True):
-        shift = _index(offset)
-        _replace(alloc, [shift, PlaceOp(arena, shift.results[0], alloc.memref.type)])
+def _planned(requests: Sequence[tuple[Size, tuple[int, int]]]) -> tuple[Sequence[Size], Size]:
+    """Offsets, and the size of all, for sizes and when they are needed."""
+    if not is_symbolic(size for size, _ in requests):
+        return plan_offsets([Request(index(size), *span) for size, span in requests])
+    return plan_slots([SizedRequest(size, hint(size), *span) for size, span in requests])
+
+
+def _view(arena: SSAValue, shift: SSAValue, type_: MemRefType) -> Operation:
+    """A part of the arena; one of symbolic size needs no operands for it."""
+    assert isinstance(arena.type, MemRefType)
+    if arena.type.has_static_shape():
+        return memref.ViewOp(arena, shift, [], type_)
+    return PlaceOp(arena, shift, type_)
 
 
 def _index(size: Size) -> Operation:
@@ -214,11 +206,16 @@ def _index(size: Size) -> Operation:
     return arith.ConstantOp.from_int_and_width(size, IndexType())
 
 
-def _add_arena(function: func.FuncOp, total: int, size: int | None = None) -> SSAValue:
+def _arena_type(size: Size) -> MemRefType:
+    return MemRefType(i8, [DYNAMIC_INDEX if isinstance(size, Dim) else size])
+
+
+def _add_arena(function: func.FuncOp, total: Size) -> SSAValue:
     """Makes memory the first argument of a function."""
-    function.attributes[ARENA_BYTES] = IntegerAttr(total, i64)
-    type_ = MemRefType(i8, [total if size is None else size])
-    arena = function.body.block.insert_arg(type_, 0)
+    function.attributes[ARENA_BYTES] = IntegerAttr(hint(total), i64)
+    if isinstance(total, Dim):
+        function.attributes[ARENA_SIZE] = ShapeAttr((total,))
+    arena = function.body.block.insert_arg(_arena_type(total), 0)
     arena.name_hint = "arena"
     type_ = function.function_type
     function.properties["function_type"] = FunctionType.from_lists(
@@ -227,16 +224,16 @@ def _add_arena(function: func.FuncOp, total: int, size: int | None = None) -> SS
     return arena
 
 
-def _pass_arena(call: func.CallOp, arena: SSAValue, offset: int, size: int) -> None:
+def _pass_arena(call: func.CallOp, arena: SSAValue, offset: Size, size: Size) -> None:
     """Gives a callee its part of the caller's memory."""
-    shift = arith.ConstantOp.from_int_and_width(offset, IndexType())
-    view = memref.ViewOp(arena, shift, [], MemRefType(i8, [size]))
+    shift = _index(offset)
+    view = _view(arena, shift.results[0], _arena_type(size))
     block = call.parent
     assert block is not None
     for op in (shift, view):
         op.location = call.location
     block.insert_ops_before([shift, view], call)
-    call.operands = [view.result, *call.operands]
+    call.operands = [view.results[0], *call.operands]
 
 
 def _check_size(total: int, allocs: Sequence[Alloc]) -> None:

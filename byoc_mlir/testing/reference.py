@@ -65,10 +65,10 @@ def _random_input(
     )
     dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
     if tensor.elem_type == TensorProto.BOOL:
-        return rng.random(shape) < 0.5
+        return np.asarray(rng.random(shape) < 0.5)
     if np.issubdtype(dtype, np.integer):
-        return rng.integers(0, limit, shape).astype(dtype)
-    return rng.standard_normal(shape).astype(dtype)
+        return np.asarray(rng.integers(0, limit, shape), dtype)
+    return np.asarray(rng.standard_normal(shape), dtype)
 
 
 def _table_rows(model: ModelProto) -> dict[str, int]:

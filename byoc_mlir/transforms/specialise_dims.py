@@ -19,10 +19,12 @@ from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, ShapeAttr, Si
 from byoc_mlir.dialects.relay.base import (
     Tensor,
     check_tensor_type,
+    one_size,
     tensor_type,
     to_attribute,
     type_sizes,
 )
+from byoc_mlir.dialects.relay.control import FEWEST_ITERATIONS, ForOp
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
 from byoc_mlir.dialects.relay.size import CONSTANT_NAME, ArangeOp, SizesOp
 from byoc_mlir.dialects.relay.symbols import facts_of
@@ -200,6 +202,8 @@ class _Function:
             new.name_hint = old.name_hint
         if isinstance(copy, RelayOp):
             copy.verify_()
+        if isinstance(copy, ForOp) and copy.properties != op.properties:
+            _check_repeats(copy)
         return copy
 
     def _type(self, type_: Attribute) -> Attribute:
@@ -219,6 +223,14 @@ class _Function:
 
     def _numbers(self, sizes: Sequence[Any]) -> list[int]:
         return [evaluated(size, self._sizes) for size in sizes]
+
+
+def _check_repeats(loop: ForOp) -> None:
+    count = one_size(loop.count)
+    if isinstance(count, int) and count < FEWEST_ITERATIONS:
+        raise UndecidedSizeError(
+            f"{loop.name} has {count} iterations; importing the model for these sizes writes it out"
+        )
 
 
 def _name(names: Attribute | None, number: int) -> str:

@@ -23,10 +23,23 @@ from xdsl.irdl import (
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, int_prop, sizes_of, tensor_of, tensor_type
+from byoc_mlir.dialects.relay.base import (
+    RelayOp,
+    int_prop,
+    one_size,
+    size_prop,
+    sizes_of,
+    tensor_of,
+    tensor_type,
+)
+from byoc_mlir.dialects.relay.shape import at_most
+from byoc_mlir.dims import Size
 
 CONDITION = TensorType(i1, [])
 NUMBER = TensorType(i64, [])
+
+FEWEST_ITERATIONS = 2
+"""Loops of fewer are written out, where that is known when a model is imported."""
 
 
 class ControlOp(RelayOp):
@@ -158,7 +171,7 @@ class LoopOp(ControlOp):
     def symbols(self) -> tuple[SymbolRefAttr, ...]:
         return (self.body,)
 
-    def check_rows(self, count: int, what: str) -> None:
+    def check_rows(self, count: Size, what: str) -> None:
         """Checks that there are so many rows.
 
         Raises:
@@ -189,7 +202,8 @@ class LoopOp(ControlOp):
 
 @irdl_op_definition
 class ForOp(LoopOp):
-    """`values… -> carried…, stacked [count, …]…`: a number of iterations that is known.
+    """`values… -> carried…, stacked [count, …]…`: a number of iterations that is known, or a
+    size.
 
     The body takes the number of the iteration, what is carried and what is the same for all; it
     gives what is carried on, and the iteration's rows of the stacked results.
@@ -204,7 +218,7 @@ class ForOp(LoopOp):
 
     name = "relay.for"
     values = var_operand_def(TensorType)
-    count = int_prop()
+    count = size_prop()
     outputs = var_result_def(TensorType)
 
     @property
@@ -216,8 +230,8 @@ class ForOp(LoopOp):
 
     def check_operands(self) -> None:
         super().check_operands()
-        count = self.count.value.data
-        if count < 0:
+        count = one_size(self.count)
+        if not at_most(0, count):
             raise VerifyException(f"{self.name}: count is {count}, accepted is 0 and more")
         self.check_rows(count, "the count")
 

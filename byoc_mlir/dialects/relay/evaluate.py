@@ -6,6 +6,7 @@ Half precision (f16, bf16) is computed in f32 and rounded once per op.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from byoc_mlir.boundary import value_refused
-from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
+from byoc_mlir.dialects.relay.base import RelayOp, one_size, tensor_type
 from byoc_mlir.dialects.relay.checked import CheckedOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.control import ForOp, IfOp, LoopOp, WhileOp
@@ -52,7 +53,7 @@ def _for(op: ForOp, *values: Array) -> tuple[Array, ...]:
     (body,) = op.functions()
     carried, invariant = values[: len(op.initial)], values[len(op.initial) :]
     stacked = _empty_rows(op)
-    for iteration in range(op.count.value.data):
+    for iteration in range(operator.index(one_size(op.count))):
         results = _run_block(body.body.block, (np.array(iteration), *carried, *invariant))
         carried = _kept(results, len(carried), stacked, iteration)
     return (*carried, *stacked)

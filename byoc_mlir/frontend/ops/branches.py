@@ -106,8 +106,9 @@ def _check_alike(one: Value, other: Value, condition: Value) -> None:
             raise ValueNeeded("the branches give sequences of different lengths", condition.inputs)
         for pair in zip(one.items, other.items, strict=True):
             _check_alike(*pair, condition)
-    elif one.type != other.type:
+    elif one.full_type != other.full_type:
         raise ValueNeeded(
-            f"the branches give {one.type} and {other.type}, and which one is computed at run time",
+            f"the branches give {one.full_type} and {other.full_type}, and which one is computed"
+            " at run time",
             condition.inputs,
         )

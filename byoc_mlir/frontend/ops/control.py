@@ -19,10 +19,13 @@ from byoc_mlir.dialects.relay.base import (
     tensor_of,
     type_sizes,
 )
-from byoc_mlir.dialects.relay.control import ForOp, WhileOp
+from byoc_mlir.dialects.relay.control import FEWEST_ITERATIONS, ForOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.dialects.relay.elementwise import SubtractOp
 from byoc_mlir.dialects.relay.index import TakeOp
+from byoc_mlir.dialects.relay.shape import same
 from byoc_mlir.dialects.relay.size import ArangeOp
+from byoc_mlir.dims import Size, largest
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.bodies import Body
 from byoc_mlir.frontend.builder import NodeContext
@@ -90,9 +93,9 @@ def _native_loop(
     Raises:
         NodeRefused: it cannot be one.
     """
-    known = trip_count is not None and trip_count.constant is not None
-    count = context.ints(trip_count, "the trip count")[0] if known and trip_count else None
-    if count is not None:
+    count = None
+    if trip_count is not None and trip_count.known is not None:
+        (count,) = context.sizes(trip_count, "the trip count")
         _check_repeats(count)
     is_for = count is not None and active.constant is not None and bool(active.constant.all())
     outputs = range(len(initial), len(body.output) - 1)
@@ -191,7 +194,7 @@ def _while(
     )
 
 
-def _stacked_types(rows: Sequence[Attribute], count: int) -> list[Tensor]:
+def _stacked_types(rows: Sequence[Attribute], count: Size) -> list[Tensor]:
     """The types of the rows of all iterations, one behind the other."""
     types = [
         tensor_of(row.get_element_type(), (count, *type_sizes(cast(Tensor, row))))
@@ -212,9 +215,9 @@ def _number(context: NodeContext) -> Value:
     return Value("iteration", np.array(0, np.int64), node_location(context.name))
 
 
-def _check_repeats(count: int) -> None:
-    """Checks that there is something to repeat."""
-    if count < 2:
+def _check_repeats(count: Size) -> None:
+    """Checks that there is something to repeat, if that is known."""
+    if isinstance(count, int) and count < FEWEST_ITERATIONS:
         raise NodeRefused(f"{count} iterations are no loop")
 
 
@@ -227,12 +230,16 @@ def _check_unknown(body: Body, values: Sequence[Value]) -> None:
 def _check_carried(types: Sequence[Attribute], initial: Sequence[Value]) -> None:
     """Checks that what is carried keeps its type."""
     for number, (type_, value) in enumerate(zip(types, initial, strict=True)):
-        if type_ != value.type:
-            raise NodeRefused(f"value {number} is carried in as {value.type} and out as {type_}")
+        if type_ != value.full_type:
+            given = value.full_type
+            raise NodeRefused(f"value {number} is carried in as {given} and out as {type_}")
 
 
-def _for(context: NodeContext, body: Body, initial: Sequence[Value], count: int) -> Sequence[Value]:
+def _for(
+    context: NodeContext, body: Body, initial: Sequence[Value], count: Size
+) -> Sequence[Value]:
     """The results of a loop whose number of iterations is known."""
+    count = largest(0, count)
     carried, rows = body.results[: len(initial)], body.results[len(initial) :]
     _check_carried(carried, initial)
     _check_unknown(body, initial)
@@ -293,7 +300,7 @@ def _scan_results(
     """What a `Scan` carries, then what it collects, in the order of the iterations."""
     count = scanned[0].steps
     for other in scanned:
-        if other.steps != count:
+        if not same(other.steps, count):
             raise VerifyException(f"its inputs have {count} and {other.steps} steps")
 
     def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
@@ -313,12 +320,17 @@ def _scan_results(
 
 def _slice(context: NodeContext, scanned: Scanned, number: Value) -> Value:
     """What an iteration sees of an input."""
-    place = arith.subtract(context, scanned.steps - 1, number) if scanned.backward else number
+    place = number
+    if scanned.backward:
+        last = context.size_constant(scanned.steps - 1)
+        place = context.emit(SubtractOp, last, number)
     return context.emit(TakeOp, scanned.value, place, axis=scanned.axis)
 
 
-def _backwards(context: NodeContext, rows: Value, count: int) -> Value:
-    return arith.take(context, rows, range(count)[::-1], 0)
+def _backwards(context: NodeContext, rows: Value, count: Size) -> Value:
+    last = context.size_constant(count - 1)
+    places = context.emit(SubtractOp, last, arith.positions(context, count, 0, 1))
+    return context.emit(TakeOp, rows, places, axis=0)
 
 
 @onnx_op("Scan", since=8)

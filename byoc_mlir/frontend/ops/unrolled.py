@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 from byoc_mlir.dialects.relay import logic
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import NodeRefused, SequenceValue, Value, ValueNeeded
@@ -123,16 +124,9 @@ class Scanned:
     backward: bool
 
     @property
-    def steps(self) -> int:
-        """How many iterations that takes.
-
-        Raises:
-            ValueNeeded: it is no number.
-        """
-        steps = self.value.sizes[self.axis]
-        if not isinstance(steps, int):
-            raise ValueNeeded(f"the number of steps is {steps}, which is no number", frozenset())
-        return steps
+    def steps(self) -> Size:
+        """How many iterations that takes."""
+        return self.value.sizes[self.axis]
 
 
 def unrolled_scan(
@@ -145,6 +139,8 @@ def unrolled_scan(
     formals = body.output[len(states) :]
     collected: list[list[Value]] = [[] for _ in formals]
     count = scanned[0].steps
+    if not isinstance(count, int):
+        raise NodeRefused(f"the number of steps is {count}, and its body is no function")
     for step in range(count):
         slices = [
             arith.at(context, one.value, one.axis, count - 1 - step if one.backward else step)
