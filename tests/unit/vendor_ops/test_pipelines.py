@@ -14,7 +14,8 @@ COLOURS = np.array([["red"], ["green"], ["blue"], ["green"]], object)
 
 @pytest.mark.parametrize("path", models_in("pipelines"), ids=lambda path: path.stem)
 def test_pipeline(path: Path) -> None:
-    data = COLOURS if path.stem.endswith("_of_strings") else NUMBERS
+    endings = {"strings": COLOURS, "maps": {"green": 0.5, "red": -1.25, "grey": 3.0}}
+    data = endings.get(path.stem.rpartition("_of_")[2], NUMBERS)
     check_model(path, {"X": data}, targets=())
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 from skl2onnx import to_onnx
-from skl2onnx.common.data_types import StringTensorType
+from skl2onnx.common.data_types import DictionaryType, FloatTensorType, StringTensorType
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor, StackingClassifier
+from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -60,6 +61,11 @@ def main() -> None:
         types = [("X", StringTensorType([None, 1]))]
         model = to_onnx(encoder.fit(colours), initial_types=types)
         (HERE / f"{name}_of_strings.onnx").write_bytes(model.SerializeToString())
+    numbered = [dict(zip(COLOURS, row, strict=False)) for row in data.tolist()]
+    maps = make_pipeline(DictVectorizer(sparse=False), LogisticRegression()).fit(numbered, classes)
+    types = [("X", DictionaryType(StringTensorType([1]), FloatTensorType([1])))]
+    model = to_onnx(maps, initial_types=types)
+    (HERE / "logistic_of_maps.onnx").write_bytes(model.SerializeToString())
 
 
 if __name__ == "__main__":
