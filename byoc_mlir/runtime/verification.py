@@ -17,6 +17,9 @@ from byoc_mlir.comparison import Difference
 WIDTH = 80
 """Columns of the text."""
 
+MOST_ROWS = 12
+"""Rows of a kind in the text."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -44,17 +47,17 @@ class Compared:
     agrees: bool
 
     def __str__(self) -> str:
-        where = f"{self.region or self.placement}: " if self.placement else ""
-        name = f"{where}{self.node or self.tensor}"
-        op = f" ({self.op_type})" if self.op_type else ""
         found = self.difference
+        name = f"{self.node or self.tensor} ({self.op_type or 'input'})"
         if found.problem:
-            return f"{'DIFFERS':<8}{_short(name, 30)}{op}: {found.problem}"[:WIDTH]
-        at = f" at {list(found.at)}" if found.largest else ""
+            return _short(f"DIFFERS  {name}: {found.problem}", WIDTH)
         mark = "" if self.agrees else "DIFFERS"
         numbers = f"{mark:<8}{found.largest:9.2e} {found.mean:9.2e} {found.scale:9.2e}  "
-        room = WIDTH - len(numbers) - len(at)
-        return f"{numbers}{_short(name + op, room)}{at}"
+        more = (f"at {list(found.at)}" if found.largest else "", self.region or self.placement)
+        line = f"{numbers}{_short(name, WIDTH - len(numbers))}"
+        for text in filter(None, more):
+            line = f"{line} {text}" if len(line) + len(text) < WIDTH else line
+        return line
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class FailingPart:
         nodes = ", ".join(
             f"{name} ({op})" for name, op in zip(self.nodes, self.op_types, strict=True)
         )
+        if self.placement in ("folded", "removed"):
+            return f"{nodes}, {self.placement} by the compiler"
         where = f" in region {self.region}" if self.region else ""
         patterns = f", as {', '.join(self.composites)}" if self.composites else ""
         return f"{nodes} on {self.placement}{where}{patterns}"
@@ -154,7 +159,7 @@ class Verification:
         ):
             if rows:
                 yield from ("", f"{'':8}{'largest':>9} {'mean':>9} {'magnitude':>9}  {title}")
-                yield from map(str, rows)
+                yield from _shown(rows)
         if self.part is not None:
             yield from ("", "the smallest part that differs:", *_wrapped(str(self.part)))
         if self.note:
@@ -197,6 +202,16 @@ class Bisection:
             )
         named = " and ".join(f"'{name}'" for name in self.names)
         return f"the difference goes away without the {self.kind} {named}: {_tries(self.tried)}"
+
+
+def _shown(rows: Sequence[Compared]) -> Iterator[str]:
+    """A few rows as text, those that differ first to be kept."""
+    kept = set(sorted(range(len(rows)), key=lambda at: rows[at].agrees)[:MOST_ROWS])
+    yield from (str(row) for at, row in enumerate(rows) if at in kept)
+    left = [row for at, row in enumerate(rows) if at not in kept]
+    if left:
+        wrong = sum(not row.agrees for row in left)
+        yield f"{'':8}and {len(left)} more, {wrong} of which differ"
 
 
 def _row(one: Compared) -> dict[str, object]:
