@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Protocol
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -58,13 +59,30 @@ class IrDump:
         (self._folder / name).write_text(text)
 
 
-_current: ContextVar[IrDump | None] = ContextVar("ir_dump", default=None)
+class PassRunner(Protocol):
+    """What applies passes, and looks at what they do."""
+
+    def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
+        """Applies a pass."""
+
+    def write(self, name: str, text: str) -> None:
+        """Takes a text that some part of the compiler has made, and its name."""
+
+
+_current: ContextVar[PassRunner | None] = ContextVar("pass_runner", default=None)
 
 
 @contextmanager
 def dumping(folder: Path | None) -> Generator[None]:
     """What is compiled inside is written to a folder; `None`: to none."""
-    token = _current.set(None if folder is None else IrDump(folder))
+    with applying_with(None if folder is None else IrDump(folder)):
+        yield
+
+
+@contextmanager
+def applying_with(runner: PassRunner | None) -> Generator[None]:
+    """What is compiled inside is compiled with it; `None`: passes are applied as they are."""
+    token = _current.set(runner)
     try:
         yield
     finally:

@@ -53,7 +53,7 @@ def assemble(build: Build) -> Program:
         arena_bytes=int_attribute(module, ARENA_BYTES),
         threads=build.options.threads,
         sources={code.symbol: code.source for code in codes if code.source},
-        steps=tuple(_steps(build)),
+        steps=tuple(steps_of(build)),
         checks=tuple(_checks(build)),
         aliases=_aliases(build),
         report=replace(
@@ -64,7 +64,7 @@ def assemble(build: Build) -> Program:
     )
 
 
-def _steps(build: Build) -> Iterator[Step]:
+def steps_of(build: Build) -> Iterator[Step]:
     """What `profile-steps` has found to time; nothing when it did not run."""
     described = build.module.attributes.get(STEPS)
     if not isinstance(described, ArrayAttr):

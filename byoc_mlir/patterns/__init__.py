@@ -15,7 +15,7 @@ from byoc_mlir.patterns.constructors import (
     is_var,
     wildcard,
 )
-from byoc_mlir.patterns.explain import explain_match
+from byoc_mlir.patterns.explain import Miss, explain_match, nearest_miss, pattern_text
 from byoc_mlir.patterns.language import Pattern
 from byoc_mlir.patterns.matcher import all_matches, match_pattern
 from byoc_mlir.patterns.scope import Scope
@@ -24,6 +24,7 @@ __all__ = [
     "Check",
     "CompositePattern",
     "Match",
+    "Miss",
     "Pattern",
     "Scope",
     "all_matches",
@@ -41,5 +42,7 @@ __all__ = [
     "is_tuple_get_item",
     "is_var",
     "match_pattern",
+    "nearest_miss",
+    "pattern_text",
     "wildcard",
 ]

@@ -18,6 +18,7 @@ from byoc_mlir.tools.commands import (
     cache,
     compile_,
     doctor,
+    explain,
     new_backend,
     profile,
     report,
@@ -26,7 +27,7 @@ from byoc_mlir.tools.commands import (
 )
 
 COMMANDS = (
-    *(run, compile_, report, bench, profile, verify, bisect),
+    *(run, compile_, report, bench, profile, verify, bisect, explain),
     *(cache, doctor, new_backend),
 )
 

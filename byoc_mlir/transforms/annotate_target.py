@@ -105,14 +105,19 @@ def _choose(
         return None, [f"{op.name} has side effects or regions"]
     reasons: list[str] = []
     for target, by_name in rules.items():
-        reason = _ask(target, by_name, op)
+        reason = ask_rule(target, by_name, op)
         if reason is None:
             return target, ()
         reasons.append(f"{target}: {reason}")
     return None, reasons
 
 
-def _ask(target: str, by_name: Mapping[str, Rule], op: Operation) -> str | None:
+def ask_rule(target: str, by_name: Mapping[str, Rule], op: Operation) -> str | None:
+    """Why a backend's rules refuse an op; `None` if one accepts it.
+
+    Raises:
+        BackendError: the rule failed.
+    """
     name = relay_name(op)
     if name not in by_name:
         return f"no rule for {name}"

@@ -137,7 +137,7 @@ def _accepted(
 ) -> Match | None:
     """The first way in which the row matches at `op` and that its check accepts."""
     for match in all_matches(row.pattern, op, scope):
-        reason = _ask(row, match)
+        reason = ask_check(row, match)
         if reason is None:
             return match
         for refused in match.ops:
@@ -145,7 +145,12 @@ def _accepted(
     return None
 
 
-def _ask(row: CompositePattern, match: Match) -> str | None:
+def ask_check(row: CompositePattern, match: Match) -> str | None:
+    """Why a pattern's check refuses a match; `None` if it accepts it.
+
+    Raises:
+        BackendError: the check failed.
+    """
     if row.check is None:
         return None
     who = f"the check of pattern '{row.name}'"

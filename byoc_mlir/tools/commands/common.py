@@ -17,8 +17,10 @@ import byoc_mlir
 from byoc_mlir.backends import load_backend_module, split_targets
 from byoc_mlir.compiler.cache.folder import Folder
 from byoc_mlir.compiler.options import Prune
+from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.files import open_file
+from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.tools.limits import add_limit_argument, limits_of
@@ -96,26 +98,47 @@ def compile_model(
     dump_ir: Path | None = None,
 ) -> Executable:
     """Compiles the model that the arguments name; the others are those of `compile`."""
-    for spec in args.backend:
-        load_backend_module(spec)
-    targets = None if args.targets is None else split_targets(args.targets)
+    options = _options(args)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = _print_warning
         return byoc_mlir.compile(
             find_model(args.model),
-            targets=targets,
-            threads=args.threads,
-            precision=args.precision,
-            fallback=args.fallback,
-            prune=args.prune,
+            **options,
             cache=cache,
-            limits=limits_of(args),
             profile=profile,
             dump_ir=dump_ir,
             rates=args.rates,
-            disable=args.disable,
         )
+
+
+def request_of(args: argparse.Namespace) -> Request:
+    """What the arguments ask of the compiler, checked, for what does more than to compile."""
+    known = None if args.rates is None else read_rates(args.rates)
+    request = Request(
+        find_model(args.model),
+        **_options(args),
+        backend_options={},
+        denormals="keep",
+        rates=known,
+    )
+    request.check()
+    return request
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of `compile` that are said as they are."""
+    for spec in args.backend:
+        load_backend_module(spec)
+    return {
+        "targets": None if args.targets is None else split_targets(args.targets),
+        "threads": args.threads,
+        "precision": args.precision,
+        "fallback": args.fallback,
+        "prune": args.prune,
+        "limits": limits_of(args),
+        "disable": args.disable,
+    }
 
 
 def open_model(args: argparse.Namespace, *, profile: bool = False) -> Executable:

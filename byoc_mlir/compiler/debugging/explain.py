@@ -1,0 +1,205 @@
+"""Compiles a model and watches one node of it, or what one pattern finds in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends import backend_names, get_backend
+from byoc_mlir.backends.options import Target
+from byoc_mlir.compiler import pipeline
+from byoc_mlir.compiler.build import Build
+from byoc_mlir.compiler.debugging.described import described_ops
+from byoc_mlir.compiler.debugging.explanation import (
+    Change,
+    DescribedOp,
+    NodeExplanation,
+    PatternExplanation,
+    Verdict,
+)
+from byoc_mlir.compiler.debugging.pattern_verdicts import (
+    matches_of,
+    node_ops,
+    patterns_of,
+    rule_verdicts,
+)
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.partition.report import report_rows
+from byoc_mlir.compiler.program import steps_of
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.source import Shapes, read_source
+from byoc_mlir.dialects.boundary import ir_boundary
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.errors import BackendError, InvalidInputError
+from byoc_mlir.ir_dump import applying_with
+from byoc_mlir.names import meant
+from byoc_mlir.patterns import CompositePattern, pattern_text
+from byoc_mlir.runtime.program import Step
+from byoc_mlir.runtime.report import Report
+from byoc_mlir.transforms.merge_composite import MergeComposite, pattern_table
+
+_LAST = "convert-relay-to-linalg"
+"""The last pass that is told of: behind it a node is many ops."""
+
+
+def explain_node(request: Request, node: str, shapes: Shapes) -> NodeExplanation:
+    """What becomes of an ONNX node.
+
+    Args:
+        request: how the model is compiled.
+        node: its name, as reports have it.
+        shapes: of the inputs that have symbolic dimensions.
+
+    Raises:
+        InvalidInputError: there is no such node, or a shape is missing.
+        ByocError: what `compile` raises.
+    """
+    build = _build(replace(request, profile=True), shapes)
+    watcher = _Watcher(node, build.options.targets)
+    with ir_boundary("explain"), pipeline.compiling(build, None), applying_with(watcher):
+        pipeline.import_model(build)
+        _check_node(build, node)
+        imported = described_ops(node_ops(build.module, node))
+        for stage in (*_STAGES, pipeline.prune, pipeline.generate, pipeline.lower, pipeline.link):
+            stage(build)
+        steps = _steps_of_node(build, node)
+    (row,) = (row for row in build.report if row.node == node)
+    changes, rules, patterns = watcher.changes, watcher.rules, watcher.patterns
+    return NodeExplanation(row, imported, tuple(changes), tuple(rules), tuple(patterns), steps)
+
+
+def explain_pattern(request: Request, name: str, shapes: Shapes) -> PatternExplanation:
+    """What a backend's pattern finds in a model.
+
+    Arguments and errors are those of `explain_node`, and:
+
+    Raises:
+        BackendError: no backend has such a pattern.
+    """
+    build = _build(request, shapes)
+    if name in build.options.disable:
+        raise BackendError(f"the pattern '{name}' is left out by disable")
+    row = _pattern(name, build.options.targets)
+    found: list[Verdict] = []
+    watcher = _BeforePartition(lambda module: found.extend(matches_of(row, module)))
+    with ir_boundary("explain"), pipeline.compiling(build, None), applying_with(watcher):
+        pipeline.import_model(build)
+        for stage in _STAGES:
+            stage(build)
+        report = Report(tuple(report_rows(build.module, build.imported.nodes)))
+    composites = {row.node: row.composite or row.placement for row in report}
+    kinds = {
+        outcome: tuple(one for one in found if one.outcome == outcome)
+        for outcome in ("accepted", "refused", "missed")
+    }
+    accepted = tuple(_with_taker(one, composites) for one in kinds["accepted"])
+    return PatternExplanation(
+        name, pattern_text(row.pattern), accepted, kinds["refused"], kinds["missed"]
+    )
+
+
+_STAGES: tuple[Callable[[Build], None], ...] = (pipeline.canonicalise, pipeline.partition)
+
+
+@dataclass
+class _BeforePartition:
+    """Looks at the module before patterns are looked for."""
+
+    look: Callable[[ModuleOp], object]
+
+    def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
+        if pass_.name == MergeComposite.name:
+            self.look(module)
+        pass_.apply(context, module)
+
+    def write(self, name: str, text: str) -> None:
+        pass
+
+
+@dataclass
+class _Watcher:
+    """Notes what passes make of a node, and what rules and patterns say of it."""
+
+    node: str
+    targets: Sequence[str]
+    changes: list[Change] = field(default_factory=list[Change])
+    rules: list[Verdict] = field(default_factory=list[Verdict])
+    patterns: list[Verdict] = field(default_factory=list[Verdict])
+    is_done: bool = False
+
+    def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
+        if pass_.name == MergeComposite.name:
+            ops = node_ops(module, self.node)
+            self.rules += rule_verdicts(ops, self.targets)
+            self.patterns += patterns_of(ops, self.targets)
+        before = self._described(module)
+        pass_.apply(context, module)
+        after = self._described(module)
+        is_pass_of_passes = bool(self.changes) and self.changes[-1].after == after
+        if after != before and not self.is_done and not is_pass_of_passes:
+            self.changes.append(Change(pass_.name, before, after))
+        self.is_done |= pass_.name == _LAST
+
+    def write(self, name: str, text: str) -> None:
+        pass
+
+    def _described(self, module: ModuleOp) -> tuple[DescribedOp, ...]:
+        if self.is_done:
+            return ()
+        return described_ops(op for op in module.walk() if self.node in node_names(op))
+
+
+def _build(request: Request, shapes: Shapes) -> Build:
+    source = read_source(request.model)
+    for name in shapes.keys() - {info.name for info in source.inputs}:
+        listed = ", ".join(map(str, source.inputs))
+        raise InvalidInputError(f"the model has no input '{name}'; its inputs are {listed}")
+    known: dict[str, tuple[int, ...]] = {}
+    for info in source.inputs:
+        sizes = shapes.get(info.name, info.shape)
+        known[info.name] = tuple(size for size in sizes if isinstance(size, int))
+        if len(known[info.name]) != len(sizes):
+            raise InvalidInputError(f"give the shape of {info} with --shape {info.name}=1,2,3")
+    return Build(source, known, {}, CompileOptions.of(request))
+
+
+def _check_node(build: Build, node: str) -> None:
+    names = [one.name for one in build.imported.nodes]
+    if not names:
+        raise InvalidInputError("the model is in MLIR, and has no ONNX nodes")
+    if node not in names:
+        guess = meant(node, names) or f"; the first ones are {', '.join(names[:5])}"
+        raise InvalidInputError(f"the model has no node '{node}'{guess}")
+
+
+def _pattern(name: str, targets: Sequence[str]) -> CompositePattern:
+    backend = name.partition(".")[0]
+    target = next((one for one in targets if Target.parse(one).name == backend), backend)
+    if backend not in backend_names():
+        raise BackendError(
+            f"no backend has a pattern '{name}'; the part before the dot is a backend's name, known"
+            f" are {', '.join(backend_names())}{meant(backend, backend_names())}"
+        )
+    table = {row.name: row for row in pattern_table(target)}
+    if name not in table:
+        guess = meant(name, table)
+        raise BackendError(f"backend '{get_backend(target).name}' has no pattern '{name}'{guess}")
+    return table[name]
+
+
+def _steps_of_node(build: Build, node: str) -> tuple[Step, ...]:
+    """What computes a node: the call of a region only where the region tells no steps."""
+    steps = [step for step in steps_of(build) if node in step.nodes]
+    inside = {step.region for step in steps if step.region}
+    return tuple(dict.fromkeys(step for step in steps if step.implementation not in inside))
+
+
+def _with_taker(verdict: Verdict, composites: dict[str, str]) -> Verdict:
+    """A match, and who took its ops in the end."""
+    takers = dict.fromkeys(composites.get(node, "") for node in verdict.nodes)
+    others = [taker for taker in takers if taker and taker != verdict.who]
+    return replace(verdict, reason=f"taken by {', '.join(others)}") if others else verdict

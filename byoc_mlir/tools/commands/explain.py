@@ -1,0 +1,37 @@
+"""`byoc explain`: the path of one node through the compiler, or what one pattern finds."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from byoc_mlir.compiler.debugging.explain import explain_node, explain_pattern
+from byoc_mlir.tools.commands.common import (
+    add_model_arguments,
+    add_shape_argument,
+    request_of,
+    shapes_of,
+)
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("explain", help=__doc__)
+    add_model_arguments(parser)
+    add_shape_argument(parser)
+    subject = parser.add_mutually_exclusive_group(required=True)
+    subject.add_argument("--node", metavar="NAME", help="an ONNX node, named as in `byoc report`")
+    subject.add_argument("--pattern", metavar="NAME", help="a backend's pattern")
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    request, shapes = request_of(args), shapes_of(args)
+    if args.node is not None:
+        found = explain_node(request, args.node, shapes)
+    else:
+        found = explain_pattern(request, args.pattern, shapes)
+    print(found.to_json() if args.json else found)
+    return 0
