@@ -137,6 +137,10 @@ def log_softmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> 
 
 def _of_rows(context: NodeContext, op: type[reduce.SoftmaxLikeOp], data: Value, axis: int) -> Value:
     """Before opset 13 the data counts as a matrix: the dimensions from `axis` on are one row."""
+    if not -data.rank <= axis <= data.rank:
+        raise NodeRefused(
+            f"axis is {axis}, accepted are {-data.rank} to {data.rank} for {list(data.sizes)}"
+        )
     axis = axis % data.rank if axis != data.rank else axis
     rows, columns = math.prod(data.sizes[:axis]), math.prod(data.sizes[axis:])
     if axis < data.rank and math.prod(data.sizes[axis + 1 :]) == 1:

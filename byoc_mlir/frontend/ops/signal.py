@@ -68,6 +68,11 @@ def _transform(
     context: NodeContext, data: Value, length: Value | None, axis: int, inverse: int, onesided: int
 ) -> Value:
     axis = normalize_axis(axis, data.rank)
+    if data.sizes[-1] not in (1, 2):
+        raise NodeRefused(
+            f"the last dimension of {list(data.sizes)} is neither 1, for real numbers, nor 2, for"
+            " complex ones"
+        )
     if length is not None:
         size = context.count(length, "dft_length", least=1)
     elif inverse and onesided:

@@ -117,7 +117,7 @@ def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     data = padded(b, op.data, padding[:n], padding[n:], 0)
     output = tensor_type(op.output)
     groups = op.groups.value.data
-    if 1 < groups == shape_of(op.weight)[0]:
+    if groups > 1 and shape_of(op.weight)[:2] == (groups, 1):
         return [_correlate_each(b, op, data)]
     return [
         _correlate(b, data, op.weight, output, groups=groups, strides=strides, dilation=dilation)

@@ -116,3 +116,20 @@ def test_c_programs_are_told(tmp_path: Path) -> None:
         arrays[0][...], arrays[3][...] = True, 9
         with pytest.raises(InvalidInputError, match="write_indices is 9"):
             loaded.run(arrays)
+
+
+def test_a_category_that_is_unknown() -> None:
+    info, node = helper.make_tensor_value_info, helper.make_node
+    attributes = {"cats_int64s": [3, -1, 4], "zeros": 0, "domain": "ai.onnx.ml"}
+    graph = helper.make_graph(
+        [node("OneHotEncoder", ["x"], ["y"], "encode", **attributes)],
+        "g",
+        [info("x", TensorProto.INT64, [2])],
+        [info("y", TensorProto.FLOAT, [2, 3])],
+    )
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
+    with byoc_mlir.compile(helper.make_model(graph, opset_imports=opsets), targets=()) as encode:
+        encoded = encode.run({"x": np.array([4, -1])})["y"]
+        np.testing.assert_array_equal(encoded, [[0, 0, 1], [0, 1, 0]])
+        with pytest.raises(InvalidInputError, match="one of cats_int64s is 0; accepted"):
+            encode.run({"x": np.array([4, 5])})

@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay import elementwise, index, logic, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
@@ -155,12 +156,14 @@ def one_hot_encoder(
 ) -> Value:
     if not cats_int64s or cats_strings:
         raise NodeRefused("categories that are strings are not compiled; accepted are cats_int64s")
-    if not zeros:
-        raise NodeRefused("zeros is 0, which makes unknown categories errors; accepted is 1")
     whole = cast(context, data, np.dtype(np.int64))
     column = arith.reshape(context, whole, [*data.shape, 1])
     categories = context.constant(list(cats_int64s), np.int64)
-    return cast(context, context.emit(logic.EqualOp, column, categories), _F32)
+    encoded = cast(context, context.emit(logic.EqualOp, column, categories), _F32)
+    if zeros:
+        return encoded
+    known = arith.reduced(context, reduce.MaxOp, encoded, [data.rank], keepdims=False)
+    return checked(context, encoded, known, "whether an element is one of cats_int64s", 1, 1)
 
 
 @register_op(DOMAIN, "LabelEncoder", since=2)
