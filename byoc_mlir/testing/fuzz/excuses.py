@@ -67,9 +67,9 @@ def _ordered(model: onnx.ModelProto) -> Set[str]:
     }
 
 
-def _of_windows(model: onnx.ModelProto) -> Set[str]:
-    """The windows of a model, whose results follow from no number that could be moved."""
-    return {name for node in model.graph.node if node.op_type in _WINDOWS for name in node.output}
+def _of_unit(model: onnx.ModelProto) -> Set[str]:
+    """Small results of terms of about one, whose errors are those of the terms."""
+    return {name for node in model.graph.node if node.op_type in _OF_UNIT for name in node.output}
 
 
 def _values(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, names: Set[str]) -> Answer:
@@ -106,8 +106,7 @@ def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answe
     return {name: 10 * value for name, value in slack.items()}
 
 
-_WINDOWS = frozenset(("BlackmanWindow", "HammingWindow", "HannWindow"))
-_OF_UNIT = frozenset(("LSTM", "GRU", "RNN", *_WINDOWS))
+_OF_UNIT = frozenset((*("LSTM", "GRU", "RNN"), *("BlackmanWindow", "HammingWindow", "HannWindow")))
 """Ops that compute small results from terms of about one."""
 _APPROXIMATE = 1e-7
 """How far off those are, however small they are."""
@@ -157,13 +156,13 @@ def _moved_answers(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Iter
         rng = np.random.default_rng(number)
         moved = {name: _moved(rng, value) for name, value in feeds.items()}
         yield _asked(oracle, _with_moved_constants(rng, model), moved)
-    windows = _of_windows(model)
-    values = _values(oracle, model, feeds, _ordered(model) | windows)
+    of_unit = _of_unit(model)
+    values = _values(oracle, model, feeds, _ordered(model) | of_unit)
     floats = {name: value for name, value in values.items() if is_float(value.dtype)}
     for number in range(8 if floats else 0):
         rng = np.random.default_rng(number)
         moved = {
-            name: _moved(rng, value, beside=1.0 if name in windows else _largest(value))
+            name: _moved(rng, value, beside=1.0 if name in of_unit else _largest(value))
             for name, value in floats.items()
         }
         yield _asked(oracle, _with_values(model, moved), feeds)
