@@ -97,8 +97,9 @@ class _Units:
         panel = self._panel(panel_number)
 
         def line(index: SSAValue, prefetched: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            state = self._line(function.add(first, index), panel, *prefetched)
-            counts = strips.counts(function, parameters)
+            at = function.add(first, index)
+            state = self._line(at, panel, *prefetched)
+            counts = strips.counts(function, parameters, at)
             for kernel, size, count in zip(kernels, strips.sizes, counts, strict=True):
                 state = self._strips(state, panel, kernel, size, count)
             return (state.prefetched,)

@@ -23,7 +23,7 @@ from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import Variant
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
-from byoc_mlir.kernels.implicit_gemm.strips import Strips, strips_of
+from byoc_mlir.kernels.implicit_gemm.strips import FlatStrips, Strips, strips_of
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import VectorUnit
 
@@ -49,6 +49,9 @@ class _Lines:
     """Lines of an image."""
     pixels: Size
     """Pixels of a line."""
+    strips: Strips
+    cut: Size
+    """The pixels that `strips` cuts."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class ImplicitGemm(ConvolutionKernel):
     def code(self, threads: int) -> Code:
         it = self.convolution
         epilogue = it.epilogue
-        strips, residual = self._strips, epilogue.residual
+        strips, residual = self._lines.strips, epilogue.residual
         variant = Variant(self.unit, strips.longest, it.is_padded, residual, epilogue.limits)
         define = partial(define_implicit_gemm, variant=variant, strips=strips, bias=epilogue.bias)
         return Code(define, words(self._parameters()))
@@ -110,19 +113,20 @@ class ImplicitGemm(ConvolutionKernel):
     @property
     def _lines(self) -> _Lines:
         batch, _, height, width = self.convolution.result.shape
+        most = self.unit.tile_rows
+        if not self._is_flat:
+            return _Lines(batch * height, height, width, strips_of(width, most), width)
         pixels = batch * height * width
-        if isinstance(pixels, Dim) or not self._is_flat:
-            return _Lines(batch * height, height, width)
+        if isinstance(pixels, Dim):
+            flat = FlatStrips(most, round(_LINE / most))
+            count = ceildiv(pixels, flat.line)
+            return _Lines(count, count, flat.line, flat, pixels)
         line = min(_divisors(pixels), key=lambda one: abs(one - _LINE))
-        return _Lines(pixels // line, pixels // line, line)
-
-    @property
-    def _strips(self) -> Strips:
-        return strips_of(self._lines.pixels, self.unit.tile_rows)
+        return _Lines(pixels // line, pixels // line, line, strips_of(line, most), line)
 
     def _parameters(self) -> Parameters[Size]:
         it, lines, lanes = self.convolution, self._lines, self.unit.lanes
-        count, long = self._strips.of(lines.pixels)
+        strips, long_strips = lines.strips.of(lines.cut)
         (stride_y, stride_x), (dilation_y, dilation_x) = it.strides, it.dilation
         (top, left), (height, width) = it.begins, it.source.shape[2:]
         source, result = it.source.strides(lanes), it.result.strides(lanes)
@@ -132,8 +136,8 @@ class ImplicitGemm(ConvolutionKernel):
         return Parameters(
             lines=lines.count,
             rows=lines.rows,
-            strips=count,
-            long_strips=long,
+            strips=strips,
+            long_strips=long_strips,
             blocks=self._blocks(),
             panels=self.panels,
             outputs=it.outputs // lanes,

@@ -17,7 +17,7 @@ class Parameters(Generic[T]):
     rows: T
     """Those of one image."""
     strips: T
-    """Into how many strips of pixels a line is cut, each for one kernel."""
+    """Into how many strips of pixels a line is cut, each for one kernel; `FlatStrips` differ."""
     long_strips: T
     """How many have the most pixels; the others one less."""
     blocks: T

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay.shape import hint
-from byoc_mlir.dims import Dim, Size
+from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
 
@@ -33,12 +34,12 @@ class Strips(ABC):
 
     @abstractmethod
     def of(self, pixels: Size) -> tuple[Size, Size]:
-        """The parameters `strips` and `long_strips` for lines of so many pixels."""
+        """The parameters `strips` and `long_strips` for so many pixels."""
 
     @abstractmethod
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue]
-    ) -> tuple[SSAValue, ...]:
+        self, function: FunctionBuilder, parameters: Parameters[SSAValue], line: SSAValue
+    ) -> Sequence[SSAValue]:
         """How many strips of each of the sizes a line has."""
 
 
@@ -58,8 +59,8 @@ class LevelStrips(Strips):
         return strips, pixels - strips * (self.longest - 1)
 
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue]
-    ) -> tuple[SSAValue, ...]:
+        self, function: FunctionBuilder, parameters: Parameters[SSAValue], line: SSAValue
+    ) -> Sequence[SSAValue]:
         long = parameters.long_strips
         return long, function.subtract(parameters.strips, long)
 
@@ -83,27 +84,63 @@ class RestStrips(Strips):
         return long + pixels - long * self.longest, long
 
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue]
-    ) -> tuple[SSAValue, ...]:
+        self, function: FunctionBuilder, parameters: Parameters[SSAValue], line: SSAValue
+    ) -> Sequence[SSAValue]:
         long = parameters.long_strips
-        rest, found = function.subtract(parameters.strips, long), [long]
+        return self._with_rest(function, long, function.subtract(parameters.strips, long))
+
+    def passes(self, pixels: int) -> int:
+        """How many kernels do so many pixels."""
+        rest = pixels % self.longest
+        return pixels // self.longest + rest.bit_count()
+
+    def _with_rest(
+        self, function: FunctionBuilder, long: SSAValue, rest: SSAValue
+    ) -> Sequence[SSAValue]:
+        """The counts of long strips and so many pixels."""
+        found = [long]
         for size in self.sizes[1:]:
             bit = function.binary(llvm.AndOp, rest, function.integer(size))
             found.append(function.divide(bit, size))
-        return tuple(found)
+        return found
+
+
+@dataclass(frozen=True)
+class FlatStrips(RestStrips):
+    """Strips of pixels that lie in one piece: every line but the last one has `together` long ones.
+    `strips` counts all pixels, `long_strips` those of a line.
+    """
+
+    together: int
+
+    @property
+    def suffix(self) -> str:
+        return "_flat"
+
+    @property
+    def line(self) -> int:
+        """The pixels of a line."""
+        return self.longest * self.together
+
+    def of(self, pixels: Size) -> tuple[Size, Size]:
+        return pixels, self.line
+
+    def counts(
+        self, function: FunctionBuilder, parameters: Parameters[SSAValue], line: SSAValue
+    ) -> Sequence[SSAValue]:
+        most = parameters.long_strips
+        left = function.subtract(parameters.strips, function.multiply(line, most))
+        pixels = function.select(function.compare("slt", left, most), left, most)
+        long, rest = function.divmod(pixels, function.integer(self.longest))
+        return self._with_rest(function, long, rest)
 
 
 def strips_of(pixels: Size, most: int) -> Strips:
-    """How lines of so many pixels are cut for kernels of so many at most."""
-    if isinstance(pixels, Dim):
-        expected = hint(pixels)
-        passes = {
-            longest: sum(
-                expected // longest if size == longest else expected % longest // size & 1
-                for size in RestStrips(longest).sizes
-            )
-            for longest in range(1, most + 1)
-        }
-        return RestStrips(min(passes, key=lambda longest: (passes[longest], -longest)))
-    count = -(-pixels // most)
-    return LevelStrips(-(-pixels // count))
+    """How lines of so many pixels are cut for kernels of so many at most; of a symbolic number,
+    lines of any length, well for its hint.
+    """
+    if isinstance(pixels, int):
+        return LevelStrips(-(-pixels // -(-pixels // most)))
+    expected = hint(pixels)
+    ways = [RestStrips(longest) for longest in range(most, 0, -1)]
+    return min(ways, key=lambda way: way.passes(expected))
