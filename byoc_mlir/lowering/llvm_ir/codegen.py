@@ -104,10 +104,17 @@ def _target(cpu: str | None, features: str | None) -> Target:
 _FEWEST_VECTOR_ITERATIONS = 4
 """Of a loop that LLVM turns into vectors: 16, its default, leaves the lines of small images out."""
 
+_OPTIONS = (
+    f"-vectorizer-min-trip-count={_FEWEST_VECTOR_ITERATIONS}",
+    # A stride that is an argument is no 1, for which LLVM would write vectors and no others.
+    "-enable-mem-access-versioning=false",
+)
+
 
 @cache
 def _initialise_llvm() -> None:
-    llvm.set_option("byoc_mlir", f"-vectorizer-min-trip-count={_FEWEST_VECTOR_ITERATIONS}")
+    for option in _OPTIONS:
+        llvm.set_option("byoc_mlir", option)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
