@@ -23,6 +23,7 @@ from byoc_mlir.dialects.sized_buffers import (
 )
 from byoc_mlir.dims import Dim, Size, smallest
 from byoc_mlir.lowering.linalg_to_loops.nest import Nest
+from byoc_mlir.lowering.threads import decide_in_calls
 
 INDEX = IndexType()
 
@@ -245,18 +246,28 @@ class Code:
 
     @contextmanager
     def parallel(
-        self, sizes: Sequence[Size], steps: Sequence[int] = ()
+        self, sizes: Sequence[Size], steps: Sequence[int] = (), *, cycles: float
     ) -> Generator[Sequence[SSAValue]]:
-        """A parallel loop nest; gives its counters."""
+        """A parallel loop nest; gives its counters.
+
+        Args:
+            sizes: where its loops end.
+            steps: of its loops; left out, 1.
+            cycles: what it takes in all, for the hints of sizes.
+        """
+        steps = steps or [1] * len(sizes)
         block = Block(arg_types=[INDEX] * len(sizes))
         lower = [self.index(0)] * len(sizes)
         upper = [self.index(size) for size in sizes]
-        step = [self.index(s) for s in (steps or [1] * len(sizes))]
+        step = [self.index(s) for s in steps]
         outer, self._block = self._block, block
         yield block.args
         self.add(scf.ReduceOp())
         self._block = outer
-        self.add(scf.ParallelOp(lower, upper, step, Region(block)))
+        op = scf.ParallelOp(lower, upper, step, Region(block))
+        counts = [-(-size // step) for size, step in zip(sizes, steps, strict=True)]
+        decide_in_calls(op, counts, cycles)
+        self.add(op)
 
     def inline(
         self, body: Block, args: Sequence[SSAValue], positions: Sequence[Index] = ()

@@ -11,6 +11,7 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.overlapping import OverlapWriter, overlap_of
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
+from byoc_mlir.lowering.threads import is_worth_threads
 
 
 def emit_contraction(
@@ -22,15 +23,18 @@ def emit_contraction(
     threads: bool,
 ) -> None:
     """Writes the loops of a contraction and its epilogues."""
-    work = hint(contraction.nest.iterations) / ASSUMED.loop_products
-    parallel = threads and work >= ASSUMED.parallel_cycles
+    iterations = contraction.nest.iterations
+    cycles = hint(iterations) / ASSUMED.loop_products
+    parallel = threads and is_worth_threads([iterations], cycles)
     if contraction.panel_columns:
         blocking = panel_blocking(contraction, vector_bits, threads=parallel)
-        PanelWriter(code, contraction, kernels, blocking).write(parallel)
+        PanelWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
     else:
         blocking = choose_blocking(contraction, vector_bits, threads=parallel)
         overlap = overlap_of(contraction, blocking)
         if overlap is not None:
-            OverlapWriter(code, contraction, kernels, blocking, overlap).write(parallel)
+            OverlapWriter(code, contraction, kernels, blocking, overlap).write(
+                cycles, threads=parallel
+            )
         else:
-            PackingWriter(code, contraction, kernels, blocking).write(parallel)
+            PackingWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)

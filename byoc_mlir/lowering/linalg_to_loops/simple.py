@@ -15,6 +15,7 @@ from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Index, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
+from byoc_mlir.lowering.threads import is_worth_threads
 
 _UNROLLED = 64
 """Reductions of up to this many steps are written out inside of a parallel loop."""
@@ -42,8 +43,7 @@ def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
 
 def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
     """How many of the loops, from the outermost, to run on several threads."""
-    work = hint(nest.iterations) * body_cost(nest.body) / ASSUMED.loop_iterations
-    if not threads or work < ASSUMED.parallel_cycles:
+    if not threads:
         return 0
     count, iterations = 0, 1
     for loop in loops:
@@ -51,7 +51,12 @@ def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
             break
         iterations *= hint(nest.sizes[loop])
         count += 1
-    return count
+    sizes = [nest.sizes[loop] for loop in loops[:count]]
+    return count if is_worth_threads(sizes, _cycles(nest)) else 0
+
+
+def _cycles(nest: Nest) -> float:
+    return hint(nest.iterations) * body_cost(nest.body) / ASSUMED.loop_iterations
 
 
 def enter(
@@ -59,7 +64,8 @@ def enter(
 ) -> None:
     """Writes the loops `loops` around `body`; the first `parallel` of them as one parallel nest."""
     if parallel:
-        with code.parallel([nest.sizes[loop] for loop in loops[:parallel]]) as counters:
+        sizes = [nest.sizes[loop] for loop in loops[:parallel]]
+        with code.parallel(sizes, cycles=_cycles(nest)) as counters:
             for loop, counter in zip(loops, counters, strict=False):
                 at = at.entered(code, nest, loop, counter)
             enter(code, nest, loops[parallel:], at, body)

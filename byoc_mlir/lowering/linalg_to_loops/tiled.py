@@ -18,6 +18,7 @@ from byoc_mlir.lowering.linalg_to_loops.blocking import Blocking
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction, Epilogue
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels, Tile
+from byoc_mlir.lowering.threads import is_worth_threads
 
 A, B, C = 0, 1, 2
 """The accesses of a contraction."""
@@ -57,8 +58,13 @@ class TiledWriter(ABC):
         self._kernels = kernels
         self._blocking = blocking
 
-    def write(self, parallel: bool) -> None:
-        """Loops over the outer loops, blocks of rows and blocks of columns."""
+    def write(self, cycles: float, *, threads: bool) -> None:
+        """Loops over the outer loops, blocks of rows and blocks of columns.
+
+        Args:
+            cycles: what they take in all, for the hints of sizes.
+            threads: whether several threads may run them.
+        """
         sizes = [self._nest.sizes[loop] for loop in self._it.outer]
         panels = -(-self._it.rows // self._blocking.tile.rows)
         sizes.append(-(-panels // self._blocking.panels))
@@ -66,13 +72,14 @@ class TiledWriter(ABC):
         for loop, step in self._column_steps():
             sizes.append(self._nest.sizes[loop])
             steps.append(step)
-        if parallel:
-            cut = [
-                n
-                for n, (size, step) in enumerate(zip(sizes, steps, strict=True))
-                if isinstance(size, Dim) or size > step
-            ]
-            with self._code.parallel([sizes[n] for n in cut], [steps[n] for n in cut]) as counters:
+        cut = [
+            n
+            for n, (size, step) in enumerate(zip(sizes, steps, strict=True))
+            if isinstance(size, Dim) or size > step
+        ]
+        if threads and is_worth_threads([sizes[n] for n in cut], cycles):
+            ends, strides = [sizes[n] for n in cut], [steps[n] for n in cut]
+            with self._code.parallel(ends, strides, cycles=cycles) as counters:
                 position = dict(zip(cut, counters, strict=True))
                 self._block([position.get(n, 0) for n in range(len(sizes))])
         else:

@@ -95,7 +95,7 @@ class _Writer(ABC):
         sizes = self._sizes
         work = sizes.rows * sizes.units * sizes.steps / ASSUMED.block_products
         if work >= ASSUMED.parallel_cycles and sizes.panels > 1:
-            with self._code.parallel([sizes.panels]) as (panel,):
+            with self._code.parallel([sizes.panels], cycles=work) as (panel,):
                 self._panel(panel)
         else:
             with self._code.loop(sizes.panels) as loop:

@@ -15,7 +15,6 @@ from byoc_mlir.dialects.relay.base import Tensor, relay_name, tensor_type
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Dim, Size
-from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel_values import (
     INDEX,
@@ -26,6 +25,7 @@ from byoc_mlir.lowering.relay_to_linalg.kernel_values import (
     Variable,
 )
 from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, signless
+from byoc_mlir.lowering.threads import decide_in_calls, is_worth_threads
 
 __all__ = ["INDEX", "Buffer", "Index", "Kernel", "Num", "Number", "Variable"]
 
@@ -181,12 +181,15 @@ class Kernel:
             return
         sizes = [shape[axis] for axis in looped]
         work = cost if isinstance(cost, float) else hint(cost)
-        if hint(pymath.prod(sizes)) * work >= ASSUMED.parallel_cycles:
+        cycles = hint(pymath.prod(sizes)) * work
+        if is_worth_threads(sizes, cycles):
             with self._inside(block):
                 yield tuple(counters)
                 self.add(scf.ReduceOp())
             lower, upper, step = ([self.index(n).value for n in ns] for ns in _ranges(sizes))
-            self.add(scf.ParallelOp(lower, upper, step, Region(block)))
+            op = scf.ParallelOp(lower, upper, step, Region(block))
+            decide_in_calls(op, sizes, cycles)
+            self.add(op)
             return
         yield from self._nested(shape, ())
 

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     IndexType,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     UnitAttr,
@@ -22,6 +23,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import MAY_ALIAS
+from byoc_mlir.lowering.threads import FEWEST
 from byoc_mlir.lowering.to_llvm.aliasing import aliased
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath, bound
 from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel, define_runtime
@@ -61,7 +63,8 @@ class OutlineParallel(ModulePass):
       }
     }
     ```
-    and with threads `llvm.call @byoc_parallel_for(@f_parallel_0_chunk, %captured, 512, 0)`.
+    and with threads `llvm.call @byoc_parallel_for(@f_parallel_0_chunk, %captured, 512, 0)`; of a
+    loop with `host.fewest_iterations`, where there are as many, else the call above.
     """
 
     name = "outline-parallel"
@@ -108,12 +111,37 @@ def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool
     assert parent_block is not None
     parent_block.insert_op_after(body, parent)
     is_shared = threads and total != 1
-    if is_shared:
+    fewest = loop.attributes.get(FEWEST)
+    if is_shared and isinstance(total, SSAValue) and isinstance(fewest, IntegerAttr):
+        then, other = _where_enough(builder, total, fewest)
+        call_in_parallel(then, body, total, captured, parent)
+        then.insert(scf.YieldOp())
+        _call(other, body, total, captured)
+        other.insert(scf.YieldOp())
+    elif is_shared:
         call_in_parallel(builder, body, total, captured, parent)
     else:
-        builder.insert(func.CallOp(name, [math.value(0), math.value(total), *captured], []))
+        _call(builder, body, total, captured)
     _erase(loop)
     return is_shared
+
+
+def _call(builder: Builder, body: func.FuncOp, total: Bound, captured: Sequence[SSAValue]) -> None:
+    """Calls the body for all iterations."""
+    math = IndexMath(builder)
+    arguments = [math.value(0), math.value(total), *captured]
+    builder.insert(func.CallOp(body.sym_name.data, arguments, []))
+
+
+def _where_enough(
+    builder: Builder, total: SSAValue, fewest: IntegerAttr
+) -> tuple[Builder, Builder]:
+    """Writes `if total >= fewest`; gives the places for what is done then, and otherwise."""
+    then, other = Block(), Block()
+    least = builder.insert(arith.ConstantOp(fewest)).result
+    is_enough = builder.insert(arith.CmpiOp(total, least, "uge")).result
+    builder.insert(scf.IfOp(is_enough, [], Region(then), Region(other)))
+    return _at_end(then), _at_end(other)
 
 
 def _require_no_results(loop: scf.ParallelOp) -> None:

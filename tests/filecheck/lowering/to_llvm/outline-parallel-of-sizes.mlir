@@ -1,0 +1,26 @@
+// RUN: byoc-opt %s -p 'outline-parallel{threads=false}' | filecheck %s --check-prefix=SERIAL
+// RUN: byoc-opt %s -p 'outline-parallel' | filecheck %s --check-prefix=THREADS
+
+// Each call decides whether there are enough iterations for several threads.
+func.func @chosen(%x: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  "scf.parallel"(%c0, %n, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    %0 = memref.load %x[%i] : memref<64xf32>
+    memref.store %0, %x[%i] : memref<64xf32>
+    scf.reduce
+  }) {"host.fewest_iterations" = 40 : index} : (index, index, index) -> ()
+  func.return
+}
+
+// THREADS:      func.func @chosen(
+// THREADS:      %[[LEAST:.*]] = arith.constant 40 : index
+// THREADS-NEXT: %[[ENOUGH:.*]] = arith.cmpi uge, %{{.*}}, %[[LEAST]] : index
+// THREADS-NEXT: scf.if %[[ENOUGH]] {
+// THREADS:        llvm.call @byoc_parallel_for(
+// THREADS-NEXT: } else {
+// THREADS:        func.call @chosen_parallel_0(
+// SERIAL:       func.func @chosen(
+// SERIAL-NOT:   scf.if
+// SERIAL:       func.call @chosen_parallel_0(
