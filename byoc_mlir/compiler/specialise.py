@@ -16,6 +16,7 @@ from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import CompilationError, InputValuesNeededError, UndecidedSizeError
 from byoc_mlir.lowering.shared_kernels import SharedKernels
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.promotion import Verdict
 from byoc_mlir.runtime.sized import SizedProgram
 
 MAX_VALUE_ELEMENTS = 4096
@@ -32,6 +33,7 @@ class ModelSpecialiser:
         self.value_inputs: tuple[str, ...] = ()
         self._problems: tuple[str, ...] = ()
         """Why sizes are compiled in, once that is known."""
+        self.verdict: Verdict | None = None
         self._has_started = False
         self._gains: bool | None = None
         """Whether sizes that are numbers make programs faster, once that was asked."""
@@ -64,9 +66,20 @@ class ModelSpecialiser:
         """
         if not self._options.targets or not self._may_generalise():
             return False
+        if self.verdict is not None:
+            return self.verdict.gain > 0
         if self._gains is None:
             self._gains = bool(profitable_targets(self._source, shapes, self._options))
         return self._gains
+
+    @property
+    def may_measure(self) -> bool:
+        """Whether what is measured may decide what runs: not where a file of rates says it."""
+        return self._options.rates is None
+
+    def keep_verdict(self, verdict: Verdict) -> None:
+        """Keeps what was measured of a program for one set of shapes."""
+        self.verdict = verdict
 
     def generalise(self, shapes: Shapes) -> SizedProgram | None:
         """The program for all input shapes for which the same is decided as for these; `None`

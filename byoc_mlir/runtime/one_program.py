@@ -11,6 +11,7 @@ from byoc_mlir.limits import DEFAULT_LIMITS
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.promotion import Verdict
 from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.tensors import TensorInfo
@@ -40,6 +41,17 @@ class _NoOthers:
     @property
     def value_inputs(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def may_measure(self) -> bool:
+        return False
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return None
+
+    def keep_verdict(self, verdict: Verdict) -> None:
+        """There is nothing to compare, and so no verdict."""
 
     def starts_alone(self, shapes: Mapping[str, Shape]) -> bool:
         """None get a program of their own."""

@@ -102,6 +102,8 @@ class Call:
 
     def __init__(self, program: SizedProgram, sizes: Mapping[str, int]):
         limits = program.limits
+        self.seconds = 0.0
+        """What calls of these shapes have taken in all, where that is of interest."""
         self.sizes = np.array([sizes[info.name] for info in program.symbols], np.int64)
         self.sizes_address = int(self.sizes.ctypes.data)
         self.outputs = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -13,6 +14,8 @@ from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.promotion import Candidate, Promotion, Verdict, copies
+from byoc_mlir.runtime.recent import CACHED_SHAPES
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.sized import Call, SizedInstance, SizedProgram
 from byoc_mlir.runtime.specialising import Specialiser, SpecialisingExecutable
@@ -58,6 +61,9 @@ class SizedExecutable(Executable):
         self._variants = [on_live_threads(SizedInstance)(sized) for sized in known]
         self._calls: dict[_Shapes, _Found] = {}
         self._latest = self._variants[0] if self._variants else None
+        self._promotion = Promotion()
+        self._may_promote = False
+        """Whether programs for one set of shapes are believed to be faster than the one for all."""
         self._lock = ForkSafeLock()
         self._is_closed = False
 
@@ -66,7 +72,13 @@ class SizedExecutable(Executable):
         return self._special.program if self._latest is None else self._latest.program
 
     def report(self) -> Report:
-        own = (one for instance in self._variants for one in instance.program.report.variants)
+        verdict = self._specialiser.verdict
+        measured = self._promotion.problem if verdict is None else str(verdict)
+        own = (
+            replace(one, measured=measured)
+            for instance in self._variants
+            for one in instance.program.report.variants
+        )
         others = self._special.report().variants if self.compiled_in else ()
         return replace(self.program.report, variants=(*own, *others))
 
@@ -80,7 +92,12 @@ class SizedExecutable(Executable):
         """How many sets of shapes have a program of their own."""
         return self._special.count
 
+    def wait(self) -> None:
+        """Waits for what is made beside the calls."""
+        self._promotion.wait()
+
     def close(self) -> None:
+        self.wait()
         with self._lock:
             self._is_closed = True
             for instance in self._variants:
@@ -93,7 +110,8 @@ class SizedExecutable(Executable):
         if found is None:
             return self._special.run(arrays)
         instance, call = found
-        return dict(zip(instance.output_names, instance.run_sized(call, arrays), strict=True))
+        values = self._answered(instance, call, arrays, None)
+        return dict(zip(instance.output_names, values, strict=True))
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Array]:
         arrays = self._arguments.checked(inputs)
@@ -103,7 +121,23 @@ class SizedExecutable(Executable):
         instance, call = found
         outputs = destinations(instance.program, call.outputs, arrays, out)
         names = instance.output_names
-        return dict(zip(names, instance.run_sized(call, arrays, outputs), strict=True))
+        return dict(zip(names, self._answered(instance, call, arrays, outputs), strict=True))
+
+    def _answered(
+        self,
+        instance: SizedInstance,
+        call: Call,
+        arrays: Sequence[Array],
+        outputs: list[Array] | None,
+    ) -> list[Array]:
+        """Runs a program for all shapes; what shapes take in all may get them one of their own."""
+        if not self._may_promote:
+            return instance.run_sized(call, arrays, outputs)
+        start = time.perf_counter()
+        values = instance.run_sized(call, arrays, outputs)
+        call.seconds += time.perf_counter() - start
+        self._promote_if_due(instance, call, arrays)
+        return values
 
     def _profile(self, inputs: Inputs, runs: int) -> Profile:
         return self._special.profile(inputs, runs)
@@ -155,8 +189,37 @@ class SizedExecutable(Executable):
         instance = self._instance(shapes)
         if instance is None:
             return self._remember(shapes, None)
+        gains = on_live_threads(self._specialiser.gains_alone)(self._named(shapes))
+        self._may_promote = gains and self._specialiser.may_measure
         call = instance.call(instance.sized.sizes(shapes))
         return self._remember(shapes, (instance, call))
+
+    def _named(self, shapes: _Shapes) -> dict[str, Shape]:
+        return {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
+
+    def _promote_if_due(self, instance: SizedInstance, call: Call, arrays: Sequence[Array]) -> None:
+        """Has a program made for shapes that have taken long enough, unless there are too many."""
+        if not self._promotion.is_due(call.seconds, self._specialiser.verdict):
+            return
+        if self._special.count >= CACHED_SHAPES:
+            return
+        call.seconds = 0.0
+        shapes, inputs = tuple(array.shape for array in arrays), copies(arrays)
+        candidate = Candidate(
+            make=lambda: self._special.warmup(self._named(shapes)),
+            run_together=lambda: instance.run_sized(call, inputs),
+            run_alone=lambda: self._special.run(inputs),
+        )
+
+        def decide(verdict: Verdict) -> None:
+            with self._lock:
+                self._specialiser.keep_verdict(verdict)
+                self._may_promote = verdict.gain > 0
+                if verdict.gain > 0:
+                    self._remember(shapes, None)
+
+        listed = ", ".join(f"{name}{list(shape)}" for name, shape in self._named(shapes).items())
+        self._promotion.start(listed, candidate, decide)
 
     def _remember(self, shapes: _Shapes, found: _Found) -> _Found:
         if len(self._calls) == _MOST_CALLS:
@@ -165,7 +228,7 @@ class SizedExecutable(Executable):
         return found
 
     def _instance(self, shapes: _Shapes) -> SizedInstance | None:
-        named = {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
+        named = self._named(shapes)
         if on_live_threads(self._specialiser.starts_alone)(named):
             return None
         for instance in self._variants:

@@ -16,6 +16,7 @@ from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.profiled import profiled
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.promotion import Verdict
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report, Variant
 from byoc_mlir.runtime.sized import SizedProgram
@@ -35,6 +36,20 @@ class Specialiser(Protocol):
 
     def specialise(self, arrays: Mapping[str, Array]) -> Program:
         """The program for inputs like these."""
+        ...
+
+    @property
+    def may_measure(self) -> bool:
+        """Whether what is measured may decide what runs."""
+        ...
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What was measured of a program for one set of shapes, if one was."""
+        ...
+
+    def keep_verdict(self, verdict: Verdict) -> None:
+        """Keeps what was measured; `gains_alone` goes by it."""
         ...
 
     def starts_alone(self, shapes: Mapping[str, Shape]) -> bool:

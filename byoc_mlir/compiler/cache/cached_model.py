@@ -25,6 +25,7 @@ from byoc_mlir.errors import ArtifactError, InputValuesNeededError
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.forks import ForkSafeLock
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
+from byoc_mlir.runtime.promotion import Verdict
 from byoc_mlir.runtime.serialise import Blob, Json, decode, encode, encode_fields
 from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.runtime.sized_executable import MOST_VARIANTS
@@ -58,6 +59,8 @@ class ModelEntry:
     """Whether no program can serve all sizes."""
     gains_alone: bool | None = None
     """Whether programs for one set of shapes are believed to be faster, once that was asked."""
+    verdict: Verdict | None = None
+    """What was measured of such a program."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,7 @@ class CachedSpecialiser:
         self._model = model
         self._entry = entry
         self._compiler = compiler
+        self._has_started = False
         self._weights = StoredWeights(model.cache)
 
     @property
@@ -255,8 +259,7 @@ class CachedSpecialiser:
         program, said = _recorded(lambda: compiler.specialise(arrays))
         values = tuple(sorted({*self._entry.value_inputs, *compiler.value_inputs}))
         if values != self._entry.value_inputs:
-            self._entry = replace(self._entry, value_inputs=values)
-            self._model.write_entry(self._entry)
+            self._change_entry(replace(self._entry, value_inputs=values))
         self._model.write_program(self._key(arrays), program, said, self._weights)
         return program
 
@@ -264,21 +267,42 @@ class CachedSpecialiser:
         """Whether inputs of these shapes, which are new, get a program of their own: not where it
         would have to be compiled and the cache has one for many shapes.
         """
-        if self._entry.needs_numbers:
+        verdict = self._entry.verdict
+        if self._entry.needs_numbers or (verdict is not None and verdict.gain == 0):
             return False
         if self._model.cache.has(self._model.program_key(self._entry, shapes, {})):
             return True
-        if self._model.cache.has(self._model.sized_key(self._entry, 0)):
+        is_first, self._has_started = not self._has_started, True
+        if not is_first or self._model.cache.has(self._model.sized_key(self._entry, 0)):
             return False
-        return self._compiler_now().starts_alone(shapes)
+        return self.gains_alone(shapes)
 
     def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:
         """Whether a program of their own is believed to be faster than one for all shapes."""
+        if self._entry.verdict is not None:
+            return self._entry.verdict.gain > 0
         if self._entry.gains_alone is None:
             gains = self._compiler_now().gains_alone(shapes)
-            self._entry = replace(self._entry, gains_alone=gains)
-            self._model.write_entry(self._entry)
+            self._change_entry(replace(self._entry, gains_alone=gains))
         return self._entry.gains_alone is True
+
+    @property
+    def may_measure(self) -> bool:
+        """Whether what is measured may decide what runs: not where a file of rates says it."""
+        return self._model.request.rates is None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What was measured of a program for one set of shapes, in any process."""
+        return self._entry.verdict
+
+    def keep_verdict(self, verdict: Verdict) -> None:
+        """Keeps what was measured."""
+        self._change_entry(replace(self._entry, verdict=verdict))
+
+    def _change_entry(self, entry: ModelEntry) -> None:
+        self._entry = entry
+        self._model.write_entry(entry)
 
     def generalise(self, shapes: Mapping[str, Shape]) -> SizedProgram | None:
         """The program for inputs of these shapes, and of all for which the same is decided; `None`
@@ -304,8 +328,7 @@ class CachedSpecialiser:
             sizes = StoredSizes.of(sized)
             self._model.write_program(key, sized.program, said, self._weights, sizes)
         elif number == 0:
-            self._entry = replace(self._entry, needs_numbers=True)
-            self._model.write_entry(self._entry)
+            self._change_entry(replace(self._entry, needs_numbers=True))
         return sized
 
     def specialise_shapes(self, shapes: Mapping[str, Shape]) -> Program:

@@ -9,6 +9,8 @@ from onnx import ModelProto
 from sized_models import Sizes, check_shapes, decoder, encoder
 
 import byoc_mlir
+from byoc_mlir.rates import Rates, write_rates
+from byoc_mlir.runtime import promotion
 from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
@@ -96,3 +98,40 @@ def test_a_process_takes_what_another_left_in_the_cache(tmp_path: Path) -> None:
         assert isinstance(second, SizedExecutable)
         check_shapes(second, model, [{"n": 5}, {"n": 20}])
         assert (len(second.variants), second.compiled_in) == (1, 1)
+
+
+@pytest.mark.parametrize(("milliseconds", "programs"), [(1.0, 2), (9.5, 1)])
+def test_shapes_that_take_long_get_a_program_if_it_is_faster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, milliseconds: float, programs: int
+) -> None:
+    monkeypatch.setattr(promotion, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(promotion, "_shortest", lambda _: [0.01, milliseconds / 1e3])
+    model = _pooled()
+    with byoc_mlir.compile(model, threads=1, cache=tmp_path) as executable:
+        assert isinstance(executable, SizedExecutable)
+        check_shapes(executable, model, [{"n": 20}, {"n": 3}])
+        executable.wait()
+        check_shapes(executable, model, [{"n": 3}])
+        text = f"{milliseconds:.3f} ms in one of its own"
+        assert text in str(executable.report())
+    with byoc_mlir.compile(model, threads=1, cache=tmp_path) as again:
+        assert isinstance(again, SizedExecutable)
+        check_shapes(again, model, [{"n": 3}])
+        assert again.compiled_in == programs - 1
+        check_shapes(again, model, [{"n": 5}])
+        again.wait()
+        report = str(again.report())
+        assert "measured: 10.000 ms in the program for all shapes" in report
+        assert text in report
+
+
+def test_rates_of_a_file_decide_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(promotion, "WORTH_SECONDS", 0.0)
+    rates = tmp_path / "rates.json"
+    write_rates(Rates(), rates)
+    model = _pooled()
+    with byoc_mlir.compile(model, threads=1, cache=False, rates=rates) as executable:
+        assert isinstance(executable, SizedExecutable)
+        check_shapes(executable, model, [{"n": 20}, {"n": 3}, {"n": 3}])
+        executable.wait()
+        assert executable.compiled_in == 1
