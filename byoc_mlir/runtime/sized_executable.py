@@ -215,8 +215,10 @@ class SizedExecutable(Executable):
             with self._lock:
                 self._specialiser.keep_verdict(verdict)
                 self._may_promote = verdict.gain > 0
-                if verdict.gain > 0:
+                if self._may_promote:
                     self._remember(shapes, None)
+                else:  # those that have one of their own go back
+                    self._calls = {key: one for key, one in self._calls.items() if one is not None}
 
         listed = ", ".join(f"{name}{list(shape)}" for name, shape in self._named(shapes).items())
         self._promotion.start(listed, candidate, decide)

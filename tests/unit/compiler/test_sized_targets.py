@@ -113,6 +113,9 @@ def test_shapes_that_take_long_get_a_program_if_it_is_faster(
         executable.wait()
         check_shapes(executable, model, [{"n": 3}])
         text = f"{milliseconds:.3f} ms in one of its own"
+        before = len(executable.variants)
+        check_shapes(executable, model, [{"n": 20}])
+        assert len(executable.variants) == before == 1
         assert text in str(executable.report())
     with byoc_mlir.compile(model, threads=1, cache=tmp_path) as again:
         assert isinstance(again, SizedExecutable)
