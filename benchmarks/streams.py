@@ -172,7 +172,8 @@ def _answered(
     order = ",".join(map(str, files.order))
     script = Path(__file__).with_name("stream_worker.py")
     arguments = [engine, files.model, threads, clock, outputs, order, *files.inputs]
-    environment = {**os.environ, "BYOC_CACHE_DIR": str(cache)} if cache else None
+    environment = {**os.environ, "BYOC_CACHE_DIR": str(cache)} if cache else dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # bytecode is there after an installation
     with outputs.with_suffix(".log").open("w") as log:
         done = subprocess.run(
             [sys.executable, script, *map(str, arguments)],

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import byoc_mlir
+from byoc_mlir import compile as compile_model  # imported here, as other engines' libraries are
 
 
 class Engine:
@@ -19,7 +19,7 @@ class Engine:
     def __init__(self, model: Path, threads: int, precision: str):
         asked = "bf16" if precision == "bf16" else "f32"  # of int8 is the model itself
         cache = os.environ.get("BYOC_CACHE_DIR") or False  # the benchmark that caches names one
-        self.executable = byoc_mlir.compile(
+        self.executable = compile_model(
             model, targets=self.targets, threads=threads, precision=asked, cache=cache
         )
 
