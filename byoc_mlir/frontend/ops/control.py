@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import numpy as np
 import onnx
-from xdsl.dialects.builtin import SymbolRefAttr, TensorType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay.base import (
-    Tensor,
-    check_tensor_type,
     normalize_axis,
-    tensor_of,
-    type_sizes,
 )
-from byoc_mlir.dialects.relay.control import FEWEST_ITERATIONS, ForOp, WhileOp
+from byoc_mlir.dialects.relay.control import WhileOp
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.elementwise import SubtractOp
 from byoc_mlir.dialects.relay.index import TakeOp
 from byoc_mlir.dialects.relay.shape import same
 from byoc_mlir.dialects.relay.size import ArangeOp
-from byoc_mlir.dims import Size, largest
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.bodies import Body
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.counted import (
+    backwards,
+    check_carried,
+    check_repeats,
+    check_unknown,
+    for_loop,
+    iteration_number,
+    stacked_types,
+)
 from byoc_mlir.frontend.ops.unrolled import Scanned, stacked, unrolled_loop, unrolled_scan
 from byoc_mlir.frontend.registry import onnx_op, register_op
 from byoc_mlir.frontend.split import BOUNDED_DOMAIN
@@ -96,7 +97,7 @@ def _native_loop(
     count = None
     if trip_count is not None and trip_count.known is not None:
         (count,) = context.sizes(trip_count, "the trip count")
-        _check_repeats(count)
+        check_repeats(count)
     is_for = count is not None and active.constant is not None and bool(active.constant.all())
     outputs = range(len(initial), len(body.output) - 1)
     collects = any(context.wants(output) for output in outputs)
@@ -112,10 +113,10 @@ def _native_loop(
         goes_on.append(going_on)
         return [arith.reshape(inner, going_on, ()), *results]
 
-    made = context.body("body", [_number(context), *initial], build)
+    made = context.body("body", [iteration_number(context), *initial], build)
     if not goes_on and count is not None:
-        return _for(context, made, initial, count)
-    _check_unknown(made, [active, *initial, *([trip_count] if trip_count else [])])
+        return for_loop(context, made, initial, count)
+    check_unknown(made, [active, *initial, *([trip_count] if trip_count else [])])
     limit = context.constant(_NO_LIMIT) if trip_count is None else trip_count
     return _while(context, made, limit, active, initial, None)
 
@@ -157,7 +158,7 @@ def _counted_loop(
         counted = [*results[: len(states)], arith.add(inner, count, 1), *results[len(states) :]]
         return [arith.reshape(inner, going_on, ()), *counted]
 
-    made = context.body("body", [_number(context), *carried], build)
+    made = context.body("body", [iteration_number(context), *carried], build)
     results = _while(context, made, trip_count, active, carried, max(most, 0))
     return [*results[: len(initial)], *results[len(carried) :], results[len(initial)]]
 
@@ -178,8 +179,8 @@ def _while(
     carried, rows = body.results[1 : 1 + len(initial)], body.results[1 + len(initial) :]
     if rows and most is None:
         raise NodeRefused("how many rows it collects is computed at run time")
-    _check_carried(carried, initial)
-    stacked_types = _stacked_types(rows, most or 0)
+    check_carried(carried, initial)
+    rows_of_all = stacked_types(rows, most or 0)
     outside, (function,) = context.close_bodies([body])
     operand = context.builder.operand
     return context.place(
@@ -187,73 +188,15 @@ def _while(
             operand(arith.reshape(context, limit, ())),
             operand(arith.reshape(context, active, ())),
             [*map(operand, initial), *outside],
-            result_types=[*carried, *stacked_types],
+            result_types=[*carried, *rows_of_all],
             body=SymbolRefAttr(function.sym_name),
             carried=len(initial),
         )
     )
-
-
-def _stacked_types(rows: Sequence[Attribute], count: Size) -> list[Tensor]:
-    """The types of the rows of all iterations, one behind the other."""
-    types = [
-        tensor_of(row.get_element_type(), (count, *type_sizes(cast(Tensor, row))))
-        for row in rows
-        if isinstance(row, TensorType)
-    ]
-    for type_ in types:
-        check_tensor_type(type_, "the rows that a loop collects")
-    return types
 
 
 def _is_true(value: Value) -> bool:
     return value.constant is not None and bool(value.constant.all())
-
-
-def _number(context: NodeContext) -> Value:
-    """What stands for the number of an iteration."""
-    return Value("iteration", np.array(0, np.int64), node_location(context.name))
-
-
-def _check_repeats(count: Size) -> None:
-    """Checks that there is something to repeat, if that is known."""
-    if isinstance(count, int) and count < FEWEST_ITERATIONS:
-        raise NodeRefused(f"{count} iterations are no loop")
-
-
-def _check_unknown(body: Body, values: Sequence[Value]) -> None:
-    """Checks that a loop cannot be computed at import, from the values that it begins with."""
-    if not body.captured and all(value.constant is not None for value in values):
-        raise NodeRefused("it depends on nothing that is computed at run time")
-
-
-def _check_carried(types: Sequence[Attribute], initial: Sequence[Value]) -> None:
-    """Checks that what is carried keeps its type."""
-    for number, (type_, value) in enumerate(zip(types, initial, strict=True)):
-        if type_ != value.full_type:
-            given = value.full_type
-            raise NodeRefused(f"value {number} is carried in as {given} and out as {type_}")
-
-
-def _for(
-    context: NodeContext, body: Body, initial: Sequence[Value], count: Size
-) -> Sequence[Value]:
-    """The results of a loop whose number of iterations is known."""
-    count = largest(0, count)
-    carried, rows = body.results[: len(initial)], body.results[len(initial) :]
-    _check_carried(carried, initial)
-    _check_unknown(body, initial)
-    stacked_types = _stacked_types(rows, count)
-    outside, (function,) = context.close_bodies([body])
-    return context.place(
-        ForOp(
-            [*map(context.builder.operand, initial), *outside],
-            result_types=[*carried, *stacked_types],
-            body=SymbolRefAttr(function.sym_name),
-            count=count,
-            carried=len(initial),
-        )
-    )
 
 
 @onnx_op("Scan", since=9)
@@ -285,7 +228,7 @@ def scan(
     output_axes = scan_output_axes or [0] * len(collected)
     output_directions = scan_output_directions or [0] * len(collected)
     outputs = [
-        _moved(context, _backwards(context, rows, scanned[0].steps) if backward else rows, axis)
+        _moved(context, backwards(context, rows, scanned[0].steps) if backward else rows, axis)
         for rows, axis, backward in zip(collected, output_axes, output_directions, strict=True)
     ]
     return [*results[: len(states)], *outputs]
@@ -309,9 +252,9 @@ def _scan_results(
         return inner.run_graph(body, (*carried, *slices), path)
 
     def native() -> Sequence[Value]:
-        _check_repeats(count)
-        made = context.body("body", [_number(context), *states], build)
-        return _for(context, made, states, count)
+        check_repeats(count)
+        made = context.body("body", [iteration_number(context), *states], build)
+        return for_loop(context, made, states, count)
 
     return _native_or_unrolled(
         context, native, lambda: unrolled_scan(context, states, scanned, body)
@@ -325,12 +268,6 @@ def _slice(context: NodeContext, scanned: Scanned, number: Value) -> Value:
         last = context.size_constant(scanned.steps - 1)
         place = context.emit(SubtractOp, last, number)
     return context.emit(TakeOp, scanned.value, place, axis=scanned.axis)
-
-
-def _backwards(context: NodeContext, rows: Value, count: Size) -> Value:
-    last = context.size_constant(count - 1)
-    places = context.emit(SubtractOp, last, arith.positions(context, count, 0, 1))
-    return context.emit(TakeOp, rows, places, axis=0)
 
 
 @onnx_op("Scan", since=8)

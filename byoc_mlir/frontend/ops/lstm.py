@@ -1,4 +1,4 @@
-"""LSTM: the usual one is one op; with peepholes, lengths and the like it is unrolled."""
+"""LSTM: the usual one is one op; with peepholes, lengths and the like it is a loop."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def lstm(
     states = (b, sequence_lens, initial_h, initial_c, p)
     sizes = (hidden_size, direction, layout)
     cells = [(clipped(clip, f), clipped(clip, g), h) for f, g, h in functions]
-    return unrolled_lstm(context, (x, w, r), states, cells, sizes, input_forget=bool(input_forget))
+    return looped_lstm(context, (x, w, r), states, cells, sizes, input_forget=bool(input_forget))
 
 
-def unrolled_lstm(
+def looped_lstm(
     context: NodeContext,
     operands: tuple[Value, Weight, Weight],
     optional: tuple[Value | None, Value | None, Value | None, Value | None, Value | None],

@@ -1,4 +1,4 @@
-"""GRU and RNN. The usual GRU is one op; the others are unrolled over the time, as some LSTMs.
+"""GRU and RNN. The usual GRU is one op; the others are loops over the time, as some LSTMs.
 
 The products with the inputs are one matrix product for all steps; a step has the product with the
 state and the gates.
@@ -6,6 +6,7 @@ state and the gates.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,10 +14,12 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import logic, nn, transform
+from byoc_mlir.dialects.relay import elementwise, index, logic, nn, transform
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import Activation, activations_of, clipped
+from byoc_mlir.frontend.ops.counted import backwards, for_loop, iteration_number
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.qnn import IntegerWeight
 from byoc_mlir.frontend.ops.recurrent_layer import Layer, gru_layer
@@ -40,14 +43,14 @@ class Direction:
     backward: bool
 
     @property
-    def steps(self) -> int:
+    def steps(self) -> Size:
         """The number of time steps."""
-        return self.x.shape[0]
+        return self.x.sizes[0]
 
     @property
-    def batch(self) -> int:
+    def batch(self) -> Size:
         """The batch size."""
-        return self.x.shape[1]
+        return self.x.sizes[1]
 
 
 def dense(context: NodeContext, data: Value, weight: Weight, bias: Value | None) -> Value:
@@ -59,15 +62,9 @@ def dense(context: NodeContext, data: Value, weight: Weight, bias: Value | None)
     return product if bias is None else context.emit(nn.BiasAddOp, product, bias, axis=-1)
 
 
-def _projected(context: NodeContext, of: Direction) -> list[Value]:
-    """`x · wᵀ + b` for every step."""
-    projected = dense(context, of.x, of.w, of.input_bias)
-    return [arith.at(context, projected, 0, step) for step in range(of.steps)]
-
-
 def gates_of(context: NodeContext, value: Value, count: int) -> tuple[Value, ...]:
     """The gates, side by side along the last axis."""
-    sections = [value.shape[-1] // count] * count
+    sections = [operator.index(value.sizes[-1]) // count] * count
     return context.emit_all(transform.SplitOp, value, sections=sections, axis=-1)
 
 
@@ -76,24 +73,68 @@ Step = Callable[[NodeContext, Direction, Value, tuple[Value, ...]], tuple[Value,
 
 def _run(
     context: NodeContext, of: Direction, step: Step, states: tuple[Value, ...]
-) -> tuple[Value, tuple[Value, ...]]:
+) -> tuple[Value, Sequence[Value]]:
     """All steps of one direction: `y [T, 1, B, H]` and the last states `[B, H]`."""
-    projected = _projected(context, of)
-    outputs: list[Value] = [states[0]] * of.steps
-    order = range(of.steps)
+    projected = dense(context, of.x, of.w, of.input_bias)
+    is_known = all(value.constant is not None for value in (projected, *states))
+    if isinstance(of.steps, int) and (of.steps == 1 or is_known):
+        return _written_out(context, of, of.steps, projected, step, states)
+
+    def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
+        time, *olds = formals
+        if of.backward:
+            last = inner.size_constant(of.steps - 1)
+            time = inner.emit(elementwise.SubtractOp, last, time)
+        given = inner.emit(index.TakeOp, projected, time, axis=0)
+        hidden, news = _stepped(inner, of, step, time, given, tuple(olds))
+        return [*news, arith.reshape(inner, hidden, (1, of.batch, of.hidden))]
+
+    body = context.body("body", [iteration_number(context), *states], build)
+    *lasts, y = for_loop(context, body, states, of.steps)
+    return backwards(context, y, of.steps) if of.backward else y, lasts
+
+
+def _written_out(
+    context: NodeContext,
+    of: Direction,
+    steps: int,
+    projected: Value,
+    step: Step,
+    states: tuple[Value, ...],
+) -> tuple[Value, Sequence[Value]]:
+    """As `_run`, one step after the other: for one, and for what is computed at import."""
+    outputs: list[Value] = [states[0]] * steps
+    order = range(steps)
     for time in reversed(order) if of.backward else order:
-        news = step(context, of, projected[time], states)
-        hidden = news[0]
-        if of.lengths is not None:
-            active = context.emit(logic.GreaterOp, of.lengths, of.lengths.dtype.type(time))
-            news = tuple(
-                arith.where(context, active, new, old)
-                for new, old in zip(news, states, strict=True)
-            )
-            hidden = arith.where(context, active, hidden, 0.0)
-        states = news
+        given = arith.at(context, projected, 0, time)
+        now = context.constant(np.int64(time))
+        hidden, states = _stepped(context, of, step, now, given, states)
         outputs[time] = arith.reshape(context, hidden, (1, 1, of.batch, of.hidden))
     return arith.concatenate(context, outputs, 0), states
+
+
+def _stepped(
+    context: NodeContext,
+    of: Direction,
+    step: Step,
+    time: Value,
+    given: Value,
+    states: tuple[Value, ...],
+) -> tuple[Value, tuple[Value, ...]]:
+    """The output and the states of a step; behind the end of a sequence, 0 and the states before.
+
+    Args:
+        time: of the step, a number.
+        given: the products with the input of that time, `[B, G*H]`.
+    """
+    news = step(context, of, given, states)
+    if of.lengths is None:
+        return news[0], news
+    active = context.emit(logic.GreaterOp, of.lengths, time)
+    kept = tuple(
+        arith.where(context, active, new, old) for new, old in zip(news, states, strict=True)
+    )
+    return arith.where(context, active, news[0], 0.0), kept
 
 
 def run_directions(
@@ -117,36 +158,35 @@ def run_directions(
             for state in initial
         ]
     hidden = hidden_size or r.shape[-1]
-    steps_count, batch = x.shape[:2]
+    steps_count, batch = x.sizes[:2]
     if lengths is not None:
-        known = lengths.constant
-        is_full = known is not None and bool((known == steps_count).all())
+        is_full = _are_full(lengths, steps_count)
         lengths = (
             None
             if is_full
             else arith.reshape(context, cast(context, lengths, np.dtype(np.int64)), (batch, 1))
         )
     outputs: list[Value] = []
-    lasts: list[tuple[Value, ...]] = []
-    for index, step in enumerate(steps):
+    lasts: list[Sequence[Value]] = []
+    for number, step in enumerate(steps):
         size = gates * hidden
         biases: tuple[Value | None, Value | None] = (None, None)
         if bias is not None:
-            row = arith.at(context, bias, 0, index)
+            row = arith.at(context, bias, 0, number)
             first = arith.section(context, row, 0, 0, size)
             biases = (first, arith.section(context, row, 0, size, 2 * size))
         of = Direction(
             x,
-            _of_direction(context, w, index),
-            _of_direction(context, r, index),
+            _of_direction(context, w, number),
+            _of_direction(context, r, number),
             *biases,
             hidden,
             lengths,
-            backward=direction == "reverse" or index == 1,
+            backward=direction == "reverse" or number == 1,
         )
-        zero = context.constant(np.zeros((batch, hidden)), x.dtype)
+        zero = arith.broadcast(context, context.constant(0, x.dtype), (batch, hidden))
         start = tuple(
-            zero if state is None else arith.at(context, state, 0, index) for state in initial
+            zero if state is None else arith.at(context, state, 0, number) for state in initial
         )
         y, last = _run(context, of, step, start)
         outputs.append(y)
@@ -191,10 +231,15 @@ def are_usual(names: Sequence[str] | None, defaults: Sequence[str], directions: 
     return names is None or [name.lower() for name in names] == expected
 
 
+def _are_full(lengths: Value, steps: Size) -> bool:
+    """Whether lengths are known to be those of all steps."""
+    known = lengths.constant
+    return known is not None and isinstance(steps, int) and bool((known == steps).all())
+
+
 def has_one_length(x: Value, lengths: Value | None) -> bool:
     """Whether all sequences of the batch have the full length, of a type to compute with."""
-    known = None if lengths is None else lengths.constant
-    is_full = lengths is None or (known is not None and bool((known == x.shape[0]).all()))
+    is_full = lengths is None or _are_full(lengths, x.sizes[0])
     return is_full and x.dtype.kind == "f" and x.dtype.itemsize >= 4
 
 

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 from sized_models import Sizes, check_one_program, compiled
 
 from byoc_mlir.testing.networks import GraphBuilder
-from byoc_mlir.testing.reference import random_inputs
+from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 _HIDDEN, _WIDTH = 6, 5
 _GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 
 
-def _layer(kind: str, direction: str, *, states: bool = False) -> ModelProto:
-    """`x [steps, batch, 5]`, and the first states, to all results."""
+def _layer(
+    kind: str, direction: str, *, states: bool = False, lengths: bool = False, **attributes: object
+) -> ModelProto:
+    """`x [steps, batch, 5]`, the lengths and the first states, to all results."""
     b = GraphBuilder("layer", seed=0, opset=14)
     count = 2 if direction == "bidirectional" else 1
     rows = _GATES[kind] * _HIDDEN
     x = b.input("x", ["steps", "batch", _WIDTH])
     weights = [b.normal((count, rows, width), 0.4) for width in (_WIDTH, _HIDDEN)]
+    length = b.input("lengths", ["batch"], TensorProto.INT32) if lengths else ""
     names = ["h", "c"][: 2 if kind == "LSTM" else 1] if states else []
     firsts = [b.input(name, [count, "batch", _HIDDEN]) for name in names]
     results = b.ops(
         kind,
-        *(x, *weights, b.normal((count, 2 * rows), 0.1), "", *firsts),
+        *(x, *weights, b.normal((count, 2 * rows), 0.1), length, *firsts),
         outputs=3 if kind == "LSTM" else 2,
         hidden_size=_HIDDEN,
         direction=direction,
+        **attributes,
     )
     for number, result in enumerate(results):
         b.output(result, f"y{number}", [None] * (3 if number else 4))
@@ -58,3 +62,26 @@ def test_without_steps_the_states_stay(steps: int, batch: int) -> None:
     assert results["y0"].shape == (steps, 1, batch, _HIDDEN)
     assert np.array_equal(results["y1"], inputs["h"])
     assert np.array_equal(results["y2"], inputs["c"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "direction", "attributes"),
+    [
+        ("RNN", "bidirectional", {}),
+        ("RNN", "reverse", {"activations": ["Relu"], "clip": 0.7}),
+        ("LSTM", "bidirectional", {"input_forget": 1}),
+        ("GRU", "forward", {"linear_before_reset": 1, "activations": ["HardSigmoid", "Tanh"]}),
+        ("GRU", "reverse", {}),
+    ],
+)
+def test_lengths_and_other_layers(kind: str, direction: str, attributes: dict[str, object]) -> None:
+    """Each sequence of a batch has a length of its own."""
+    model = _layer(kind, direction, states=True, lengths=True, **attributes)
+    with compiled(model) as executable:
+        for sizes in _sizes((5, 3), (2, 1), (9, 1), (2, 4), (33, 2)):
+            inputs = random_inputs(model, dims=sizes)
+            rng = np.random.default_rng(1)
+            inputs["lengths"] = rng.integers(1, sizes["steps"] + 1, sizes["batch"], np.int32)
+            assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
+        assert len(executable.variants) == 1
+        assert executable.compiled_in == 0

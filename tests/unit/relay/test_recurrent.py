@@ -61,7 +61,7 @@ def _check(model: ModelProto, expected_op: str | None) -> None:
     wanted = run_onnxruntime(model, inputs)
     names = {op.name for op in imported.module.walk() if isinstance(op, RelayOp)}
     assert (f"relay.nn.{expected_op}" in names) == (expected_op is not None)
-    (main,) = (op for op in imported.module.walk() if isinstance(op, FuncOp))
+    main = next(op for op in imported.module.ops if isinstance(op, FuncOp))
     evaluated = evaluate(main, [inputs[info.name] for info in imported.inputs])
     executable = byoc_mlir.compile(model, targets=(), fallback="allow", threads=2)
     computed = executable.run(inputs)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import activations_of, clipped
-from byoc_mlir.frontend.ops.lstm import unrolled_lstm
+from byoc_mlir.frontend.ops.lstm import looped_lstm
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.microsoft.heads import expect_rank, expect_shape
 from byoc_mlir.frontend.ops.qnn import IntegerWeight, scale_of, zero_point_of
@@ -42,7 +42,7 @@ def dynamic_quantize_lstm(
     """`w` and `r` are `[directions, in, 4 * hidden]`, the other way round than for LSTM."""
     defaults = ("Sigmoid", "Tanh", "Tanh")
     functions = activations_of(activations, defaults, activation_alpha, activation_beta, w.shape[0])
-    return unrolled_lstm(
+    return looped_lstm(
         context,
         (
             x,

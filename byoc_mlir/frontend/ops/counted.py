@@ -1,0 +1,86 @@
+"""Loops of native code, whose number of iterations is known or follows from sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import SymbolRefAttr, TensorType
+from xdsl.ir import Attribute
+
+from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type, tensor_of, type_sizes
+from byoc_mlir.dialects.relay.control import FEWEST_ITERATIONS, ForOp
+from byoc_mlir.dialects.relay.elementwise import SubtractOp
+from byoc_mlir.dialects.relay.index import TakeOp
+from byoc_mlir.dims import Size, largest
+from byoc_mlir.frontend.bodies import Body
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+def iteration_number(context: NodeContext) -> Value:
+    """What stands for the number of an iteration."""
+    return Value("iteration", np.array(0, np.int64), node_location(context.name))
+
+
+def check_repeats(count: Size) -> None:
+    """Checks that there is something to repeat, if that is known."""
+    if isinstance(count, int) and count < FEWEST_ITERATIONS:
+        raise NodeRefused(f"{count} iterations are no loop")
+
+
+def check_unknown(body: Body, values: Sequence[Value]) -> None:
+    """Checks that a loop cannot be computed at import, from the values that it begins with."""
+    if not body.captured and all(value.constant is not None for value in values):
+        raise NodeRefused("it depends on nothing that is computed at run time")
+
+
+def check_carried(types: Sequence[Attribute], initial: Sequence[Value]) -> None:
+    """Checks that what is carried keeps its type."""
+    for number, (type_, value) in enumerate(zip(types, initial, strict=True)):
+        if type_ != value.full_type:
+            given = value.full_type
+            raise NodeRefused(f"value {number} is carried in as {given} and out as {type_}")
+
+
+def for_loop(
+    context: NodeContext, body: Body, initial: Sequence[Value], count: Size
+) -> Sequence[Value]:
+    """The results of a loop whose number of iterations is known."""
+    count = largest(0, count)
+    carried, rows = body.results[: len(initial)], body.results[len(initial) :]
+    check_carried(carried, initial)
+    check_unknown(body, initial)
+    rows_of_all = stacked_types(rows, count)
+    outside, (function,) = context.close_bodies([body])
+    return context.place(
+        ForOp(
+            [*map(context.builder.operand, initial), *outside],
+            result_types=[*carried, *rows_of_all],
+            body=SymbolRefAttr(function.sym_name),
+            count=count,
+            carried=len(initial),
+        )
+    )
+
+
+def stacked_types(rows: Sequence[Attribute], count: Size) -> list[Tensor]:
+    """The types of the rows of all iterations, one behind the other."""
+    types = [
+        tensor_of(row.get_element_type(), (count, *type_sizes(cast(Tensor, row))))
+        for row in rows
+        if isinstance(row, TensorType)
+    ]
+    for type_ in types:
+        check_tensor_type(type_, "the rows that a loop collects")
+    return types
+
+
+def backwards(context: NodeContext, rows: Value, count: Size) -> Value:
+    """The rows, the last one first."""
+    last = context.size_constant(count - 1)
+    places = context.emit(SubtractOp, last, arith.positions(context, count, 0, 1))
+    return context.emit(TakeOp, rows, places, axis=0)
