@@ -1,8 +1,8 @@
-"""Models in which a shape depends on computed values, cut into stages of static shapes.
+"""Models in which a shape depends on computed values, cut into stages.
 
 A node such as NonMaxSuppression gives as many rows as it finds, and a Loop that ends early collects
 as many as it made. Its stage ends with it: the stage gives the most rows there may be and their
-count, and the next stage is compiled for the shape that appears.
+count, of which the next stage takes those that count.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.loop_ends import ends_when_it_runs
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.value import Array
@@ -61,18 +62,24 @@ def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
 
 
 def stage_model(
-    model: onnx.ModelProto, stage: Stage, arrays: Mapping[str, Array] | None
+    model: onnx.ModelProto,
+    stage: Stage,
+    arrays: Mapping[str, Array] | None,
+    known: Mapping[str, Sizes],
 ) -> onnx.ModelProto:
     """A stage as a model of its own.
 
     Args:
-        arrays: what its inputs are like; their dimensions stay open, since some change from run to
-            run. `None` for a first stage, which has the model's own inputs.
+        arrays: what its inputs are like; `None` for a first stage, which has the model's own.
+        known: the sizes of the model's tensors that never change; those of other dimensions change
+            from run to run, so that they stay open.
     """
     graph = onnx.GraphProto(name=model.graph.name)
     declared = {value.name: value for value in model.graph.input}
     for name in stage.inputs:
-        graph.input.append(declared[name] if arrays is None else _open_input(name, arrays[name]))
+        graph.input.append(
+            declared[name] if arrays is None else _open_input(name, arrays[name], known.get(name))
+        )
     graph.node.extend(stage.nodes)
     graph.initializer.extend(stage.initializers)
     graph.sparse_initializer.extend(stage.sparse_initializers)
@@ -84,9 +91,12 @@ def stage_model(
     return result
 
 
-def _open_input(name: str, array: Array) -> onnx.ValueInfoProto:
+def _open_input(name: str, array: Array, known: Sizes | None) -> onnx.ValueInfoProto:
     element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
-    shape = [f"{name}[{axis}]" for axis in range(array.ndim)]
+    fixed = known if known is not None and len(known) == array.ndim else (None,) * array.ndim
+    shape = [
+        f"{name}[{axis}]" if size != array.shape[axis] else size for axis, size in enumerate(fixed)
+    ]
     return helper.make_tensor_value_info(name, element_type, shape)
 
 

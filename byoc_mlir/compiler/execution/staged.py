@@ -8,6 +8,8 @@ from functools import partial
 from onnx import ModelProto
 
 from byoc_mlir.compiler.source import Source
+from byoc_mlir.compiler.symbolic import SymbolicModel
+from byoc_mlir.frontend.inferred import known_sizes
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.split import Stage, split_model, stage_model, trimmed
 from byoc_mlir.frontend.value import Array
@@ -28,9 +30,14 @@ def compile_in_stages(
     if len(stages) < 2 or not isinstance(model, ModelProto):
         return None
 
+    known = known_sizes(model)
+
     def compile_stage(stage: Stage, arrays: Mapping[str, Array] | None) -> Executable:
-        part = stage_model(model, stage, arrays)
-        return compile_source(Source(model_inputs(part), stage.outputs, part, source.tensors))
+        part = stage_model(model, stage, arrays, known)
+        inputs = model_inputs(part)
+        is_fixed = all(info.is_static for info in inputs)
+        symbolic = None if is_fixed else SymbolicModel(part, source.tensors)
+        return compile_source(Source(inputs, stage.outputs, part, source.tensors, symbolic))
 
     return StagedExecutable(
         source.inputs,

@@ -6,10 +6,14 @@ may be, and how many of them count.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
-from byoc_mlir.dialects.relay import index, logic, reduce
+from byoc_mlir.dialects.relay import elementwise, index, logic, reduce
 from byoc_mlir.dialects.relay.base import normalize_axis
+from byoc_mlir.dims import Size, largest, smallest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -23,15 +27,17 @@ register_op(BOUNDED_DOMAIN, "NonMaxSuppression")(kept_boxes)
 
 def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
     """Where a vector of `i1` holds, in ascending order, and at how many places."""
-    (size,) = mask.shape
+    (size,) = mask.sizes
     ones = cast(context, mask, np.dtype(np.int64))
     running = context.emit(index.CumsumOp, ones, axis=0)
-    slot = arith.where(context, mask, arith.subtract(context, running, 1), size)
+    slot = arith.where(
+        context, mask, arith.subtract(context, running, 1), context.size_constant(size)
+    )
     places = context.emit(
         index.ScatterNdOp,
-        context.constant(np.zeros(size + 1, np.int64)),
+        arith.broadcast(context, context.constant(np.int64(0)), (size + 1,)),
         arith.reshape(context, slot, (size, 1)),
-        context.constant(np.arange(size, dtype=np.int64)),
+        arith.positions(context, size, 0, 1),
     )
     count = arith.reduced(context, reduce.SumOp, ones, [0], keepdims=False)
     return arith.section(context, places, 0, 0, size), count
@@ -42,10 +48,22 @@ def nonzero(context: NodeContext, data: Value) -> tuple[Value, Value]:
     mask = data
     if data.dtype != np.bool_:
         mask = context.emit(logic.NotEqualOp, data, data.dtype.type(0))
-    size = int(np.prod(data.shape, dtype=np.int64))
+    size = math.prod(data.sizes)
     places, count = places_of(context, arith.reshape(context, mask, (size,)))
-    coordinates = context.constant(np.indices(data.shape, np.int64).reshape(data.rank, size))
-    return context.emit(index.TakeOp, coordinates, places, axis=1), count
+    if not data.rank:
+        return context.constant(np.zeros((0, 1), np.int64)), count
+    return _coordinates(context, places, data.sizes), count
+
+
+def _coordinates(context: NodeContext, places: Value, sizes: Sequence[Size]) -> Value:
+    """The coordinates of places among the elements of a tensor, `[rank, n]`."""
+    rows: list[Value] = []
+    for size in reversed(sizes):
+        divisor = context.size_constant(largest(1, size))
+        row = context.emit(elementwise.FloorModOp, places, divisor)
+        places = context.emit(elementwise.DivideOp, places, divisor)
+        rows.append(arith.reshape(context, row, (1, row.sizes[0])))
+    return arith.concatenate(context, rows[::-1], 0)
 
 
 @register_op(BOUNDED_DOMAIN, "Compress")
@@ -53,8 +71,8 @@ def compress(
     context: NodeContext, data: Value, condition: Value, *, axis: int | None = None
 ) -> tuple[Value, Value]:
     if axis is None:
-        data, axis = arith.reshape(context, data, (int(np.prod(data.shape)),)), 0
+        data, axis = arith.reshape(context, data, (math.prod(data.sizes),)), 0
     axis = normalize_axis(axis, data.rank)
-    length = min(condition.shape[0], data.shape[axis])
+    length = smallest(condition.sizes[0], data.sizes[axis])
     places, count = places_of(context, arith.section(context, condition, 0, 0, length))
     return context.emit(index.TakeOp, data, places, axis=axis), count

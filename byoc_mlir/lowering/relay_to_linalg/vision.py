@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import vision as relay
-from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import ints, shape_of, sizes_of, tensor_of, tensor_type
+from byoc_mlir.dims import Size, smallest
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num, Variable
 from byoc_mlir.lowering.relay_to_linalg.sampling import float_type, to_place
@@ -148,14 +149,14 @@ def _lower_non_max_suppression(
     op: relay.NonMaxSuppressionOp, b: LinalgBuilder
 ) -> Sequence[SSAValue]:
     """Takes the best candidate of a class, drops what overlaps it, and so on."""
-    images, classes, boxes = shape_of(op.scores)
-    k = Kernel(op, scratch=[TensorType(i64, [boxes])])
+    images, classes, boxes = sizes_of(op.scores)
+    k = Kernel(op, scratch=[tensor_of(i64, [boxes])])
     result, count = k.outputs
-    with k.sequential(result.shape) as at:
+    with k.sequential(result.sizes) as at:
         result[at] = 0
     written = k.variable(k.index(0))
-    most = min(boxes, op.max_output_size.value.data)
-    if most > 0:
+    most = smallest(boxes, op.max_output_size.value.data)
+    if most != 0:
         with k.sequential([images, classes]) as at:
             _suppress(k, op, at, most, written)
     count[()] = written.value.to(i64)
@@ -166,7 +167,7 @@ def _suppress(
     k: Kernel,
     op: relay.NonMaxSuppressionOp,
     at: tuple[Index, ...],
-    most: int,
+    most: Size,
     written: Variable,
 ) -> None:
     """Writes the rows of one class of one image."""
@@ -174,7 +175,7 @@ def _suppress(
     boxes = _Boxes(k, k.inputs[0], at[0], centered=bool(op.center_point_box.value.data))
     limit = k.inputs[2].reshaped(1)[0]
     left = k.variable(k.index(0))
-    with k.loop(scores.shape[2]) as box:
+    with k.loop(scores.sizes[2]) as box:
         wanted = scores[(*at, box)].is_nan()
         wanted = ~wanted
         if len(k.inputs) > 3:

@@ -1,0 +1,84 @@
+"""Models that run in stages: each stage is one program, whatever number was found before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto
+
+import byoc_mlir
+from byoc_mlir.runtime.staged import StagedExecutable
+from byoc_mlir.testing.networks import GraphBuilder
+from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
+
+Feeds: TypeAlias = Sequence[Mapping[str, NDArray[np.float32]]]
+
+
+def _check(model: ModelProto, feeds: Feeds) -> None:
+    """Asserts that no stage is compiled for a number that was found."""
+    with byoc_mlir.compile(model, targets=(), threads=1) as executable:
+        assert isinstance(executable, StagedExecutable)
+        for inputs in feeds:
+            assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
+        variants = executable.report().variants
+        assert variants
+        assert not any(one.shapes or one.reason for one in variants), variants
+
+
+def _mask(rows: int, columns: int, count: int) -> NDArray[np.float32]:
+    """So many numbers that are not 0."""
+    mask = np.zeros(rows * columns, np.float32)
+    mask[np.random.default_rng(count).permutation(mask.size)[:count]] = 1.5
+    return mask.reshape(rows, columns)
+
+
+def _rows_that_count(b: GraphBuilder, rows: int | str) -> None:
+    x = b.input("x", [rows, 4])
+    found = b.transpose(b.op("NonZero", x), 1, 0)
+    values = b.op("GatherND", b.op("Exp", x), found)
+    b.output(found, "found", [None, 2], TensorProto.INT64)
+    b.output(b.op("Softmax", values, axis=0), "values", [None])
+
+
+def test_places_that_are_not_zero() -> None:
+    b = GraphBuilder("found", seed=0)
+    _rows_that_count(b, 6)
+    _check(b.build(), [{"x": _mask(6, 4, count)} for count in (5, 3, 1, 24, 0, 7)])
+
+
+def test_places_in_tensors_of_any_size() -> None:
+    b = GraphBuilder("found", seed=0)
+    _rows_that_count(b, "n")
+    sizes = [(6, 5), (2, 3), (1, 1), (9, 20), (1, 4)]
+    _check(b.build(), [{"x": _mask(rows, 4, count)} for rows, count in sizes])
+
+
+def test_rows_that_are_kept() -> None:
+    b = GraphBuilder("kept", seed=0)
+    x = b.input("x", ["n", 4])
+    is_kept = b.op("Greater", b.op("ReduceMax", x, axes=[1], keepdims=0), b.scalar(1.0))
+    kept = b.op("Compress", x, is_kept, axis=0)
+    b.output(b.linear(b.op("Tanh", kept), 3), "y", [None, 3])
+    _check(b.build(), [{"x": _mask(rows, 4, count)} for rows, count in [(6, 5), (3, 1), (9, 0)]])
+
+
+def test_boxes_that_are_left() -> None:
+    b = GraphBuilder("boxes", seed=0)
+    boxes, scores = b.input("boxes", [1, "n", 4]), b.input("scores", [1, 2, "n"])
+    limits = [b.constant(np.array([limit], np.float32)) for limit in (0.4, 0.0)]
+    selected = b.op("NonMaxSuppression", boxes, scores, b.ints(5), *limits)
+    b.output(b.op("GatherND", scores, selected), "scores_of", [None])
+    places = b.op("Gather", selected, b.ints(0, 2), axis=1)
+    b.output(b.op("Mul", b.op("GatherND", boxes, places), b.scalar(2.0)), "found", [None, 4])
+    rng = np.random.default_rng(0)
+    feeds = [
+        {
+            "boxes": rng.random((1, count, 4), np.float32),
+            "scores": rng.standard_normal((1, 2, count), np.float32),
+        }
+        for count in (9, 4, 1, 30, 12)
+    ]
+    _check(b.build(), feeds)
