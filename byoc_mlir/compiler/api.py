@@ -14,12 +14,13 @@ from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
 from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.ahead import compile_ahead
-from byoc_mlir.compiler.garbage import collection_paused
+from byoc_mlir.compiler.garbage import collect_weights, collection_paused
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.verifying import Verifying
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.memory import return_freed_memory
 
 if TYPE_CHECKING:
     from byoc_mlir.backends import Setting
@@ -121,5 +122,9 @@ def _compile(request: Request, cache: Folder) -> Executable:
         return compile_ahead(entry.inputs, entry.outputs, specialiser, request.limits)
     with collection_paused():  # much is made while modules are imported, and nothing freed
         from byoc_mlir.compiler.execution.model import compile_model
+        from byoc_mlir.dialects.relay.constant import held_bytes
 
-    return compile_model(request, None if cached is None else cached.keep)
+    executable = compile_model(request, None if cached is None else cached.keep)
+    collect_weights(held_bytes())
+    return_freed_memory()
+    return executable

@@ -47,10 +47,10 @@ os.register_at_fork(after_in_child=_resume)
 
 
 def collect_weights(held_bytes: int) -> None:
-    """Lets go of weights that folding has replaced, where the weights are large.
+    """Lets go of weights that others have replaced, where the weights are large.
 
-    What held them refers to itself; left alone it would stay until the compilation is over, and
-    the new weights of the backends would come on top.
+    What held them refers to itself; left alone it would stay until the process' next full
+    collection, and new weights would come on top.
     """
     if held_bytes > _WORTH_COLLECTING:
         gc.collect()
