@@ -16,6 +16,7 @@ from byoc_mlir.tools.commands import (
     bench,
     bisect,
     cache,
+    check,
     compile_,
     doctor,
     explain,
@@ -28,7 +29,7 @@ from byoc_mlir.tools.commands import (
 
 COMMANDS = (
     *(run, compile_, report, bench, profile, verify, bisect, explain),
-    *(cache, doctor, new_backend),
+    *(check, cache, doctor, new_backend),
 )
 
 

@@ -31,8 +31,8 @@ DEFAULT_MODEL = "resnet50"
 _LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """The model, and how to compile it."""
+def add_model_argument(parser: argparse.ArgumentParser) -> None:
+    """The model."""
     parser.add_argument(
         "model",
         nargs="?",
@@ -40,6 +40,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="an .onnx or .mlir file, or a network that the onnx package brings along:"
         f" {', '.join(bundled_networks())} (default: {DEFAULT_MODEL})",
     )
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, and how to compile it."""
+    add_model_argument(parser)
     parser.add_argument(
         "--targets",
         help="backends in order of preference, separated by commas, with options where wanted,"

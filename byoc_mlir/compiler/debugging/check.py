@@ -1,0 +1,254 @@
+"""What a model has that cannot be compiled, by op; nothing is compiled for that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from textwrap import wrap
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, helper, shape_inference
+
+from byoc_mlir.dialects.boundary import ir_boundary
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
+from byoc_mlir.dims import LEAST_HINT
+from byoc_mlir.errors import (
+    ByocError,
+    InputValuesNeededError,
+    InvalidModelError,
+    NodeProblem,
+    UnsupportedModelError,
+)
+from byoc_mlir.frontend.check import opset_versions, subgraphs
+from byoc_mlir.frontend.importer import import_loaded, import_symbolic
+from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.known_ops import standard_name, unknown_op
+from byoc_mlir.frontend.load import load_model
+from byoc_mlir.frontend.model import ImportedModel
+from byoc_mlir.frontend.order import names_of, ordered_nodes
+from byoc_mlir.frontend.registry import find_op
+from byoc_mlir.frontend.schema import op_schema
+from byoc_mlir.frontend.split import split_model
+from byoc_mlir.frontend.strings import string_parts
+from byoc_mlir.frontend.structures import is_structured
+from byoc_mlir.frontend.tensors import TensorReader
+from byoc_mlir.limits import Limits, limited
+
+Status: TypeAlias = Literal["supported", "interpreted", "unsupported"]
+
+WIDTH = 80
+"""Columns of the text."""
+
+
+@dataclass(frozen=True)
+class OpRow:
+    """The nodes of a model with the same op, types and fate."""
+
+    domain: str
+    """`ai.onnx` for the ops of ONNX itself."""
+    op_type: str
+    opset: int
+    types: tuple[str, ...]
+    """Of the inputs, as far as they are known."""
+    status: Status
+    """`interpreted`: it has no native code, and runs in Python."""
+    reason: str = ""
+    nodes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        name = f"{self.domain}.{self.op_type}" if self.domain != "ai.onnx" else self.op_type
+        types = f" of {', '.join(self.types)}" if self.types else ""
+        text = f"{len(self.nodes):5} {self.status:<12} {name}, opset {self.opset}{types}"
+        if self.reason:
+            some = ", ".join(self.nodes[:3]) + (", …" if len(self.nodes) > 3 else "")
+            text = f"{text}: {self.reason} ({some})"
+        return "\n".join(wrap(text, WIDTH, subsequent_indent=" " * 8))
+
+
+@dataclass(frozen=True)
+class Check:
+    """What can be said of a model's ops before it is compiled."""
+
+    rows: tuple[OpRow, ...]
+    note: str = ""
+    """What was not looked at."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many nodes there are of each status."""
+        found: dict[str, int] = dict.fromkeys(get_args(Status), 0)
+        for row in self.rows:
+            found[row.status] += len(row.nodes)
+        return found
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether no node is refused."""
+        return not self.counts["unsupported"]
+
+    def to_json(self) -> str:
+        """All as a JSON document."""
+        rows = [asdict(row) for row in self.rows]
+        document = {"counts": self.counts, "ops": rows, "note": self.note}
+        return json.dumps(document, indent=2)
+
+    def text(self, *, every: bool = False) -> str:
+        """A text of 80 columns: what has no native code, or all ops."""
+        shown = [row for row in self.rows if every or row.status != "supported"]
+        total = sum(self.counts.values())
+        counted = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
+        lines = [*map(str, shown), f"{total} node{'' if total == 1 else 's'}: {counted or 'none'}"]
+        return "\n".join([*lines, *wrap(self.note, WIDTH)])
+
+
+def check_model(
+    source: str | Path | bytes | ModelProto, shapes: Mapping[str, Sequence[int]], limits: Limits
+) -> Check:
+    """Imports a model, and says which of its nodes can be compiled.
+
+    Args:
+        shapes: of inputs with symbolic dimensions; those left out stay symbols.
+
+    Raises:
+        InvalidModelError: it is no valid model.
+        LimitExceededError: it is larger than the limits.
+    """
+    with ir_boundary("check"), limited(limits):
+        model = load_model(source)
+        folder = Path(source).parent if isinstance(source, str | Path) else None
+        nodes = list(_all_nodes(model))
+        problems = {name: reason for name, node in nodes if (reason := _unknown(node, model))}
+        interpreted: set[str] = set()
+        note = _why_not_imported(model)
+        if not note:
+            refused, interpreted, note = _imported(model, TensorReader(folder), shapes)
+            problems |= {problem.node: problem.reason for problem in refused}
+    return Check(tuple(_rows(model, nodes, problems, interpreted)), note)
+
+
+def _rows(
+    model: ModelProto,
+    nodes: Sequence[tuple[str, NodeProto]],
+    problems: Mapping[str, str],
+    interpreted: Set[str],
+) -> list[OpRow]:
+    """A row for each op, what is not supported first."""
+    opsets, types = opset_versions(model), _types(model)
+    names: dict[OpRow, list[str]] = {}
+    for name, node in nodes:
+        domain = standard_name(node.domain)
+        read = tuple(dict.fromkeys(types[one] for one in node.input if one in types))
+        status, reason = _fate(name, problems, interpreted)
+        opset = opsets.get(domain, 0)
+        row = OpRow(domain or "ai.onnx", node.op_type, opset, read, status, reason)
+        names.setdefault(row, []).append(name)
+    for name in problems.keys() - {name for name, _ in nodes}:  # in a body that was inlined
+        names[OpRow("ai.onnx", "", 0, (), "unsupported", problems[name])] = [name]
+    rows = [replace(row, nodes=tuple(found)) for row, found in names.items()]
+    order = {status: at for at, status in enumerate(reversed(get_args(Status)))}
+    return sorted(
+        rows, key=lambda row: (order[row.status], -len(row.nodes), row.domain, row.op_type)
+    )
+
+
+def _fate(name: str, problems: Mapping[str, str], interpreted: Set[str]) -> tuple[Status, str]:
+    if name in problems:
+        return "unsupported", problems[name]
+    return ("interpreted", "it has no native code") if name in interpreted else ("supported", "")
+
+
+def _imported(
+    model: ModelProto, reader: TensorReader, shapes: Mapping[str, Sequence[int]]
+) -> tuple[Sequence[NodeProblem], set[str], str]:
+    """What the import refuses, the nodes that are interpreted, and what was not looked at."""
+    symbols = [info for info in model_inputs(model) if not info.is_static]
+    try:
+        if all(info.name in shapes for info in symbols):
+            found = import_loaded(model, reader, shapes)
+        else:
+            names = {size for info in symbols for size in info.shape if isinstance(size, str)}
+            found = import_symbolic(model, reader, dict.fromkeys(sorted(names), LEAST_HINT))
+    except InputValuesNeededError as error:
+        return (), set(), f"shapes follow from the values of {', '.join(error.inputs)}"
+    except UnsupportedModelError as error:
+        return error.problems, set(), ""
+    except InvalidModelError:
+        raise
+    except ByocError as error:
+        return (), set(), f"checked by name alone, as sizes decide: {error}; give --shape"
+    return (), _interpreted(found), ""
+
+
+def _interpreted(found: ImportedModel) -> set[str]:
+    ops = (op for op in found.module.walk() if isinstance(op, OnnxNodeOp))
+    return {name for op in ops for name in node_names(op)}
+
+
+def _why_not_imported(model: ModelProto) -> str:
+    """Why a model cannot be imported before it runs; empty for most."""
+    reasons = {
+        "it takes or gives sequences or optionals": is_structured(model),
+        "it has strings": bool(string_parts(model)),
+        "shapes follow from computed values": len(split_model(model)) > 1,
+    }
+    found = [reason for reason, holds in reasons.items() if holds]
+    return f"checked by name alone, as {' and '.join(found)}" if found else ""
+
+
+def _unknown(node: NodeProto, model: ModelProto) -> str:
+    """Why a node's op is none that there is; empty if it is one."""
+    domain = standard_name(node.domain)
+    opset = opset_versions(model).get(domain)
+    functions = {(function.domain, function.name) for function in model.functions}
+    if (node.domain, node.op_type) in functions:
+        return ""
+    if opset is None:
+        return f"the model imports no opset of the domain '{node.domain}'"
+    known = find_op(domain, node.op_type, opset) or op_schema(domain, node.op_type, opset)
+    return "" if known else unknown_op(domain, opset)
+
+
+def _all_nodes(model: ModelProto) -> Iterator[tuple[str, NodeProto]]:
+    """The nodes with their names, those of graphs in them and of functions too."""
+    graph = model.graph
+    known = {value.name for value in graph.input} | {one.name for one in graph.initializer}
+    known |= {one.values.name for one in graph.sparse_initializer}
+    nodes = ordered_nodes(graph.node, known)
+    for name, node in zip(names_of(nodes), nodes, strict=True):
+        yield name, node
+        yield from _inside(name, node)
+    for function in model.functions:
+        for name, node in zip(names_of(function.node), function.node, strict=True):
+            yield f"{function.name}/{name}", node
+            yield from _inside(f"{function.name}/{name}", node)
+
+
+def _inside(prefix: str, node: NodeProto) -> Iterator[tuple[str, NodeProto]]:
+    for graph in subgraphs(node):
+        for name, inner in zip(names_of(graph.node), graph.node, strict=True):
+            yield f"{prefix}/{name}", inner
+            yield from _inside(f"{prefix}/{name}", inner)
+
+
+def _types(model: ModelProto) -> dict[str, str]:
+    """The element types of the main graph's tensors, as far as they can be inferred."""
+    try:
+        graph = shape_inference.infer_shapes(model).graph
+    except Exception:  # unknown ops stop it, each version of it in its own way
+        graph = model.graph
+    found = {one.name: _type_name(one.data_type) for one in graph.initializer}
+    for info in (*graph.value_info, *graph.input, *graph.output):
+        if info.type.tensor_type.elem_type:
+            found[info.name] = _type_name(info.type.tensor_type.elem_type)
+    return found
+
+
+def _type_name(kind: int) -> str:
+    if kind == onnx.TensorProto.STRING:
+        return "string"
+    return np.dtype(helper.tensor_dtype_to_np_dtype(kind)).name

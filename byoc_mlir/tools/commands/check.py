@@ -1,0 +1,37 @@
+"""`byoc check`: all of a model that cannot be compiled, by op."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from byoc_mlir.compiler.debugging.check import check_model
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.tools.commands.common import (
+    add_model_argument,
+    add_shape_argument,
+    find_model,
+    shapes_of,
+)
+from byoc_mlir.tools.limits import add_limit_argument, limits_of
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("check", help=__doc__)
+    add_model_argument(parser)
+    add_shape_argument(parser)
+    add_limit_argument(parser)
+    parser.add_argument("--all", action="store_true", help="also list what can be compiled")
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand; 1 if some node is not supported."""
+    path = find_model(args.model)
+    if path.suffix == ".mlir":
+        raise InvalidModelError(f"{path} has no ONNX nodes; byoc check reads .onnx files")
+    found = check_model(path, shapes_of(args), limits_of(args))
+    print(found.to_json() if args.json else found.text(every=args.all))
+    return 0 if found.is_supported else 1
