@@ -134,12 +134,16 @@ class Report:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in zip(*columns, strict=True)
         ]
-        summary = ", ".join(f"{count} {name}" for name, count in self.counts().items())
-        lines.append(f"{len(self)} node{'' if len(self) == 1 else 's'}: {summary}")
+        return "\n".join([*lines, *self.summary()])
+
+    def summary(self) -> Iterator[str]:
+        """How many nodes went where, precisions, variants and warnings: a text for each."""
+        counts = ", ".join(f"{count} {name}" for name, count in self.counts().items())
+        yield f"{len(self)} node{'' if len(self) == 1 else 's'}: {counts}"
         if set(self.multiplications) - _TACIT["precision"]:
-            lines.append(f"multiplications: {self._shares()}")
-        lines += (f"variant {number}: {one}" for number, one in enumerate(self.variants, 1))
-        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+            yield f"multiplications: {self._shares()}"
+        yield from (f"variant {number}: {one}" for number, one in enumerate(self.variants, 1))
+        yield from (f"warning: {text}" for text in self.warnings)
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
         """Each column's name, and its head and cells."""

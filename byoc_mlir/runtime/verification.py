@@ -215,7 +215,7 @@ def _shown(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def _row(one: Compared) -> dict[str, object]:
-    return {**asdict(one), "difference": _numbers(one.difference)}
+    return {**asdict(one), "difference": numbers(one.difference)}
 
 
 def _part(part: FailingPart) -> dict[str, object]:
@@ -226,12 +226,12 @@ def _part(part: FailingPart) -> dict[str, object]:
         "region": part.region,
         "composites": part.composites,
         "tensor": part.tensor,
-        "difference": _numbers(part.difference),
+        "difference": numbers(part.difference),
     }
 
 
-def _numbers(found: Difference) -> dict[str, object]:
-    """JSON has neither infinities nor not-a-numbers: they are texts."""
+def numbers(found: Difference) -> dict[str, object]:
+    """A difference for JSON, which has neither infinities nor not-a-numbers: those are texts."""
     return {
         name: value if not isinstance(value, float) or np.isfinite(value) else str(value)
         for name, value in asdict(found).items()

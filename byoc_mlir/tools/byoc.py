@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -26,6 +25,7 @@ from byoc_mlir.tools.commands import (
     run,
     verify,
 )
+from byoc_mlir.tools.parser import Parser
 
 COMMANDS = (
     *(run, compile_, report, bench, profile, verify, bisect, explain),
@@ -35,12 +35,14 @@ COMMANDS = (
 
 def main(args: Sequence[str] | None = None) -> int:
     """The entry point of the `byoc` command; 0 on success, 1 on a user's error, 2 on bad usage."""
-    parser = argparse.ArgumentParser(prog="byoc", description=__doc__)
+    parser = Parser(prog="byoc", description=__doc__)
     parser.add_argument("--version", action="version", version=f"byoc_mlir {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.register(commands)
-    chosen = parser.parse_args(args)
+    for subparser in commands.choices.values():
+        subparser.set_defaults(parser=subparser)
+    chosen = parser.parsed(args)
     try:
         with boundary(f"byoc {chosen.command}"):
             return chosen.run(chosen)

@@ -20,6 +20,7 @@ from byoc_mlir.dims import LEAST_HINT
 from byoc_mlir.errors import (
     ByocError,
     InputValuesNeededError,
+    InvalidInputError,
     InvalidModelError,
     NodeProblem,
     UnsupportedModelError,
@@ -177,7 +178,7 @@ def _imported(
         return (), set(), f"shapes follow from the values of {', '.join(error.inputs)}"
     except UnsupportedModelError as error:
         return error.problems, set(), ""
-    except InvalidModelError:
+    except (InvalidModelError, InvalidInputError):
         raise
     except ByocError as error:
         return (), set(), f"checked by name alone, as sizes decide: {error}; give --shape"

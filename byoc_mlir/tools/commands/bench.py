@@ -12,10 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_arguments,
     add_shape_argument,
     at_least,
-    compile_model,
+    open_model,
+    print_json,
     random_inputs,
     shapes_of,
 )
@@ -28,12 +30,13 @@ def register(commands: Any) -> None:
     add_shape_argument(parser)
     parser.add_argument("--runs", type=at_least(1), default=100)
     parser.add_argument("--warmup", type=at_least(0), default=10)
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    with compile_model(args) as executable:
+    with open_model(args) as executable:
         inputs = random_inputs(executable.inputs, shapes_of(args))
         times: list[float] = []
         for index in range(args.warmup + args.runs):
@@ -41,15 +44,30 @@ def run(args: argparse.Namespace) -> int:
             executable.run(inputs)
             if index >= args.warmup:
                 times.append((time.perf_counter() - start) * 1e3)
+    figures = {
+        "min": np.min(times),
+        "median": np.median(times),
+        "p95": np.percentile(times, 95),
+        "max": np.max(times),
+    }
+    if args.json:
+        print_json(
+            {
+                "model": args.model,
+                "threads": executable.threads,
+                "runs": args.runs,
+                "milliseconds": {name: float(figure) for name, figure in figures.items()},
+            }
+        )
+        return 0
     console = Console()
     console.print(
         f"{escape(args.model)}, {executable.threads} thread(s), {args.runs} runs, milliseconds:",
         soft_wrap=True,
     )
     table = Table()
-    for column in ("min", "median", "p95", "max"):
+    for column in figures:
         table.add_column(column, justify="right")
-    figures = [np.min(times), np.median(times), np.percentile(times, 95), np.max(times)]
-    table.add_row(*(f"{figure:.3f}" for figure in figures))
+    table.add_row(*(f"{figure:.3f}" for figure in figures.values()))
     console.print(table)
     return 0

@@ -18,8 +18,9 @@ def register(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand; 1 if an output differs."""
+    options = options_of(args)
     with compile_model(args) as executable:
-        found = executable.bisect(inputs_of(args, executable), **options_of(args))
+        found = executable.bisect(inputs_of(args, executable), **options)
     print(found.to_json() if args.json else found)
     save_part(args, found.verification)
     return 0 if found.verification.agrees else 1

@@ -14,6 +14,7 @@ from byoc_mlir.compiler.cache.folder import (
     SWITCH_VARIABLE,
     Cache,
 )
+from byoc_mlir.tools.commands.common import add_json_argument, print_json
 
 
 def register(commands: Any) -> None:
@@ -21,12 +22,15 @@ def register(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("cache", help=__doc__)
     parser.add_argument("folder", nargs="?", help="default: the one that compilations use")
     parser.add_argument("--clear", action="store_true", help="delete all of it")
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     cache = Cache.open(args.folder)
+    if args.json:
+        return _print_json(cache, clear=args.clear)
     console = Console(soft_wrap=True, highlight=False)
     if cache is None:
         console.print(
@@ -45,6 +49,19 @@ def run(args: argparse.Namespace) -> int:
     ):
         console.print(f"  {variable:<16} {meaning}")
     console.print(f"  {'byoc cache --clear':<16} deletes all; deleting files by hand is as good")
+    return 0
+
+
+def _print_json(cache: Cache | None, *, clear: bool) -> int:
+    found = None
+    if cache is not None:
+        entries = cache.entries()
+        size = sum(entry.size for entry in entries)
+        found = {"folder": str(cache.folder), "files": len(entries), "bytes": size}
+        found |= {"limit": cache.limit, "cleared": clear}
+    print_json({"cache": found})
+    if cache is not None and clear:
+        cache.clear()
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from byoc_mlir.compiler.debugging.check import check_model
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_argument,
     add_shape_argument,
     find_model,
@@ -23,7 +24,7 @@ def register(commands: Any) -> None:
     add_shape_argument(parser)
     add_limit_argument(parser)
     parser.add_argument("--all", action="store_true", help="also list what can be compiled")
-    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 

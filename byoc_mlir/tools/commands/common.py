@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from byoc_mlir.compiler.options import Prune
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.files import open_file
+from byoc_mlir.names import meant
 from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tensors import TensorInfo
@@ -191,6 +193,16 @@ def add_shape_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """Whether a JSON document is printed."""
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def print_json(document: object) -> None:
+    """Prints a JSON document."""
+    print(json.dumps(document, indent=2))
+
+
 def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
     """The shapes that the arguments say, by input."""
     return dict(args.shape)
@@ -218,7 +230,7 @@ def find_model(name: str) -> Path:
     if not path.is_file():
         raise InvalidModelError(
             f"there is no file '{name}', and no bundled network of that name; bundled are"
-            f" {', '.join(bundled_networks())}"
+            f" {', '.join(bundled_networks())}{meant(name, bundled_networks())}"
         )
     return path
 

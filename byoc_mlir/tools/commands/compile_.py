@@ -15,9 +15,11 @@ from byoc_mlir.rates import write_rates
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.program import ObjectCode
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_arguments,
     add_shape_argument,
     compile_model,
+    print_json,
     shapes_of,
 )
 
@@ -52,6 +54,7 @@ def register(commands: Any) -> None:
         help="write a shared object for `byoc run`, byoc_mlir.load and C programs, or an object"
         " file for C programs, and a C header next to it",
     )
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
@@ -62,12 +65,24 @@ def run(args: argparse.Namespace) -> int:
     with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
         if shapes:
             executable.warmup(shapes)
-        if args.output:
-            _export(executable, args.output, shapes)
+        files = _export(executable, args.output, shapes) if args.output else []
         program = executable.program
         if args.write_rates:
             write_rates(rates_of(None), args.write_rates)
     times = program.report.pass_seconds if args.time_passes else program.report.compile_seconds
+    if args.json:
+        print_json(
+            {
+                "seconds": dict(times),
+                **_sizes(program),
+                "arena_bytes": program.arena_bytes,
+                "regions": list(program.regions),
+                "files": list(map(str, files)),
+            }
+        )
+        return 0
+    if files:
+        print(f"wrote {' and '.join(map(str, files))}")
     table = Table()
     table.add_column("pass" if args.time_passes else "stage")
     table.add_column("seconds", justify="right")
@@ -84,16 +99,25 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _code_size(program: Program) -> str:
+    sizes = _sizes(program)
+    if not sizes:
+        return "code of a file"
+    code, weights = sizes["code_bytes"] / 1e3, sizes["weight_bytes"] / 1e6
+    return f"object code {code:.0f} kB, weights {weights:.1f} MB"
+
+
+def _sizes(program: Program) -> dict[str, int]:
+    """The bytes of code and weights; nothing of a program that is in a file."""
     code = program.code
     if not isinstance(code, ObjectCode):
-        return "code of a file"
+        return {}
     weights = sum(array.nbytes for array in code.weights.values())
-    return f"object code {sum(map(len, code.files)) / 1e3:.0f} kB, weights {weights / 1e6:.1f} MB"
+    return {"code_bytes": sum(map(len, code.files)), "weight_bytes": weights}
 
 
-def _export(executable: Executable, path: Path, shapes: dict[str, tuple[int, ...]]) -> None:
+def _export(executable: Executable, path: Path, shapes: dict[str, tuple[int, ...]]) -> list[Path]:
+    """Writes a program to a file; the path, and that of the header."""
     writers = {".so": executable.export_library, ".o": executable.export_object}
     if path.suffix not in writers:
         raise ExportError(f"'{path}' must end in .so (a shared object) or .o (an object file)")
-    header = writers[path.suffix](path, shapes=shapes or None)
-    Console().print(f"wrote {path} and {header}")
+    return [path, writers[path.suffix](path, shapes=shapes or None)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -17,6 +18,7 @@ from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.backends.options import describe_options
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.rates import kept_rates, rates_of
+from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.kernels.costs import MEASURED, rates
 from byoc_mlir.kernels.costs import Table as Costs
 from byoc_mlir.lowering.llvm_ir.codegen import Target
@@ -26,6 +28,7 @@ from byoc_mlir.runtime.isa import MAX_ISA, missing_by_level
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.threads import available_threads
 from byoc_mlir.tools.commands.cache import describe
+from byoc_mlir.tools.commands.common import add_json_argument, print_json
 from byoc_mlir.tools.openmp_runtimes import (
     describe_runtimes,
     loaded_runtimes,
@@ -47,48 +50,65 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--measure", action="store_true", help="measure rates that nobody has asked for yet"
     )
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     for module in args.modules:
-        importlib.import_module(module)
+        _import(module)
+    rows = list(_rows(measure=args.measure))
+    if args.json:
+        print_json([{"what": what, "found": found} for what, found in rows])
+        return 0
     table = Table(show_header=False)
-    table.add_row("byoc_mlir", __version__)
-    for package in ("xdsl", "llvmlite", "onnx", "numpy"):
-        table.add_row(package, version(package))
-    table.add_row("Python", platform.python_version())
-    table.add_row("processor", f"{model_name()} (LLVM takes it for {Target.host().cpu})")
-    table.add_row("instructions", _instructions())
-    table.add_row("threads", str(available_threads()))
-    openmp = find_openmp()
-    table.add_row("OpenMP", str(openmp or "none: host loops run on one thread; install libgomp"))
-    for kind, text in describe_runtimes(loaded_runtimes(), packaged_runtimes()):
-        table.add_row(kind, escape(text))
-    for name in backend_names():
-        backend = get_backend(name)
-        table.add_row(f"backend {name}", backend.unavailable() or backend.describe())
-        for option in describe_options(backend.options):
-            table.add_row("", escape(option))
-    cache = Cache.open()
-    table.add_row("cache", escape(describe(cache)) if cache else "off, see `byoc cache`")
-    for kind in MEASURED:
-        _add_rates(table, kind, args.measure)
+    for what, found in rows:
+        table.add_row(what, escape(found))
     Console().print(table)
     return 0
 
 
-def _add_rates(table: Table, kind: type[Costs], measure: bool) -> None:
-    """Rows for what was measured on this machine, or is assumed until it is."""
+def _import(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # a module may raise anything where it is imported
+        detail = f"{type(error).__name__}: {error}"
+        raise InvalidInputError(f"module '{module}' cannot be imported: {detail}") from error
+
+
+def _rows(*, measure: bool) -> Iterator[tuple[str, str]]:
+    """What there is, each with what was found; rows that go on with the one before have no name."""
+    yield "byoc_mlir", __version__
+    for package in ("xdsl", "llvmlite", "onnx", "numpy"):
+        yield package, version(package)
+    yield "Python", platform.python_version()
+    yield "processor", f"{model_name()} (LLVM takes it for {Target.host().cpu})"
+    yield "instructions", _instructions()
+    yield "threads", str(available_threads())
+    yield "OpenMP", str(find_openmp() or "none: host loops run on one thread; install libgomp")
+    yield from describe_runtimes(loaded_runtimes(), packaged_runtimes())
+    for name in backend_names():
+        backend = get_backend(name)
+        yield f"backend {name}", backend.unavailable() or backend.describe()
+        for option in describe_options(backend.options):
+            yield "", option
+    cache = Cache.open()
+    yield "cache", describe(cache) if cache else "off, see `byoc cache`"
+    for kind in MEASURED:
+        yield from _rates(kind, measure)
+
+
+def _rates(kind: type[Costs], measure: bool) -> Iterator[tuple[str, str]]:
+    """What was measured on this machine, or is assumed until it is."""
     kept = kept_rates(kind)
     if kept is None and measure:
         with using(rates_of(None)):
             kept = rates(kind)
     origin = "assumed until a model asks for them" if kept is None else "measured here"
-    table.add_row(f"rates of {kind.name}", f"{origin}; see docs/costs.md")
+    yield f"rates of {kind.name}", f"{origin}; see docs/costs.md"
     for name, value, unit, source in (kept or kind()).described():
-        table.add_row("", f"{name} {value:.3g} {unit}: {source}")
+        yield "", f"{name} {value:.3g} {unit}: {source}"
 
 
 def _instructions() -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from byoc_mlir.compiler.debugging.explain import explain_node, explain_pattern
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_arguments,
     add_shape_argument,
     request_of,
@@ -22,7 +23,7 @@ def register(commands: Any) -> None:
     subject = parser.add_mutually_exclusive_group(required=True)
     subject.add_argument("--node", metavar="NAME", help="an ONNX node, named as in `byoc report`")
     subject.add_argument("--pattern", metavar="NAME", help="a backend's pattern")
-    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 

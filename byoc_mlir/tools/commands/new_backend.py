@@ -10,6 +10,7 @@ from typing import Any
 
 from byoc_mlir.backends import backend_names
 from byoc_mlir.errors import BackendError
+from byoc_mlir.tools.commands.common import add_json_argument, print_json
 
 _TEMPLATES = Path(__file__).parents[1] / "templates" / "backend"
 _FILES = {
@@ -26,12 +27,16 @@ def register(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("new-backend", help=__doc__)
     parser.add_argument("name", help="the backend's name and the package's, in lower case")
     parser.add_argument("--into", type=Path, default=Path(), metavar="FOLDER", help="default: here")
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     folder = new_backend(args.name, args.into)
+    if args.json:
+        print_json({"folder": str(folder)})
+        return 0
     print(
         f"made {folder}; now\n\n  cd {folder}\n  pip install -e '.[test]'\n  pytest -s\n"
         f"  byoc run resnet50 --targets {args.name}"

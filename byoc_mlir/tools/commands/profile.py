@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_arguments,
     add_shape_argument,
     at_least,
@@ -22,7 +23,7 @@ def register(commands: Any) -> None:
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument("--runs", type=at_least(1), default=20, help="the median one is shown")
-    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    add_json_argument(parser)
     parser.add_argument(
         "--trace", metavar="FILE.json", type=Path, help="write a trace for Perfetto, too"
     )

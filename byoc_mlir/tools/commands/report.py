@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from textwrap import wrap
 from typing import Any
 
+from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_arguments,
     add_shape_argument,
-    compile_model,
+    open_model,
     shapes_of,
 )
+
+WIDTH = 80
+"""Columns of the text."""
 
 
 def register(commands: Any) -> None:
@@ -18,15 +25,55 @@ def register(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("report", help=__doc__)
     add_model_arguments(parser)
     add_shape_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    parser.add_argument(
+        "--all", action="store_true", help="a line for each node, as wide as it takes"
+    )
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    with compile_model(args) as executable:
+    with open_model(args) as executable:
         if args.shape:
             executable.warmup(shapes_of(args))
         report = executable.report()
-    print(report.to_json() if args.json else report)
+    if args.json:
+        print(report.to_json())
+    else:
+        print(report if args.all else grouped_text(report))
     return 0
+
+
+def grouped_text(report: Report) -> str:
+    """What became of the nodes in 80 columns: those of one kind in one entry."""
+    groups = Counter(
+        (row.op_type, row.placement, row.composite, row.implementation, row.precision, row.reason)
+        for row in report
+    )
+    lines = [_entry(count, *kind) for kind, count in groups.items()]
+    return "\n".join([*lines, *(line for text in report.summary() for line in _wrapped(text))])
+
+
+def _entry(
+    count: int,
+    op_type: str,
+    placement: str,
+    composite: str,
+    implementation: str,
+    precision: str,
+    reason: str,
+) -> str:
+    parts = [placement]
+    if composite:
+        parts.append(f"as {composite}")
+    if implementation:
+        parts.append(f"by {implementation}")
+    if precision not in ("", "f32"):
+        parts.append(f"in {precision}")
+    text = f"{count:5} {op_type}: {' '.join(parts)}{f'; {reason}' if reason else ''}"
+    return "\n".join(_wrapped(text))
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, WIDTH, subsequent_indent=" " * 8, drop_whitespace=True) or [""]

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from byoc_mlir.comparison import difference
+from byoc_mlir.comparison import Difference, difference
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.verification import numbers
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_arguments,
     add_shape_argument,
     at_least,
     open_model,
+    print_json,
     random_inputs,
     read_inputs,
     shapes_of,
@@ -40,6 +44,7 @@ def register(commands: Any) -> None:
         help="also run in that precision, and show how far the outputs are from it",
     )
     parser.add_argument("--seed", type=at_least(0), default=0, help="of random inputs")
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
@@ -47,7 +52,6 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     if args.compare and args.model.endswith(".so"):
         raise InvalidInputError(f"{args.model} is compiled already, in the precision that it has")
-    console = Console()
     start = time.perf_counter()
     with open_model(args) as executable:
         if args.input:
@@ -58,17 +62,33 @@ def run(args: argparse.Namespace) -> int:
         first = time.perf_counter() - start
         seconds = _median_seconds(lambda: executable.run(inputs))
         report = executable.report()
+    apart: Mapping[str, Difference] = {}
+    if args.compare:
+        with open_model(_changed(args, precision=args.compare)) as other:
+            apart = differences_of(outputs, other.run(inputs))
+    if args.output:
+        np.savez(args.output, allow_pickle=False, **outputs)
+    if args.json:
+        print_json(
+            {
+                "report": json.loads(report.to_json()),
+                "outputs": {name: _described(array) for name, array in outputs.items()},
+                "differences": {name: numbers(one) for name, one in apart.items()},
+                "seconds_to_first_answer": first,
+                "milliseconds": seconds * 1e3,
+                "threads": executable.threads,
+            }
+        )
+        return 0
+    console = Console()
     console.print(placement_table(report))
     console.print(_answer_table(outputs))
     console.print(
         f"from file to first answer [bold]{first:.2f} s[/], then [bold]{seconds * 1e3:.2f} ms[/]"
         f" a run on {executable.threads} thread(s)"
     )
-    if args.compare:
-        with open_model(_changed(args, precision=args.compare)) as executable:
-            console.print(difference_table(outputs, executable.run(inputs), args.compare))
-    if args.output:
-        np.savez(args.output, allow_pickle=False, **outputs)
+    if apart:
+        console.print(difference_table(apart, args.compare))
     return 0
 
 
@@ -77,23 +97,35 @@ def _changed(args: argparse.Namespace, **values: str) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(args), **values})
 
 
-def difference_table(
-    outputs: Mapping[str, NDArray[Any]], wanted: Mapping[str, NDArray[Any]], precision: str
-) -> Table:
-    """How far outputs are from those in another precision.
+def differences_of(outputs: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Difference]:
+    """How far outputs of numbers are from others."""
+    return {
+        name: difference(array, wanted[name])
+        for name, array in outputs.items()
+        if isinstance(array, np.ndarray) and array.dtype.kind in "biufV"
+    }
 
-    Elements that are NaN in both, or the same infinity, do not differ.
-    """
+
+def difference_table(differences: Mapping[str, Difference], precision: str) -> Table:
+    """How far outputs are from those in another precision."""
     table = Table(title=f"difference from {precision}", title_justify="left")
     for column in ("output", "largest", "mean", "largest element"):
         table.add_column(column, justify="left" if column == "output" else "right")
-    for name, array in outputs.items():
-        if array.dtype.kind not in "biufV":
-            continue
-        found = difference(array, wanted[name])
-        numbers = (found.largest, found.mean, found.scale)
-        table.add_row(name, *(f"{number:.3g}" for number in numbers))
+    for name, found in differences.items():
+        table.add_row(name, *(f"{one:.3g}" for one in (found.largest, found.mean, found.scale)))
     return table
+
+
+def _described(array: Any) -> dict[str, object]:
+    """The type and shape of an output, and its elements where they are few."""
+    if not isinstance(array, np.ndarray):
+        return {"value": str(array)}
+    typed = cast("NDArray[Any]", array)
+    few = {"value": typed.tolist()} if typed.size <= _FEW and typed.dtype.kind in "biuf" else {}
+    return {"dtype": str(typed.dtype), "shape": list(typed.shape), **few}
+
+
+_FEW = 16
 
 
 def placement_table(report: Report) -> Table:

@@ -7,9 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+from byoc_mlir.compiler.debugging.oracles import chosen_oracle
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.verification import Verification
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_arguments,
     add_shape_argument,
     at_least,
@@ -49,13 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="write the smallest part that differs there: part.onnx, and part.npz with its inputs",
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand; 1 if an output differs."""
+    options = options_of(args)
     with compile_model(args) as executable:
-        found = executable.verify(inputs_of(args, executable), **options_of(args))
+        found = executable.verify(inputs_of(args, executable), **options)
     print(found.to_json() if args.json else found)
     save_part(args, found)
     return 0 if found.agrees else 1
@@ -69,8 +72,8 @@ def inputs_of(args: argparse.Namespace, executable: Executable) -> dict[str, Any
 
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
-    """How to compare, as `Executable.verify` takes it."""
-    return {"against": args.against, "rtol": args.rtol, "atol": args.atol}
+    """How to compare, as `Executable.verify` takes it; refused before anything is compiled."""
+    return {"against": chosen_oracle(args.against), "rtol": args.rtol, "atol": args.atol}
 
 
 def save_part(args: argparse.Namespace, found: Verification) -> None:

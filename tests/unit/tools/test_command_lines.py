@@ -1,0 +1,166 @@
+"""What the `byoc` command makes of any command line: typed messages, guesses, JSON, 80 columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cli_models
+import numpy as np
+import pytest
+
+from byoc_mlir.tools.byoc import COMMANDS, main
+
+TARGETS = ["--targets", "dnnl", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return cli_models.written(tmp_path_factory.mktemp("models"))
+
+
+def _called(args: list[str]) -> int | str | None:
+    try:
+        return main(args)
+    except SystemExit as left:
+        return left.code
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("verfy MODEL", "did you mean 'verify'?"),
+        ("exlain MODEL --node conv", "did you mean 'explain'?"),
+        ("report MODEL --jsn", "unrecognized arguments: --jsn; did you mean '--json'?"),
+        ("run MODEL --tagets=dnnl", "did you mean '--targets'?"),
+        ("bench MODEL --runs many", "'many' is no whole number of 1 and more"),
+        ("run MODEL --precision f23", "invalid choice: 'f23'"),
+        ("run MODEL --precision f23", "did you mean 'f32'?"),
+        ("report resnet51", "did you mean 'resnet50'?"),
+        ("report MODEL --targets dnll", "no backend is named 'dnll'"),
+        ("report MODEL --targets dnll", "did you mean 'dnnl'?"),
+        ("report MODEL --disable simplfy", "did you mean 'simplify'?"),
+        ("report MODEL --disable bufferize", "the pass 'bufferize' cannot be left out"),
+        ("report MODEL --disable", "--disable: expected one argument"),
+        ("verify MODEL --against onnxruntim", "did you mean 'onnxruntime'?"),
+        ("verify MODEL --rtol -1", "'-1' is no number of 0 and more"),
+        ("verify MODEL --atol small", "'small' is no number of 0 and more"),
+        ("verify MODEL --inputs MODEL", "is not an .npz file of arrays"),
+        ("verify MODEL --inputs OTHER", "missing"),
+        ("verify MODEL.so", "InvalidModelError"),
+        ("bisect FOLDER", "there is no file"),
+        ("explain MODEL", "one of the arguments --node --pattern is required"),
+        ("explain MODEL --node conv --pattern dnnl.x", "not allowed with argument"),
+        ("explain MODEL --node [conv]", "did you mean '/[conv]'?"),
+        ("explain MODEL --pattern conv", "no backend has a pattern 'conv'"),
+        ("explain MODEL --pattern dnnl.conv2d_bias_rellu", "did you mean 'dnnl.conv2d_bias_relu'"),
+        ("check TEXT", "not an ONNX model"),
+        ("check nowhere.mlir", "there is no file 'nowhere.mlir'"),
+        ("check MODEL --shape x=1,2", "has rank 4, the shape given is [1, 2]"),
+        ("compile MODEL --output", "expected one argument"),
+        ("compile MODEL -o model.dll", "must end in .so"),
+        ("profile MODEL --trace /nowhere/trace.json", "the operating system refused"),
+        ("cache TEXT --json", "cannot be made"),
+        ("new-backend import --json", "a Python identifier in lower case"),
+        ("--targets dnnl", "invalid choice: 'dnnl'"),
+        ("report --help-me", "unrecognized arguments"),
+        ("doctor --import nothing_of_that_name", "nothing_of_that_name"),
+    ],
+)
+def test_nonsense(
+    line: str, said: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.onnx").write_text("no model")
+    np.savez(tmp_path / "other.npz", z=np.zeros(3))
+    words = {
+        "MODEL": path,
+        "MODEL.so": f"{path}.so",
+        "TEXT": str(tmp_path / "text.onnx"),
+        "OTHER": str(tmp_path / "other.npz"),
+        "FOLDER": str(tmp_path),
+    }
+    assert _called([words.get(word, word) for word in line.split()]) in (1, 2)
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert "Traceback" not in printed
+    assert "InternalError" not in printed
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("run MODEL --compare f32", "outputs"),
+        ("compile MODEL", "code_bytes"),
+        ("compile MODEL --time-passes -o FOLDER/model.so", "files"),
+        ("report MODEL", "nodes"),
+        ("bench MODEL --runs 2 --warmup 0", "milliseconds"),
+        ("profile MODEL --runs 2", "rows"),
+        ("verify MODEL", "agrees"),
+        ("bisect MODEL", "kind"),
+        ("explain MODEL --node /[conv]", "patterns"),
+        ("explain MODEL --pattern dnnl.conv2d_bias", "accepted"),
+        ("check MODEL", "counts"),
+        ("cache FOLDER/cache", "cache"),
+        ("cache FOLDER/cache --clear", "cache"),
+        ("new-backend my_npu --into FOLDER", "folder"),
+        ("doctor", ""),
+    ],
+)
+def test_each_command_prints_json(
+    line: str, key: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = [word.replace("MODEL", path).replace("FOLDER", str(tmp_path)) for word in line.split()]
+    compiles = "MODEL" in line and "check" not in line
+    assert main([*args, "--json", *(TARGETS if compiles else ())]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert key in document if key else document
+
+
+def test_each_command_is_among_them() -> None:
+    names = {command.__name__.rpartition(".")[2].rstrip("_") for command in COMMANDS}
+    assert names == {
+        *("run", "compile", "report", "bench", "profile", "verify", "bisect", "explain", "check"),
+        *("cache", "doctor", "new_backend"),
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run MODEL --compare f32",
+        "compile MODEL --time-passes",
+        "report MODEL",
+        "bench MODEL --runs 2",
+        "profile MODEL --runs 2",
+        "verify MODEL",
+        "bisect MODEL",
+        "explain MODEL --node /[conv]",
+        "explain MODEL --pattern dnnl.conv2d_bias",
+    ],
+)
+def test_tables_have_80_columns(
+    line: str, path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*(word.replace("MODEL", path) for word in line.split()), *TARGETS]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(one) for one in lines if path not in one) <= 80
+
+
+def test_a_report_groups_nodes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", path, *TARGETS]) == 0
+    out = capsys.readouterr().out
+    assert "    1 Sin: host; dnnl: no rule for sin\n" in out
+    assert out.endswith("8 nodes: 3 dnnl, 2 folded, 2 host, 1 removed\n")
+
+
+def test_artifacts_are_timed_and_reported_on(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = str(tmp_path / "model.so")
+    assert main(["compile", path, "-o", library, *TARGETS]) == 0
+    capsys.readouterr()
+    assert main(["report", library]) == 0
+    assert "8 nodes" in capsys.readouterr().out
+    assert main(["bench", library, "--runs", "2", "--warmup", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == 2
