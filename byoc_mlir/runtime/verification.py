@@ -71,6 +71,8 @@ class FailingPart:
     region: str
     composites: tuple[str, ...]
     """The backend's patterns that its nodes are in."""
+    is_on_host: bool
+    """Whether it was compiled without backends, as all of it is on the host."""
     tensor: str
     """What differs."""
     difference: Difference

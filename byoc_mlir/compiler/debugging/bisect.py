@@ -77,7 +77,7 @@ class _Subject:
             }
             return _Subject(request, examined.inputs, wanted, comparer.tolerance)
         request = replace(request, model=part.model, prune="off")
-        if part.placement == "host":
+        if part.is_on_host:
             request = replace(request, targets=(), backend_options={})
         return _Subject(request, part.inputs, part.expected, comparer.tolerance)
 

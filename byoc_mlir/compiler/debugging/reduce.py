@@ -11,8 +11,10 @@ from onnx import NodeProto
 from byoc_mlir.compiler.debugging.compare import Comparer
 from byoc_mlir.compiler.debugging.parts import Part
 from byoc_mlir.compiler.execution.model import compile_model
+from byoc_mlir.compiler.partition.report import is_all_on_host
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
+from byoc_mlir.frontend.check import subgraphs
 from byoc_mlir.runtime.verification import Compared, FailingPart
 
 Nodes: TypeAlias = Sequence[NodeProto]
@@ -68,6 +70,7 @@ class Reducer:
             "host" if main is None else main.placement,
             "" if main is None else main.region,
             tuple(dict.fromkeys(row.composite for row in rows if row.composite)),
+            self._is_on_host(part),
             tensor,
             found[0].difference,
             part.model.SerializeToString(deterministic=True),
@@ -99,11 +102,16 @@ class Reducer:
         return self._comparer.whole.part(nodes, names, self._comparer.values)
 
     def _placed(self, part: Part) -> Request:
-        """As the model was compiled: what ran on the host runs there."""
-        places = [self._comparer.row(node.name) for node in part.nodes]
-        if any(row is not None and row.region for row in places):
-            return self._request
-        return replace(self._request, targets=(), backend_options={})
+        """As the model was compiled: what ran on the host alone runs there."""
+        if self._is_on_host(part):
+            return replace(self._request, targets=(), backend_options={})
+        return self._request
+
+    def _is_on_host(self, part: Part) -> bool:
+        """Whether no backend has any of it, nor of what is inside of its nodes."""
+        rows = [self._comparer.row(node.name) for node in part.nodes]
+        graphs = [graph for node in part.nodes for graph in subgraphs(node)]
+        return not graphs and all(row is not None and is_all_on_host(row) for row in rows)
 
 
 def run_part(part: Part, request: Request) -> dict[str, Any]:

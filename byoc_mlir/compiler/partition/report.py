@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections import Counter
@@ -182,6 +183,14 @@ def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
     if len(on_host) < len(ops):
         reason = f"{len(on_host)} of its {len(ops)} ops: {reason}"
     return ReportRow(name, op_type, HOST, reason=reason, precision=most)
+
+
+def is_all_on_host(row: ReportRow) -> bool:
+    """Whether no backend has any of the ops that a node became."""
+    return not row.region and _PARTLY.match(row.reason) is None
+
+
+_PARTLY = re.compile(r"\d+ of its \d+ ops: ")
 
 
 def _listed(rows: Iterable[ReportRow]) -> str:

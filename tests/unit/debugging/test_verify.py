@@ -72,6 +72,57 @@ def test_symbolic_dimensions() -> None:
     assert found.names == ("planted",)
 
 
+@pytest.mark.parametrize(
+    ("body", "node"),
+    [
+        (
+            """net (float[3, 4] x) => (float[3, 4] y) <bool t = {1}> {
+              [choice] y = If (t) <
+                then_branch = g () => (a) { u = Abs (x) a = Sub (u, x) },
+                else_branch = h () => (e) { e = Neg (x) }
+              >
+            }""",
+            "choice",
+        ),
+        (
+            """net (float[3, 4] x) => (float[3, 4] y) { [call] a = my.f (x) [sine] y = Sin (a) }
+            <domain: "my", opset_import: ["" : 18]> f (p) => (q) {
+              r = Abs (p) q = Sub (r, p)
+            }""",
+            "call",
+        ),
+        (
+            """net (float[3, 4] x) => (float[3, 4] y, float[3, 4] x, float[4] c)
+            <float[4] c = {1.0, 2.0, 3.0, 4.0}> { [difference] y = Sub (x, c) }""",
+            "difference",
+        ),
+    ],
+    ids=["in a branch", "in a function", "beside inputs and constants"],
+)
+def test_a_fault_in(body: str, node: str) -> None:
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18, "my": 1]> {body}')
+    with byoc_mlir.compile(model, (_WRONG,), 1, fallback="allow", cache=False) as executable:
+        found = executable.bisect([_X], model=model)
+    part = found.verification.part
+    assert part is not None
+    assert part.nodes == (node,)
+    assert (found.kind, found.names) == ("backend", ("planted",))
+
+
+def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    model = _model()
+    model.graph.initializer[0].CopyFrom(
+        onnx.numpy_helper.from_array(np.arange(1, 5, dtype=np.float32), "c")
+    )
+    onnx.save(model, path, save_as_external_data=True, size_threshold=0, location="weights")
+    with byoc_mlir.compile(path, (_WRONG,), 1, fallback="allow", cache=False) as executable:
+        found = executable.verify([_X])
+        part = found.part
+    assert part is not None
+    assert part.nodes == ("difference",)
+
+
 def test_tolerances() -> None:
     model = _model()
     with byoc_mlir.compile(model, (_WRONG,), 1, fallback="allow", cache=False) as executable:
