@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
 from byoc_mlir.comparison import difference, is_close, is_float
 from byoc_mlir.compiler.debugging.parts import WholeModel
@@ -20,8 +21,9 @@ TOLERANCES: Mapping[str, float] = {"float16": 4e-3, "bfloat16": 3e-2, "float64":
 DEFAULT_TOLERANCE = 1e-4
 """The same, for other floats."""
 
-MIXED_TOLERANCE = 3e-2
-"""The same, where products are rounded to 16 bits."""
+ROUNDED_TOLERANCE = 3e-2
+"""The same, where products are rounded to 16 bits or less, or tensors to bytes: what is rounded the
+other way near a tie grows from layer to layer."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,10 @@ class Tolerance:
     rtol: float | None
     """Left out: by the type of the tensor."""
     atol: float | None
-    """Left out: of floats `rtol` of the largest element of the tensor; of bytes one step, which is
-    rounding near a tie; of other integers nothing."""
-    is_mixed: bool = False
-    """Whether the model is computed in less than its own precision."""
+    """Left out: of floats `rtol` of the largest element of the tensor; of bytes one step, or where
+    the model is rounded as much of their range; of other integers nothing."""
+    is_rounded: bool = False
+    """Whether the model is quantised, or computed in less than its own precision."""
 
     def accepts(self, got: Array, want: Array) -> bool:
         """Whether no element is further off."""
@@ -54,12 +56,23 @@ class Tolerance:
         if self.rtol is not None:
             return self.rtol
         usual = TOLERANCES.get(dtype.name, DEFAULT_TOLERANCE)
-        return max(usual, MIXED_TOLERANCE) if self.is_mixed else usual
+        return max(usual, ROUNDED_TOLERANCE) if self.is_rounded else usual
 
     def _accepts_integers(self, got: Array, want: Array) -> bool:
-        step = 1.0 if want.dtype.itemsize == 1 and want.dtype.kind in "iu" else 0.0
-        atol = step if self.atol is None else self.atol
+        is_byte = want.dtype.itemsize == 1 and want.dtype.kind in "iu"
+        steps = 256 * ROUNDED_TOLERANCE if self.is_rounded else 1.0
+        atol = steps * is_byte if self.atol is None else self.atol
         return atol > 0 and bool(is_close(got, want, atol).all())
+
+
+def is_quantised(model: ModelProto) -> bool:
+    """Whether some op gives or takes tensors rounded to bytes."""
+    return any(
+        "Quantize" in node.op_type
+        or node.op_type.startswith(("QLinear", "QGemm", "QAttention"))
+        or node.op_type.endswith("Integer")
+        for node in model.graph.node
+    )
 
 
 class Comparer:

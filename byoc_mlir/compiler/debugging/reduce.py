@@ -63,7 +63,7 @@ class Reducer:
             return None
         part, comparer = self._part(nodes, [tensor]), self._comparer
         rows = [row for row in (comparer.row(node.name) for node in part.nodes) if row is not None]
-        main = rows[-1] if rows else None
+        main = next((row for row in rows if row.region), rows[-1] if rows else None)
         return FailingPart(
             tuple(node.name for node in part.nodes),
             tuple(node.op_type for node in part.nodes),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from byoc_mlir.compiler.debugging.compare import Comparer, Tolerance
+from byoc_mlir.compiler.debugging.compare import Comparer, Tolerance, is_quantised
 from byoc_mlir.compiler.debugging.oracles import chosen_oracle, tensor_values
 from byoc_mlir.compiler.debugging.parts import WholeModel
 from byoc_mlir.compiler.debugging.reduce import Reducer
@@ -53,7 +53,8 @@ def examine(
     inputs = {info.name: _as_given(info, asked.inputs[info.name]) for info in executable.inputs}
     whole = WholeModel(source)
     values = tensor_values(oracle, whole, inputs, request)
-    tolerance = Tolerance(asked.rtol, asked.atol, is_mixed=request.precision != "f32")
+    is_rounded = request.precision != "f32" or is_quantised(whole.model)
+    tolerance = Tolerance(asked.rtol, asked.atol, is_rounded)
     comparer = Comparer(whole, values, tolerance, executable.report())
     outputs = comparer.compared(found, whole.outputs)
     others = [name for name in whole.outputs if name not in values]

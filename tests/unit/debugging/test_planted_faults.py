@@ -12,6 +12,7 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import byoc_mlir
+from byoc_mlir.backends.dnnl_json.runtime import DnnlEngine
 from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.frontend import registry
 from byoc_mlir.lowering.relay_to_linalg import elementwise as lowered
@@ -193,3 +194,15 @@ def test_a_fault_that_shows_only_in_a_larger_region() -> None:
     assert _nodes(found)[0] in ("product1", "relu1", "bias1")
     assert "product2" in _nodes(found)
     assert (found.kind, found.names) == ("pass", ("merge-compiler-regions",))
+
+
+def test_a_missing_relu_in_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = DnnlEngine._attributes
+
+    def bad(self: DnnlEngine, kernel: str) -> Any:
+        return good(self, kernel.removesuffix("_relu"))
+
+    monkeypatch.setattr(DnnlEngine, "_attributes", bad)
+    found = _bisected(("dnnl_json",))
+    assert _nodes(found) == ("product1", "bias1", "relu1")
+    assert (found.kind, found.names) == ("pattern", ("dnnl_json.dense_bias_relu",))
