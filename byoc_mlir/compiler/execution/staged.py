@@ -34,10 +34,7 @@ def compile_in_stages(
 
     def compile_stage(stage: Stage, arrays: Mapping[str, Array] | None) -> Executable:
         part = stage_model(model, stage, arrays, known)
-        inputs = model_inputs(part)
-        is_fixed = all(info.is_static for info in inputs)
-        symbolic = None if is_fixed else SymbolicModel(part, source.tensors)
-        return compile_source(Source(inputs, stage.outputs, part, source.tensors, symbolic))
+        return compile_source(stage_source(part, stage, source))
 
     return StagedExecutable(
         source.inputs,
@@ -52,3 +49,11 @@ def compile_in_stages(
         ],
         compile_stage(stages[0], None),
     )
+
+
+def stage_source(part: ModelProto, stage: Stage, source: Source) -> Source:
+    """A stage of a source as one of its own; `part` is its model."""
+    inputs = model_inputs(part)
+    is_fixed = all(info.is_static for info in inputs)
+    symbolic = None if is_fixed else SymbolicModel(part, source.tensors)
+    return Source(inputs, stage.outputs, part, source.tensors, symbolic)

@@ -8,10 +8,11 @@ from functools import partial
 from onnx import ModelProto
 
 from byoc_mlir.backends import get_backend
+from byoc_mlir.compiler.execution.staged import stage_source
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.fallback import interpreter_for
 from byoc_mlir.compiler.source import Source
-from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.inferred import known_sizes
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.split import Stage, stage_model
 from byoc_mlir.frontend.string_labels import with_looked_up_strings
@@ -44,15 +45,15 @@ def compile_around_strings(
     nodes = [node for part in parts if part.has_strings for node in part.stage.nodes]
     interpreter = interpreter_for([f"{node.name} ({node.op_type})" for node in nodes], options)
 
+    known = known_sizes(model)
+
     def compile_part(part: Part, arrays: Mapping[str, Array]) -> Executable:
         stage = part.stage
-        model_part = stage_model(model, stage, arrays)
+        model_part = stage_model(model, stage, arrays, known)
         if part.has_strings:
             run = get_backend(interpreter).interpreter(model_part)
             return InterpretedExecutable(stage.outputs, run, _report(stage, interpreter))
-        return compile_source(
-            Source(model_inputs(model_part), stage.outputs, model_part, source.tensors)
-        )
+        return compile_source(stage_source(model_part, stage, source))
 
     stages = [
         ExecutableStage(part.stage.inputs, partial(compile_part, part), dict[str, Array])
