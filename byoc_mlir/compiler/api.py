@@ -124,7 +124,7 @@ def _compile(request: Request, cache: Folder) -> Executable:
         from byoc_mlir.compiler.execution.model import compile_model
         from byoc_mlir.dialects.relay.constant import held_bytes
 
-    executable = compile_model(request, None if cached is None else cached.keep)
+    executable = compile_model(request, cached)
     collect_weights(held_bytes())
     return_freed_memory()
     return executable

@@ -131,6 +131,24 @@ class CachedModel:
         self.write_entry(entry)
         return CachedSpecialiser(self, entry, compiler)
 
+    def keep_part(
+        self, source: Source, options: CompileOptions, compiler: Specialiser
+    ) -> Specialiser:
+        """As `keep`, for a part of the model that is compiled as a model of its own; takes from the
+        cache what is there.
+        """
+        from onnx import ModelProto
+
+        if not isinstance(source.model, ModelProto):
+            return compiler
+        part = CachedModel.of(self.cache, replace(self.request, model=source.model))
+        if part is None:
+            return compiler
+        entry = part.read_entry()
+        if entry is None:
+            return part.keep(source, options, compiler)
+        return CachedSpecialiser(part, entry, compiler)
+
     def write_entry(self, entry: ModelEntry) -> None:
         """Keeps what is known of the model."""
         self.cache.write(self.key, encode_fields(entry, [], without=""))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.execution.staged import compile_in_stages
@@ -18,22 +17,24 @@ from byoc_mlir.limits import limited
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.specialising import Specialiser
 
-Keep: TypeAlias = Callable[[Source, CompileOptions, Specialiser], Specialiser]
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.cache.cached_model import CachedModel
 
 
-def compile_model(request: Request, keep: Keep | None = None) -> Executable:
+def compile_model(request: Request, cached: CachedModel | None = None) -> Executable:
     """Compiles a model; arguments and errors are those of `compile`.
 
     Args:
-        keep: what puts the model into the cache. Not kept are models that run in stages, or take
-            or give sequences or optionals, or work on strings.
+        cached: puts the model into the cache; of one that runs in stages, takes or gives sequences
+            or optionals, or works on strings, the parts that are compiled.
     """
     with ir_boundary("read"), limited(request.limits):
         options, source = _read(request)
 
         def compile_whole(source: Source) -> Executable:
             specialiser = ModelSpecialiser(source, options)
-            return compile_ahead(source.inputs, source.outputs, specialiser, request.limits)
+            kept = specialiser if cached is None else cached.keep_part(source, options, specialiser)
+            return compile_ahead(source.inputs, source.outputs, kept, request.limits)
 
         def compile_part(source: Source) -> Executable:
             return compile_in_stages(source, compile_whole) or compile_whole(source)
@@ -49,7 +50,7 @@ def compile_model(request: Request, keep: Keep | None = None) -> Executable:
         if special is not None:
             return special
         specialiser = ModelSpecialiser(source, options)
-        kept = specialiser if keep is None else keep(source, options, specialiser)
+        kept = specialiser if cached is None else cached.keep(source, options, specialiser)
         return compile_ahead(source.inputs, source.outputs, kept, request.limits)
 
 

@@ -20,6 +20,7 @@ from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
+from byoc_mlir.compiler import specialise
 from byoc_mlir.compiler.cache import cached_model, fingerprint, folder
 from byoc_mlir.dims import SymbolInfo
 from byoc_mlir.errors import ByocError, InvalidArtifactError, UnsafeCacheError
@@ -481,12 +482,20 @@ def test_a_backend_that_replaces_another_is_another(cache: Path, tmp_path: Path)
         assert was_cached(again)
 
 
-def test_ir_and_stages_are_compiled_each_time(cache: Path) -> None:
-    for _ in range(2):
-        executable = byoc_mlir.compile(staged_model(), targets=(), cache=cache)
-        found = executable.run({"x": np.array([0, 1, 0, 2], np.float32)})["y"]
-        np.testing.assert_array_equal(found, [[1, 3]])
-    assert entries(cache) == set()
+def test_the_stages_of_a_model_are_kept(cache: Path) -> None:
+    model = staged_model()
+    inputs = {"x": np.array([0, 1, 0, 2], np.float32)}
+    with byoc_mlir.compile(model, targets=(), cache=cache) as executable:
+        np.testing.assert_array_equal(executable.run(inputs)["y"], [[1, 3]])
+    kept = entries(cache)
+    assert kept
+    with (
+        patch.object(specialise, "build_program", side_effect=AssertionError),
+        patch.object(specialise, "build_sized", side_effect=AssertionError),
+        byoc_mlir.compile(model, targets=(), cache=cache) as executable,
+    ):
+        np.testing.assert_array_equal(executable.run(inputs)["y"], [[1, 3]])
+    assert entries(cache) == kept
 
 
 def test_the_folder_stays_small(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
