@@ -6,6 +6,7 @@ import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -52,19 +53,32 @@ class SizedProgram:
             InvalidInputError: two inputs disagree about one.
         """
         found: dict[str, tuple[int, str]] = {}
-        for spec, sizes, shape in zip(self.program.inputs, self.inputs, shapes, strict=True):
-            for axis, (size, number) in enumerate(zip(sizes, shape, strict=True)):
-                if isinstance(size, int):
-                    continue
-                name = str(size)
-                known, where = found.setdefault(name, (number, spec.name))
+        for (input_name, axes), shape in zip(self._named_axes, shapes, strict=True):
+            for axis, name in axes:
+                number = shape[axis]
+                known, where = found.setdefault(name, (number, input_name))
                 if known != number:
                     raise InvalidInputError(
-                        f"dimension {axis} of input '{spec.name}' is '{name}', which is {known} in"
+                        f"dimension {axis} of input '{input_name}' is '{name}', which is {known} in"
                         f" input '{where}'; found {number}"
                     )
-        by_text = {name: number for name, (number, _) in found.items()}
-        return {info.name: by_text[_text(info.name)] for info in self.symbols}
+        return {name: found[text][0] for name, text in self._texts.items()}
+
+    @cached_property
+    def _named_axes(self) -> Sequence[tuple[str, Sequence[tuple[int, str]]]]:
+        """By input: the axes whose sizes are symbols, and these as text."""
+        return [
+            (
+                spec.name,
+                [(axis, str(one)) for axis, one in enumerate(sizes) if not isinstance(one, int)],
+            )
+            for spec, sizes in zip(self.program.inputs, self.inputs, strict=True)
+        ]
+
+    @cached_property
+    def _texts(self) -> Mapping[str, str]:
+        """The symbols as sizes, as text."""
+        return {info.name: _text(info.name) for info in self.symbols}
 
     @property
     def conditions(self) -> tuple[str, ...]:

@@ -285,8 +285,7 @@ class CachedSpecialiser:
         """Whether inputs of these shapes, which are new, get a program of their own: not where it
         would have to be compiled and the cache has one for many shapes.
         """
-        verdict = self._entry.verdict
-        if self._entry.needs_numbers or (verdict is not None and verdict.gain == 0):
+        if self._entry.needs_numbers or self._gains_nothing:
             return False
         if self._model.cache.has(self._model.program_key(self._entry, shapes, {})):
             return True
@@ -303,6 +302,12 @@ class CachedSpecialiser:
             gains = self._compiler_now().gains_alone(shapes)
             self._change_entry(replace(self._entry, gains_alone=gains))
         return self._entry.gains_alone is True
+
+    @property
+    def _gains_nothing(self) -> bool:
+        """Whether it is known that no shapes gain from a program of their own."""
+        verdict = self._entry.verdict
+        return self._entry.gains_alone is False if verdict is None else verdict.gain == 0
 
     @property
     def may_measure(self) -> bool:
