@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import func
+from xdsl.dialects.builtin import StringAttr
 
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER
 from byoc_mlir.compiler.build import Build
@@ -23,6 +24,7 @@ from byoc_mlir.compiler.pipeline import (
 from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.source import Shapes, Source, main_function
 from byoc_mlir.compiler.symbolic import with_numbers
+from byoc_mlir.dialects.byoc import REASON
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import RelayOp
 from byoc_mlir.dialects.relay.base import tensor_type
@@ -64,6 +66,8 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
         canonicalise(build)
         partition(build)
         _refuse_regions(build)
+        if options.is_default:
+            _say_why(build)
         inputs, outputs = _signature(build)
         generate(build)
         lower(build)
@@ -106,6 +110,13 @@ def _refuse_regions(build: Build) -> None:
         raise UndecidedSizeError(
             f"the regions {', '.join(regions)} need numbers; targets=() is the host alone"
         )
+
+
+def _say_why(build: Build) -> None:
+    """Tells a user who named no targets why no backend was asked."""
+    for op in build.module.walk():
+        if isinstance(op, RelayOp):
+            op.attributes[REASON] = StringAttr("one program of the host serves all shapes")
 
 
 def _signature(build: Build) -> tuple[tuple[tuple[Size, ...], ...], tuple[tuple[Size, ...], ...]]:

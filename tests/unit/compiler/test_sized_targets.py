@@ -43,6 +43,7 @@ def test_products_are_one_program(model: ModelProto, sets: list[Sizes], most: in
         check_shapes(executable, model, sets)
         assert 1 <= len(executable.variants) <= most
         assert executable.compiled_in == 0
+        assert "one program of the host serves all shapes" in str(executable.report())
 
 
 def test_targets_that_are_named_take_their_regions() -> None:
