@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay.shape import hint
@@ -66,14 +65,15 @@ class LevelStrips(Strips):
 
 
 class RestStrips(Strips):
-    """Long strips, and what is left of a line of any length: strips of one pixel, of which a kernel
-    does as many at once as is a power of two.
+    """Long strips, and what is left of a line of any length: strips of one pixel, put together for
+    the longest kernels there are: of one pixel less than a long strip, and of powers of two.
     """
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        powers = (1 << bit for bit in reversed(range(self.longest.bit_length())))
-        return (self.longest, *(power for power in powers if power < self.longest))
+        powers = {1 << bit for bit in range(self.longest.bit_length())}
+        sizes = {self.longest, self.longest - 1, *powers} - {0}
+        return tuple(sorted((size for size in sizes if size <= self.longest), reverse=True))
 
     @property
     def suffix(self) -> str:
@@ -89,10 +89,13 @@ class RestStrips(Strips):
         long = parameters.long_strips
         return self._with_rest(function, long, function.subtract(parameters.strips, long))
 
-    def passes(self, pixels: int) -> int:
-        """How many kernels do so many pixels."""
-        rest = pixels % self.longest
-        return pixels // self.longest + rest.bit_count()
+    def cut(self, pixels: int) -> Sequence[int]:
+        """The strips of so many pixels, the longest first."""
+        found: list[int] = []
+        for size in self.sizes:
+            count, pixels = divmod(pixels, size)
+            found += [size] * count
+        return found
 
     def _with_rest(
         self, function: FunctionBuilder, long: SSAValue, rest: SSAValue
@@ -100,8 +103,8 @@ class RestStrips(Strips):
         """The counts of long strips and so many pixels."""
         found = [long]
         for size in self.sizes[1:]:
-            bit = function.binary(llvm.AndOp, rest, function.integer(size))
-            found.append(function.divide(bit, size))
+            count, rest = function.divmod(rest, function.integer(size))
+            found.append(count)
         return found
 
 
@@ -142,5 +145,9 @@ def strips_of(pixels: Size, most: int) -> Strips:
     if isinstance(pixels, int):
         return LevelStrips(-(-pixels // -(-pixels // most)))
     expected = hint(pixels)
-    ways = [RestStrips(longest) for longest in range(most, 0, -1)]
-    return min(ways, key=lambda way: way.passes(expected))
+
+    def cost(way: RestStrips) -> tuple[int, int]:
+        strips = way.cut(expected)
+        return len(strips), -min(strips, default=0)
+
+    return min((RestStrips(longest) for longest in range(most, 0, -1)), key=cost)
