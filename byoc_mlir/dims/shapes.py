@@ -25,13 +25,15 @@ LEAST_HINT = 2
 class SymbolInfo:
     """What is known of a symbol.
 
-    `hint` is the size that decisions are made for. It is at least 2, if `max` allows that.
+    `hint` is the size that decisions are made for. It is at least 2, if `max` allows that. Choices
+    of speed are made for `expected`, which may be 1; left out, it is the hint.
     """
 
     name: str
     min: int = 0
     max: int | None = None
     hint: int = LEAST_HINT
+    expected: int | None = None
 
     @property
     def range(self) -> Range:
@@ -48,6 +50,8 @@ class SymbolInfo:
                 f"the hint is {self.hint}; accepted is a size in [{self.min}, {greatest}], not less"
                 f" than {LEAST_HINT} where there are such"
             )
+        if self.expected is not None and not 1 <= self.expected <= self.hint:
+            return f"{self.expected} is expected; accepted is a size in [1, {self.hint}], the hint"
         return None
 
 
@@ -82,14 +86,18 @@ class Facts:
         """Who asks now: the ONNX node, for the guards."""
         self._ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
         self._hints = {name: info.hint for name, info in self.symbols.items()}
+        self._expected = {
+            name: info.hint if info.expected is None else info.expected
+            for name, info in self.symbols.items()
+        }
 
     def hint(self, size: Size) -> int:
-        """What the size is for the hints: for choices of performance, which are right for all.
+        """What the size is expected to be: for choices of performance, which are right for all.
 
         Raises:
             UndecidedSizeError: a symbol has no hint.
         """
-        return evaluated(size, self._hints)
+        return evaluated(size, self._expected)
 
     def same(self, one: Size, two: Size) -> bool:
         """Whether two sizes are equal.

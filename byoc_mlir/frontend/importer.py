@@ -89,7 +89,12 @@ def import_symbolic(
         UndecidedSizeError: so does the meaning of a node.
     """
     shapes = DecidedSizes(
-        SymbolInfo(name, hint=max(LEAST_HINT, size)) for name, size in hints.items()
+        SymbolInfo(
+            name,
+            hint=max(LEAST_HINT, size),
+            expected=max(1, size) if size < LEAST_HINT else None,
+        )
+        for name, size in hints.items()
     )
     with asking(shapes):
         imported = _imported(model, reader, symbolic_inputs(model), NO_VALUES)

@@ -37,7 +37,8 @@ class SymbolOp(IRDLOperation):
     """A size that inputs decide: `relay.symbol @seq {min = 1, max = 512, hint = 128}`.
 
     `min` (0 unless given) and `max` (none unless given) bound it; `hint` is the size that decisions
-    are made for, at least 2 (which it is unless given).
+    are made for, at least 2 (which it is unless given), `expected` the one for choices of speed,
+    where that is less.
     """
 
     name = "relay.symbol"
@@ -45,11 +46,17 @@ class SymbolOp(IRDLOperation):
     min = prop_def(IntegerAttr.constr(i64), default_value=IntegerAttr(0, i64))
     max = opt_prop_def(IntegerAttr.constr(i64))
     hint = prop_def(IntegerAttr.constr(i64), default_value=IntegerAttr(2, i64))
+    expected = opt_prop_def(IntegerAttr.constr(i64))
 
     @classmethod
     def of(cls, info: SymbolInfo) -> SymbolOp:
         """The op that declares a symbol."""
-        properties = {"min": info.min, "max": info.max, "hint": info.hint}
+        properties = {
+            "min": info.min,
+            "max": info.max,
+            "hint": info.hint,
+            "expected": info.expected,
+        }
         return cls.create(
             properties={
                 "sym_name": StringAttr(info.name),
@@ -65,7 +72,10 @@ class SymbolOp(IRDLOperation):
     def info(self) -> SymbolInfo:
         """What it says."""
         most = None if self.max is None else self.max.value.data
-        return SymbolInfo(self.sym_name.data, self.min.value.data, most, self.hint.value.data)
+        expected = None if self.expected is None else self.expected.value.data
+        return SymbolInfo(
+            self.sym_name.data, self.min.value.data, most, self.hint.value.data, expected
+        )
 
     def verify_(self) -> None:
         name = self.sym_name.data
@@ -85,9 +95,11 @@ class SymbolOp(IRDLOperation):
     def parse(cls, parser: Parser) -> SymbolOp:
         name = parser.parse_symbol_name()
         given = parser.parse_optional_dictionary_attr_dict()
-        unknown = sorted(given.keys() - {"min", "max", "hint"})
+        unknown = sorted(given.keys() - {"min", "max", "hint", "expected"})
         if unknown:
-            parser.raise_error(f"{cls.name} has no {', '.join(unknown)}; it has min, max and hint")
+            parser.raise_error(
+                f"{cls.name} has no {', '.join(unknown)}; it has min, max, hint and expected"
+            )
         return cls.create(properties={"sym_name": name, **given})
 
     def print(self, printer: Printer) -> None:
@@ -101,6 +113,8 @@ class SymbolOp(IRDLOperation):
         if info.max is not None:
             yield f"max = {info.max}"
         yield f"hint = {info.hint}"
+        if info.expected is not None:
+            yield f"expected = {info.expected}"
 
 
 @irdl_op_definition

@@ -103,6 +103,14 @@ def test_hints_record_nothing() -> None:
     assert not shapes.guards
 
 
+def test_choices_of_speed_are_made_for_what_is_expected() -> None:
+    shapes = Shapes([SymbolInfo("n", hint=2, expected=1)])
+    n = symbol("n")
+    assert shapes.hint(3 * n) == 3
+    assert not shapes.same(n, 1)
+    assert [str(guard) for guard in shapes.guards] == ["n != 1"]
+
+
 def test_facts_decide_nothing() -> None:
     facts = Facts(SYMBOLS, [Guard(SEQ, "<=", BATCH)])
     assert facts.at_most(SEQ, BATCH)
@@ -122,6 +130,7 @@ def test_a_symbol_without_hint_decides_nothing() -> None:
         (SymbolInfo("n", min=3, max=2), "accepted is 0 <= min <= max"),
         (SymbolInfo("n", hint=1), "not less than 2"),
         (SymbolInfo("n", max=8, hint=9), "accepted is a size in"),
+        (SymbolInfo("n", hint=4, expected=0), "accepted is a size in [1, 4]"),
     ],
 )
 def test_contradictions(info: SymbolInfo, message: str) -> None:

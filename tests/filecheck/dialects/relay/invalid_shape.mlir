@@ -60,7 +60,7 @@ relay.symbol @n {hint = 1}
 // -----
 
 relay.symbol @n {most = 1}
-// CHECK: relay.symbol has no most; it has min, max and hint
+// CHECK: relay.symbol has no most; it has min, max, hint and expected
 
 // -----
 

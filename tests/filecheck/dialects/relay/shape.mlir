@@ -2,11 +2,11 @@
 
 // Symbolic sizes: in types, in properties, and what the module states of them.
 
-relay.symbol @batch {hint = 4}
+relay.symbol @batch {hint = 4, expected = 1}
 relay.symbol @seq {min = 1, max = 512, hint = 128}
 relay.symbol @"past + 1" {max = 1, hint = 1}
 relay.guard "<=" <[seq, 4*batch]>
-// CHECK: relay.symbol @batch {min = 0, hint = 4}
+// CHECK: relay.symbol @batch {min = 0, hint = 4, expected = 1}
 // CHECK-NEXT: relay.symbol @seq {min = 1, max = 512, hint = 128}
 // CHECK-NEXT: relay.symbol @"past + 1" {min = 0, max = 1, hint = 1}
 // CHECK-NEXT: relay.guard "<=" <[seq, 4*batch]>
