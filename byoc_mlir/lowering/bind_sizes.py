@@ -18,7 +18,7 @@ from byoc_mlir.dialects.relay.shape import at_most
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Call, Dim, Size, Symbol
-from byoc_mlir.dims.dim import Atom, terms_of
+from byoc_mlir.dims.dim import Atom, constant_part, terms_of
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.control_flow import called_symbols
 
@@ -106,9 +106,11 @@ def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
     arguments: dict[Size, SSAValue] = {}
     for op in tuple(function.walk()):
         if isinstance(op, SizeOp):
-            if op.size not in arguments:
-                arguments[op.size] = block.insert_arg(_INDEX, len(block.args))
-            _replace(op, arguments[op.size])
+            number = constant_part(op.size)
+            varying = op.size - number
+            if varying not in arguments:
+                arguments[varying] = block.insert_arg(_INDEX, len(block.args))
+            _replace(op, _plus(op, arguments[varying], number))
     _update_type(function)
     return tuple(arguments)
 
@@ -126,6 +128,18 @@ def _compute_sizes(main: func.FuncOp, symbols: Sequence[str]) -> None:
     for op, value in zip(wanted, values, strict=True):
         _replace(op, value)
     _update_type(main)
+
+
+def _plus(op: SizeOp, value: SSAValue, number: int) -> SSAValue:
+    """The sum with a number, computed before `op`: of sizes that differ by a number one is an
+    argument, so that LLVM sees which elements are neighbours.
+    """
+    if number == 0:
+        return value
+    builder = Builder(InsertPoint.before(op))
+    constant = builder.insert(arith.ConstantOp.from_int_and_width(number, _INDEX)).result
+    no_wrap = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
+    return builder.insert(arith.AddiOp(value, constant, _INDEX, no_wrap)).result
 
 
 def _replace(op: SizeOp, value: SSAValue) -> None:
