@@ -22,7 +22,7 @@ def around(shape: Sequence[Size], axis: int) -> tuple[Size, Size, Size]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def _check_places(*sizes: Size) -> None:
+def check_places(*sizes: Size) -> None:
     """Decides that dimensions that are read at computed places have elements."""
     for size in sizes:
         if isinstance(size, Dim) and not at_most(1, size):
@@ -33,7 +33,7 @@ def _lower_take(op: relay.TakeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
     data, indices = k.inputs
     outer, size, inner = around(data.sizes, op.positive_axis)
-    _check_places(size)
+    check_places(size)
     places = indices.reshaped(indices.size)
     source = data.reshaped(outer, size, inner)
     target = k.outputs[0].reshaped(outer, indices.size, inner)
@@ -48,7 +48,7 @@ def _lower_gather(op: relay.GatherOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
     data, indices = k.inputs
     axis = op.positive_axis
-    _check_places(data.sizes[axis])
+    check_places(data.sizes[axis])
     with k.loops(indices.sizes, cost=2) as at:
         place = k.position(indices[at], data.sizes[axis])
         k.outputs[0][at] = data[(*at[:axis], place, *at[axis + 1 :])]
@@ -73,7 +73,7 @@ def _lower_gather_nd(op: relay.GatherNdOp, b: LinalgBuilder) -> Sequence[SSAValu
     batches = math.prod(indices.sizes[:batch])
     count = math.prod(indices.sizes[batch:-1])
     sizes = data.sizes[batch : batch + depth]
-    _check_places(*sizes)
+    check_places(*sizes)
     inner = math.prod(data.sizes[batch + depth :])
     rows = indices.reshaped(batches * count, depth)
     source = data.reshaped(batches * math.prod(sizes), inner)
@@ -105,7 +105,7 @@ def _lower_scatter_elements(op: relay.ScatterElementsOp, b: LinalgBuilder) -> Se
     k = Kernel(op)
     data, indices, updates = k.inputs
     axis, result = op.positive_axis, k.outputs[0]
-    _check_places(data.sizes[axis])
+    check_places(data.sizes[axis])
     result.copy_from(data)
     with k.sequential(indices.sizes) as at:
         place = k.position(indices[at], data.sizes[axis])
@@ -119,7 +119,7 @@ def _lower_scatter_nd(op: relay.ScatterNdOp, b: LinalgBuilder) -> Sequence[SSAVa
     data, indices, updates = k.inputs
     depth = operator.index(indices.sizes[-1])
     count, inner = math.prod(indices.sizes[:-1]), math.prod(data.sizes[depth:])
-    _check_places(*data.sizes[:depth])
+    check_places(*data.sizes[:depth])
     k.outputs[0].copy_from(data)
     rows, source = indices.reshaped(count, depth), updates.reshaped(count, inner)
     target = k.outputs[0].reshaped(math.prod(data.sizes[:depth]), inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as pymath
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import vision as relay
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings, Read, dims
 from byoc_mlir.lowering.relay_to_linalg.image import rounded
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
@@ -35,7 +37,7 @@ def float_type(element: Attribute) -> Attribute:
     return f64 if isinstance(element, Float64Type) else f32
 
 
-def to_place(k: Kernel, value: Num, low: int, high: int) -> Num:
+def to_place(k: Kernel, value: Num, low: int, high: Size) -> Num:
     """A float without fraction as an index in [low, high]; NaN as `low`."""
     above = k.select(value >= low, value, low)
     return k.select(above <= high, above, high).to(i64).to(INDEX)
@@ -145,12 +147,12 @@ def _lower_grid_sample(op: relay.GridSampleOp, b: LinalgBuilder) -> Sequence[SSA
     data, grid = k.inputs
     element = data.type
     type_ = element if op.method.data == "nearest" else float_type(element)
-    batches, channels, *sizes = data.shape
+    batches, channels, *sizes = data.sizes
     rank, coordinates = len(sizes), float_type(grid.type)
-    makers = _Grid(k, op, sizes)
+    makers = _Grid(k, op, tuple(map(operator.index, sizes)))
     taps_of_axis = {"nearest": 1, "linear": 2, "cubic": 4}[op.method.data]
     cost = 20 * rank + channels * taps_of_axis**rank
-    with k.loops([batches, *grid.shape[1:-1]], cost=cost) as (n, *at):
+    with k.loops([batches, *grid.sizes[1:-1]], cost=cost) as (n, *at):
         axes = [
             makers.taps(grid[(n, *at, rank - 1 - axis)].to(coordinates), axis)
             for axis in range(rank)

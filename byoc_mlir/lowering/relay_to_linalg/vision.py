@@ -6,18 +6,19 @@ import math as pymath
 from collections.abc import Sequence
 
 from xdsl.dialects import math
-from xdsl.dialects.builtin import TensorType, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import vision as relay
-from byoc_mlir.dialects.relay.base import ints, shape_of, sizes_of, tensor_of, tensor_type
+from byoc_mlir.dialects.relay.base import ints, sizes_of, tensor_of, tensor_type
 from byoc_mlir.dims import Size, smallest
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
+from byoc_mlir.lowering.relay_to_linalg.index import check_places
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num, Variable
 from byoc_mlir.lowering.relay_to_linalg.sampling import float_type, to_place
 
 
-def _corners(k: Kernel, value: Num, size: int) -> tuple[Num, Num, Num, Num]:
+def _corners(k: Kernel, value: Num, size: Size) -> tuple[Num, Num, Num, Num]:
     """The places before and after a coordinate, clamped, and their weights."""
     x = value.max(0)
     low = to_place(k, x.unary(math.FloorOp), 0, size - 1)
@@ -31,8 +32,9 @@ def _lower_roi_align(op: relay.RoiAlignOp, b: LinalgBuilder) -> Sequence[SSAValu
     data, rois, batch = k.inputs
     number, size, scale = float_type(data.type), ints(op.pooled_size), op.spatial_scale.value.data
     aligned, ratio = bool(op.aligned.value.data), op.sample_ratio.value.data
-    with k.loops(k.outputs[0].shape, cost=100) as (r, c, *bin_):
-        n = k.position(batch[r], data.shape[0])
+    check_places(data.sizes[0], *data.sizes[2:])
+    with k.loops(k.outputs[0].sizes, cost=100) as (r, c, *bin_):
+        n = k.position(batch[r], data.sizes[0])
         ends = [rois[r, i].to(number) * scale - (0.5 if aligned else 0.0) for i in range(4)]
         starts, sizes, counts = [], [], []
         for axis, (first, last) in enumerate(((1, 3), (0, 2))):
@@ -68,8 +70,8 @@ def _neighbours(
     k: Kernel, data: Buffer, at: Sequence[Index], y: Num, x: Num, number: Attribute
 ) -> list[Num]:
     """The four neighbours of a point, each times its weight; zero far outside."""
-    height, width = data.shape[2:]
-    inside = (y >= -1.0) & (y <= float(height)) & (x >= -1.0) & (x <= float(width))
+    height, width = data.sizes[2:]
+    inside = (y >= -1.0) & (y <= height) & (x >= -1.0) & (x <= width)
     rows, columns = _corners(k, y, height), _corners(k, x, width)
     return [
         k.select(
@@ -86,8 +88,9 @@ def _lower_roi_pool(op: relay.RoiPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]
     k = Kernel(op)
     data, rois = k.inputs
     number, size, scale = float_type(data.type), ints(op.pooled_size), op.spatial_scale.value.data
-    with k.loops(k.outputs[0].shape, cost=100) as (r, c, *bin_):
-        n = to_place(k, rois[r, 0], 0, data.shape[0] - 1)
+    check_places(data.sizes[0])
+    with k.loops(k.outputs[0].sizes, cost=100) as (r, c, *bin_):
+        n = to_place(k, rois[r, 0], 0, data.sizes[0] - 1)
         bounds: list[tuple[Num, Num]] = []
         for axis, (first, last) in enumerate(((2, 4), (1, 3))):
             start, end = (
@@ -97,7 +100,7 @@ def _lower_roi_pool(op: relay.RoiPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]
             at = k.index(bin_[axis]).to(number)
             low = ((at * step).unary(math.FloorOp) + start).max(0.0)
             high = ((at + 1) * step).unary(math.CeilOp) + start
-            limit = data.shape[axis + 2]
+            limit = data.sizes[axis + 2]
             bounds.append((to_place(k, low, 0, limit), to_place(k, high, 0, limit)))
         (top, bottom), (left, right) = bounds
         best = k.variable(k.constant(-pymath.inf, number))
@@ -206,13 +209,13 @@ def _suppress(
 
 def _lower_det(op: relay.DetOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     """Gaussian elimination with the largest pivot, on a copy."""
-    *leading, size, _ = shape_of(op.data)
+    *leading, size, _ = sizes_of(op.data)
     count = pymath.prod(leading)
     number = float_type(tensor_type(op.data).element_type)
-    k = Kernel(op, scratch=[TensorType(number, [count, size, size])])
+    k = Kernel(op, scratch=[tensor_of(number, [count, size, size])])
     data, result = k.inputs[0].reshaped(count, size, size), k.outputs[0].reshaped(count)
     a = k.scratch[0]
-    with k.loops([count], cost=size**3) as (n,):
+    with k.loops([count], cost=size * size * size) as (n,):
         with k.sequential([size, size]) as (i, j):
             a[n, i, j] = data[n, i, j].to(number)
         product = k.variable(k.constant(1, number))

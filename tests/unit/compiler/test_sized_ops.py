@@ -136,6 +136,19 @@ def _losses(b: GraphBuilder) -> Sequence[_Result]:
     ]
 
 
+def _sampled(b: GraphBuilder) -> Sequence[_Result]:
+    image, rooms = b.input("image", [1, 2, "n", "m"]), b.input("rooms", ["k", 4])
+    images, grid = b.input("images", ["n", 2, 5, 6]), b.input("grid", ["n", "k", 3, 2])
+    places = b.op("Mul", b.input("places", ["k"], TensorProto.INT64), b.ints(0))
+    size = {"output_height": 2, "output_width": 3, "sampling_ratio": 2}
+    aligned = b.op("RoiAlign", image, rooms, places, **size)
+    return [
+        _Result(aligned, 4),
+        _Result(b.op("GridSample", images, grid), 4),
+        _Result(b.op("Det", b.input("matrices", ["n", "m", "m"])), 1),
+    ]
+
+
 _SIZES = [(4, 5, 3), (1, 1, 1), (7, 3, 2), (2, 33, 5), (1, 2, 9)]
 
 
@@ -148,7 +161,9 @@ def test_ops_that_move_elements(network: Network) -> None:
     check_one_program(_model(network), _sizes((0, 3, 1)))
 
 
-@pytest.mark.parametrize("network", [_largest, _placed, _at_coordinates, _contracted, _losses])
+@pytest.mark.parametrize(
+    "network", [_largest, _placed, _at_coordinates, _contracted, _losses, _sampled]
+)
 def test_ops_that_compute(network: Network) -> None:
     check_one_program(_model(network), _sizes())
 
