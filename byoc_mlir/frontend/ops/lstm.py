@@ -84,7 +84,7 @@ def looped_lstm(
         if p is not None:
             peepholes = gates_of(context, arith.at(context, p, 0, index), 3)
 
-        def peek(gate: Value, cell: Value, which: int) -> Value:
+        def peek(context: NodeContext, gate: Value, cell: Value, which: int) -> Value:
             if not peepholes:
                 return gate
             return arith.add(context, gate, arith.multiply(context, peepholes[which], cell))
@@ -96,15 +96,15 @@ def looped_lstm(
             recurrent = dense(context, hidden, of.r, of.state_bias)
             gates = arith.add(context, projected, recurrent)
             i, o, forget, c = gates_of(context, gates, 4)
-            i = f(context, peek(i, cell, 0))
+            i = f(context, peek(context, i, cell, 0))
             keep = (
                 arith.subtract(context, 1.0, i)
                 if input_forget
-                else f(context, peek(forget, cell, 2))
+                else f(context, peek(context, forget, cell, 2))
             )
             kept = arith.multiply(context, keep, cell)
             cell = arith.add(context, kept, arith.multiply(context, i, g(context, c)))
-            o = f(context, peek(o, cell, 1))
+            o = f(context, peek(context, o, cell, 1))
             return arith.multiply(context, o, h(context, cell)), cell
 
         return step

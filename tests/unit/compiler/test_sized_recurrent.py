@@ -85,3 +85,13 @@ def test_lengths_and_other_layers(kind: str, direction: str, attributes: dict[st
             assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
         assert len(executable.variants) == 1
         assert executable.compiled_in == 0
+
+
+def test_peepholes() -> None:
+    b = GraphBuilder("layer", seed=0, opset=14)
+    x = b.input("x", ["steps", "batch", _WIDTH])
+    weights = [b.normal((1, 4 * _HIDDEN, width), 0.4) for width in (_WIDTH, _HIDDEN)]
+    peepholes = b.normal((1, 3 * _HIDDEN), 0.4)
+    y, _ = b.ops("LSTM", x, *weights, *[""] * 4, peepholes, outputs=2, hidden_size=_HIDDEN)
+    b.output(y, "y", [None] * 4)
+    check_one_program(b.build(), _sizes((5, 3), (1, 1), (9, 1), (1, 4)))
