@@ -22,6 +22,11 @@ Timing = Callable[[str, float], None]
 """Called after each pass with its name and the seconds it took, verification included."""
 
 
+_SLOW_GATHERS = "znver"
+"""Processors that take a gather apart into more work than single loads are; LLVM takes it for one
+instruction."""
+
+
 @dataclass(frozen=True)
 class Target:
     """The machine code is generated for: a triple, a CPU name and its features (`+avx2,-sse4a`)."""
@@ -37,11 +42,13 @@ class Target:
 
         The CPU's name stays: with every feature spelt out it says only how code is scheduled.
         """
-        features, level = llvm.get_host_cpu_features(), Cpu.limit()
+        name, features, level = llvm.get_host_cpu_name(), llvm.get_host_cpu_features(), Cpu.limit()
         if level is not None:
             allowed = compiler_features_up_to(level)
-            features.update({name: False for name in features if name not in allowed})
-        return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
+            features.update({each: False for each in features if each not in allowed})
+        if name.startswith(_SLOW_GATHERS):
+            features["prefer-no-gather"] = True
+        return Target(llvm.get_process_triple(), name, features.flatten())
 
 
 def emit_object(
