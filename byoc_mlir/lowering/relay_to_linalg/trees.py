@@ -1,8 +1,10 @@
 """Decision trees as one kernel: several walks at a time, each step without a branch.
 
-A walk is a chain of loads, each of which waits for the one before. So eight rows go through a tree
-beside each other, or one row through eight trees. After a few steps, the rows that have come to a
-leaf are left out. What a step reads of a node lies together.
+A walk is a chain of loads, each of which waits for the one before. So many rows go through the
+first levels of a tree at once: all nodes of those are asked, which reads rows of features one after
+the other and makes vectors, and the answers choose. On from there eight rows walk beside each
+other; after a few steps, those that have come to a leaf are left out. Few rows go one by one,
+through many trees beside each other. What a step reads of a node lies together.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.relay import ml as relay
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
@@ -25,9 +27,15 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kern
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+_FEW_ROWS = 16
+"""Fewer go one by one; as many are a vector, so that rows of features end with whole ones."""
 _LANES = 8
+_TREES = 16
+"""Those that a row goes through beside each other."""
 _CHUNK = 256
 """Rows that go through a tree before the next one; so a tree stays in the cache."""
+_LEVELS = 6
+"""The most levels of which all nodes are asked: 63, of which a walk would ask six."""
 _PHASE = 6
 """Steps after which rows that have come to a leaf are left out."""
 
@@ -54,6 +62,36 @@ class _Tables:
         return self.weights.ndim == 1
 
 
+@dataclass(frozen=True)
+class _Tops:
+    """The first levels of all trees, filled up: nodes below a leaf are that leaf."""
+
+    features: Array
+    """`[trees, 2 ** levels - 1]`: the nodes below node `n` are `2 * n + 1` and `2 * n + 2`."""
+    thresholds: Array
+    ends: Array
+    """`[trees, 2 ** levels]`: the nodes of the ensemble that are below those."""
+
+    @property
+    def count(self) -> int:
+        """The nodes of a tree."""
+        return self.features.shape[1]
+
+    @staticmethod
+    def of(op: relay.TreeEnsembleOp) -> _Tops:
+        """Those of an ensemble, of as many levels as pay."""
+        operands = [_constant(op, value) for value in op.operands[1:6]]
+        nodes, depths, lefts, features, thresholds = operands
+        nodes, found = nodes[:, None], [np.empty((len(nodes), 0), np.int64)]
+        for _ in range(min(_LEVELS, int(depths.max(initial=0)))):
+            found.append(nodes)
+            left, is_leaf = lefts[nodes], np.isnan(thresholds[nodes])
+            nodes = np.stack([left, left + ~is_leaf], 2).reshape(len(nodes), -1)
+        asked = np.concatenate(found, 1)
+        ends = nodes.astype(np.int32)
+        return _Tops(features[asked].astype(np.int32), thresholds[asked], ends)
+
+
 class _Forest:
     """The tables of an ensemble in its kernel."""
 
@@ -62,10 +100,10 @@ class _Forest:
         self.aggregate = op.aggregate.data
         self.feature_bits = tables.feature_bits
         self.is_single = tables.is_single
-        self.data, self.roots, self.depths, self.nodes, self.leaves, self.weights, *firsts = (
+        self.data, self.roots, self.depths, self.nodes, self.leaves, self.weights, *others = (
             k.inputs
         )
-        self.firsts = firsts[0] if firsts else None
+        self.firsts = None if tables.is_single else others[0]
         (self.output,) = k.outputs
 
     def left(self, node: Num) -> tuple[Num, Num]:
@@ -115,11 +153,18 @@ class _Forest:
 
 
 class _Walks:
-    """The walks of many rows through one tree at a time."""
+    """The walks of many rows through one tree at a time.
 
-    def __init__(self, forest: _Forest):
+    Args:
+        tops: the tables of `_Tops`.
+        columns: memory for the data by features, `[features, rows]`, up to whole vectors of rows.
+    """
+
+    def __init__(self, forest: _Forest, tops: Sequence[Buffer], columns: Buffer):
         self._forest = forest
         self._k = k = forest.k
+        self._features, self._thresholds, self._tops = tops
+        self._columns = columns
         self._ends = k.stack(_CHUNK, i32)
         """Of each row the node that it has come to."""
         self._rows, self._places = k.stack(_CHUNK, i32), k.stack(_CHUNK, i32)
@@ -129,17 +174,37 @@ class _Walks:
         """Takes `count` rows from `begin` on through a tree."""
         k, forest = self._k, self._forest
         depth = forest.depths[tree].to(INDEX)
-        steps = depth.min(_PHASE)
-        with k.loop(count, step=_LANES) as first:
-            numbers = [(first + lane).min(count - 1) for lane in range(_LANES)]
-            nodes = [k.variable(forest.roots[tree]) for _ in numbers]
-            self._advance([begin + number for number in numbers], nodes, steps)
-            for number, node in zip(numbers, nodes, strict=True):
-                self._ends[number] = node.value
-        with k.when(depth > _PHASE):
-            self._on(begin, count, depth - steps)
+        self._ask(tree, begin, count)
+        with k.when(depth > _LEVELS):
+            self._on(begin, count, depth - _LEVELS)
         with k.loop(count) as number:
             forest.add(begin + number, self._ends[number].to(INDEX))
+
+    def turn(self, begin: Num, count: Num) -> None:
+        """Puts `count` rows from `begin` on beside each other."""
+        features, rows = self._columns.shape
+        columns = self._columns.reshaped(features * rows)
+        with self._k.loop(features) as feature, self._k.loop(count) as number:
+            columns[feature * rows + begin + number] = self._forest.data[begin + number, feature]
+
+    def _ask(self, tree: Num, begin: Num, count: Num) -> None:
+        """Asks all nodes of the first levels, and goes as they answer."""
+        features, rows = self._columns.shape
+        columns, asked = self._columns.reshaped(features * rows), range(self._features.shape[1])
+        places = [self._features[tree, node].to(INDEX) * rows + begin for node in asked]
+        thresholds = [self._thresholds[tree, node] for node in asked]
+        ends = [self._tops[tree, end] for end in range(self._tops.shape[1])]
+
+        def chosen(node: int, number: Num) -> Num:
+            if node >= len(places):
+                return ends[node - len(places)]
+            is_right = columns[places[node] + number] <= thresholds[node]
+            left, right = (chosen(2 * node + side, number) for side in (1, 2))
+            return self._k.select(is_right, right, left)
+
+        k = self._k
+        with k.loop(count, step=_FEW_ROWS) as first, k.loop(_FEW_ROWS) as lane:
+            self._ends[first + lane] = chosen(0, first + lane)  # what is behind the rows, too
 
     def _on(self, begin: Num, count: Num, depth: Num) -> None:
         """Goes on to the leaves."""
@@ -184,22 +249,34 @@ def _lower_tree_ensemble(op: relay.TreeEnsembleOp, b: LinalgBuilder) -> Sequence
     if not tables.is_single:
         constants.append(_constant(op, op.firsts))
     operands = [op.data, *(b.constant(array, "trees") for array in constants)]
-    k = Kernel(op, operands)
+    rows, features = shape_of(op.data)
+    scratch: list[Tensor] = []
+    if rows >= _FEW_ROWS:
+        tops = _Tops.of(op)
+        named = (tops.features, tops.thresholds, tops.ends)
+        operands += [b.constant(array, "tops") for array in named]
+        scratch = [tensor_of(tensor_type(op.data).element_type, [features, _whole(rows)])]
+    k = Kernel(op, operands, scratch=scratch)
     forest = _Forest(op, tables, k)
-    rows = shape_of(op.data)[0]
     chunks = -(-rows // _CHUNK)
     with k.loops([chunks], cost=min(rows, _CHUNK) * steps * ASSUMED.tree_step) as (chunk,):
         begin = k.index(chunk) * _CHUNK
         end = (begin + _CHUNK).min(rows)
         _clear(k, forest.output, begin, end, _STARTS[op.aggregate.data])
-        if rows < _LANES:
+        if rows < _FEW_ROWS:
             with k.loop(end, start=begin) as row:
                 _trees_beside(k, forest, row)
         else:
-            walks = _Walks(forest)
+            walks = _Walks(forest, k.inputs[-3:], k.scratch[0])
+            walks.turn(begin, end - begin)
             with k.loop(forest.roots.size) as tree:
                 walks.through(tree, begin, end - begin)
     return k.finish(b)
+
+
+def _whole(rows: int) -> int:
+    """A number of rows that is one of whole vectors."""
+    return -(-rows // _FEW_ROWS) * _FEW_ROWS
 
 
 def _clear(k: Kernel, output: Buffer, begin: Num, end: Num, start: float) -> None:
@@ -209,9 +286,9 @@ def _clear(k: Kernel, output: Buffer, begin: Num, end: Num, start: float) -> Non
 
 def _trees_beside(k: Kernel, forest: _Forest, row: Num) -> None:
     count = forest.roots.size
-    whole = count - count % _LANES
-    with k.loop(whole, step=_LANES) as first:
-        forest.walk(row, [first + lane for lane in range(_LANES)])
+    whole = count - count % _TREES
+    with k.loop(whole, step=_TREES) as first:
+        forest.walk(row, [first + lane for lane in range(_TREES)])
     with k.loop(count, start=whole) as tree:
         forest.walk(row, [tree])
 
