@@ -105,11 +105,11 @@ def test_two_classes_with_weights_for_both() -> None:
     assert_agrees(run_imported(model, data), want, 2e-6)
 
 
-@pytest.mark.parametrize("count", [1, 7, 130])
+@pytest.mark.parametrize("count", [1, 7, 31, 130])
 @pytest.mark.parametrize(("targets", "dense"), [((0,), False), ((0, 1, 2), True)])
 def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:
     """Rows beside each other and what is left of them, trees beside each other and the rest."""
-    trees = RandomTrees(7, count=11, targets=targets, dense=dense, modes=MODES, missing=True)
+    trees = RandomTrees(7, count=21, targets=targets, dense=dense, modes=MODES, missing=True)
     data = {"x": rows(8, count, missing=True)}
     attributes = trees.attributes("target")
     model = node_model(
