@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.inference_session import InferenceSession
 from byoc_mlir.testing.networks import DecoderSizes, decoder
 
 SIZES = DecoderSizes(capacity=512)
@@ -127,3 +128,19 @@ def test_an_input_that_two_outputs_continue() -> None:
         got = executable.run(fed, out={last: cache})
         assert got["y"][0, :, 0].tolist() == [0, 0, 0, 1]
         assert got["z"][0, :, 0].tolist() == [0, 0, 0, 2]
+
+
+def test_a_cache_that_a_session_binds() -> None:
+    session = InferenceSession(decoder(sizes=SIZES).SerializeToString())
+    binding, cache = session.io_binding(), empty_cache()
+    for name, array in cache.items():
+        memory = ("cpu", 0, np.float32, array.shape, array.ctypes.data)
+        binding.bind_input(f"past_key_values.{name}", *memory)
+        binding.bind_output(f"present.{name}", *memory)
+    binding.bind_output("logits")
+    for past in range(3):
+        for name, array in inputs([past], past, {}).items():
+            binding.bind_cpu_input(name, array)
+        session.run_with_iobinding(binding)
+    for array in cache.values():
+        assert np.abs(array[0, 0]).any(axis=1).tolist() == [True] * 3 + [False] * 509
