@@ -69,7 +69,6 @@ class CompileOptions:
                 f"denormals='flush' works on x86-64, this is {platform.machine()}; use 'keep'"
             )
         is_default = targets is None and prune == "auto"
-        is_default = targets is None and prune == "auto"
         if targets is None:
             targets, missing = default_targets()
             if request.fallback == "warn":
