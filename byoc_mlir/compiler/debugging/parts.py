@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.tensors import TensorReader
@@ -49,12 +51,16 @@ class WholeModel:
         self.nodes: list[NodeProto] = []
         """Those that do not compute constants, in an order in which they can run."""
         self._folded: list[NodeProto] = []
+        self.readers: dict[str, list[NodeProto]] = {}
+        """By tensor: the nodes that read it."""
         for node in nodes:
             if self._constants.issuperset(read_names(node)) and _repeats(node):
                 self._constants.update(name for name in node.output if name)
                 self._folded.append(node)
             else:
                 self.nodes.append(node)
+                for name in set(read_names(node)):
+                    self.readers.setdefault(name, []).append(node)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -67,23 +73,34 @@ class WholeModel:
         tapped.CopyFrom(self.model)
         there = set(self.outputs)
         tapped.graph.output.extend(
-            _declared(name, values[name], known=False) for name in names if name not in there
+            _declared(name, values[name], None) for name in names if name not in there
         )
         return tapped
 
-    def readers(self, name: str) -> list[NodeProto]:
-        """The nodes that read a tensor."""
-        return [node for node in self.nodes if name in set(read_names(node))]
+    def symbols(self, inputs: Values) -> dict[int, str]:
+        """The symbolic dimensions of the inputs by their sizes, those of one element apart."""
+        found: dict[int, str] = {}
+        for info in model_inputs(self.model):
+            sizes = zip(info.shape, np.shape(inputs[info.name]), strict=False)
+            found |= {size: name for name, size in sizes if isinstance(name, str) and size > 1}
+        return found
 
     def before(self, name: str) -> list[NodeProto]:
         """The nodes that a tensor follows from, in order."""
         return self._needed([name], {id(node) for node in self.nodes})
 
-    def part(self, nodes: Sequence[NodeProto], outputs: Sequence[str], values: Values) -> Part:
+    def part(
+        self,
+        nodes: Sequence[NodeProto],
+        outputs: Sequence[str],
+        values: Values,
+        symbols: Mapping[int, str],
+    ) -> Part:
         """Those of the nodes that the outputs follow from; what they read of others is given.
 
         Args:
             values: of all tensors that are not constant.
+            symbols: names for sizes of its inputs, which are not fixed then.
         """
         kept = self._needed(outputs, {id(node) for node in nodes})
         made = {name for node in kept for name in node.output}
@@ -93,8 +110,12 @@ class WholeModel:
         needed = read.union(name for node in constants for name in read_names(node))
         graph = onnx.GraphProto(name=self.model.graph.name)
         graph.node.extend([*constants, *kept])
-        graph.input.extend(_declared(name, values[name]) for name in given)
-        graph.output.extend(_declared(name, values[name]) for name in outputs)
+        graph.input.extend(
+            _declared(name, values[name], [symbols.get(size, size) for size in values[name].shape])
+            for name in given
+        )
+        shapes = {name: None if symbols else values[name].shape for name in outputs}
+        graph.output.extend(_declared(name, values[name], shapes[name]) for name in outputs)
         whole = self.model.graph
         graph.initializer.extend(one for one in whole.initializer if one.name in needed)
         graph.sparse_initializer.extend(
@@ -135,7 +156,7 @@ def _inline_data(graph: onnx.GraphProto, reader: TensorReader) -> None:
             tensor.CopyFrom(numpy_helper.from_array(reader.array(tensor), tensor.name))
 
 
-def _declared(name: str, value: Array, *, known: bool = True) -> onnx.ValueInfoProto:
-    """A tensor of a graph, with its shape where that is known."""
+def _declared(name: str, value: Array, shape: Sequence[int | str] | None) -> onnx.ValueInfoProto:
+    """A tensor of a graph, of a value's type."""
     kind = helper.np_dtype_to_tensor_dtype(value.dtype)
-    return helper.make_tensor_value_info(name, kind, value.shape if known else None)
+    return helper.make_tensor_value_info(name, kind, shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -26,9 +26,11 @@ class Reducer:
     Args:
         comparer: knows the model and the oracle's values.
         request: how the model is compiled.
+        symbols: names for sizes of parts' inputs, which are not fixed then.
     """
 
-    def __init__(self, comparer: Comparer, request: Request):
+    def __init__(self, comparer: Comparer, request: Request, symbols: Mapping[int, str]):
+        self._symbols = symbols
         self._comparer = comparer
         self._request = replace(request, prune="off", fallback="allow", profile=False, dump_ir=None)
 
@@ -99,7 +101,7 @@ class Reducer:
         return self._comparer.compared(found, names)
 
     def _part(self, nodes: Nodes, names: Sequence[str]) -> Part:
-        return self._comparer.whole.part(nodes, names, self._comparer.values)
+        return self._comparer.whole.part(nodes, names, self._comparer.values, self._symbols)
 
     def _placed(self, part: Part) -> Request:
         """As the model was compiled: what ran on the host alone runs there."""

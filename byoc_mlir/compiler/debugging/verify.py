@@ -17,6 +17,7 @@ from byoc_mlir.compiler.debugging.reduce import Reducer
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.order import read_names
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.verification import Asked, Compared, FailingPart, Verification
 from byoc_mlir.tensors import StructureInfo, TensorInfo
@@ -82,7 +83,6 @@ class _Search:
         self._whole = comparer.whole
         self._request = request
         self._inputs = inputs
-        self._reducer = Reducer(comparer, request)
 
     def searched(self, verification: Verification) -> Verification:
         """The verification with what was found."""
@@ -91,8 +91,13 @@ class _Search:
         order = {name: at for at, name in enumerate(self._whole.producer)}
         first = min(wrong, key=lambda one: order.get(one.tensor, len(order)))
         nodes = self._segment(first.tensor)
-        rows = self._reducer.node_by_node(nodes)
-        part = self._smallest(nodes, rows, first.tensor)
+        rows, part = (), None
+        for symbols in self._ways():
+            reducer = Reducer(self._comparer, self._request, symbols)
+            rows = reducer.node_by_node(nodes)
+            part = self._smallest(reducer, nodes, rows, first.tensor)
+            if part is not None:
+                break
         note = "no part of the model was found that differs when it is compiled alone"
         notes = [verification.note, "" if part is not None else note]
         return replace(
@@ -119,8 +124,8 @@ class _Search:
         place = self._comparer.place(node.name)
         if place in TRANSPARENT or name in self._whole.outputs:
             return False
-        readers = (self._comparer.place(reader.name) for reader in self._whole.readers(name))
-        return any(other != place for other in readers)
+        readers = self._whole.readers.get(name, ())
+        return any(self._comparer.place(reader.name) != place for reader in readers)
 
     def _segment(self, tensor: str) -> Sequence[NodeProto]:
         """The nodes before a tensor that are in the same region, back to other regions."""
@@ -134,20 +139,29 @@ class _Search:
             if wanted.isdisjoint(node.output) or places[node.name] not in here:
                 continue
             kept.append(node)
-            wanted.update(node.input)
+            wanted.update(read_names(node))
         return kept[::-1]
 
+    def _ways(self) -> list[Mapping[int, str]]:
+        """Which sizes of parts are symbols: none, and if that tells nothing those of the model."""
+        symbols = self._whole.symbols(self._inputs)
+        return [{}, symbols] if symbols else [{}]
+
     def _smallest(
-        self, nodes: Sequence[NodeProto], rows: Sequence[Compared], tensor: str
+        self,
+        reducer: Reducer,
+        nodes: Sequence[NodeProto],
+        rows: Sequence[Compared],
+        tensor: str,
     ) -> FailingPart | None:
         """A single node, if one differs; else as few as do so together."""
         for row in rows:
             if row.agrees:
                 continue
             alone = [self._whole.producer[row.tensor]]
-            part = self._reducer.failing(alone, row.tensor)
+            part = reducer.failing(alone, row.tensor)
             if part is not None:
                 return part
-        return self._reducer.smallest(nodes, tensor) or self._reducer.smallest(
+        return reducer.smallest(nodes, tensor) or reducer.smallest(
             self._whole.before(tensor), tensor
         )

@@ -14,6 +14,8 @@ from onnx import ModelProto, numpy_helper, parser
 import byoc_mlir
 from byoc_mlir.backends.dnnl_json.runtime import DnnlEngine
 from byoc_mlir.dialects.relay import elementwise, nn
+from byoc_mlir.dialects.relay.base import sizes_of
+from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.frontend import registry
 from byoc_mlir.lowering.relay_to_linalg import elementwise as lowered
 from byoc_mlir.runtime.verification import Bisection
@@ -40,8 +42,8 @@ net (float[3, 8] x) => (float[3, 4] y) <float[8, 6] w1, float[6] b1, float[6, 5]
 }"""
 
 
-def _model() -> ModelProto:
-    model: ModelProto = parser.parse_model(_MODEL)
+def _model(text: str = _MODEL) -> ModelProto:
+    model: ModelProto = parser.parse_model(text)
     rng = np.random.default_rng(0)
     for value in model.graph.value_info:
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
@@ -55,8 +57,13 @@ def _model() -> ModelProto:
 _INPUTS = {"x": np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)}
 
 
-def _bisected(targets: Sequence[str], against: str = "onnxruntime", **options: Any) -> Bisection:
-    model = _model()
+def _bisected(
+    targets: Sequence[str],
+    against: str = "onnxruntime",
+    model: ModelProto | None = None,
+    **options: Any,
+) -> Bisection:
+    model = _model() if model is None else model
     with byoc_mlir.compile(
         model, targets, 1, fallback="allow", cache=False, **options
     ) as executable:
@@ -206,3 +213,18 @@ def test_a_missing_relu_in_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _bisected(("dnnl_json",))
     assert _nodes(found) == ("product1", "bias1", "relu1")
     assert (found.kind, found.names) == ("pattern", ("dnnl_json.dense_bias_relu",))
+
+
+def test_a_pass_that_is_wrong_about_symbols_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = Simplify.apply
+
+    def bad(self: Simplify, ctx: Any, op: Any) -> None:
+        good(self, ctx, op)
+        for found in list(op.walk()):
+            if isinstance(found, nn.ReluOp) and is_symbolic(sizes_of(found.output)):
+                found.output.replace_all_uses_with(found.data)
+
+    monkeypatch.setattr(Simplify, "apply", bad)
+    found = _bisected((), model=_model(_MODEL.replace("[3, 8] x", "[n, 8] x")))
+    assert _nodes(found) == ("relu1",)
+    assert (found.kind, found.names) == ("pass", ("simplify",))
