@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from byoc_mlir.compiler.debugging.check import check_model
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
@@ -30,6 +29,10 @@ def register(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand; 1 if some node is not supported."""
+    from byoc_mlir.compiler.debugging.check import (
+        check_model,  # slow, and the other commands do without
+    )
+
     path = find_model(args.model)
     if path.suffix == ".mlir":
         raise InvalidModelError(f"{path} has no ONNX nodes; byoc check reads .onnx files")

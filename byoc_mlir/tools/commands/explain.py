@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from byoc_mlir.compiler.debugging.explain import explain_node, explain_pattern
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
@@ -29,10 +28,12 @@ def register(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    from byoc_mlir.compiler.debugging import explain  # slow, and the other commands do without
+
     request, shapes = request_of(args), shapes_of(args)
     if args.node is not None:
-        found = explain_node(request, args.node, shapes)
+        found = explain.explain_node(request, args.node, shapes)
     else:
-        found = explain_pattern(request, args.pattern, shapes)
+        found = explain.explain_pattern(request, args.pattern, shapes)
     print(found.to_json() if args.json else found)
     return 0

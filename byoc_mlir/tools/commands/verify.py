@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-from byoc_mlir.compiler.debugging.oracles import chosen_oracle
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.verification import Verification
 from byoc_mlir.tools.commands.common import (
@@ -73,6 +72,10 @@ def inputs_of(args: argparse.Namespace, executable: Executable) -> dict[str, Any
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
     """How to compare, as `Executable.verify` takes it; refused before anything is compiled."""
+    from byoc_mlir.compiler.debugging.oracles import (
+        chosen_oracle,  # slow, and the other commands do without
+    )
+
     return {"against": chosen_oracle(args.against), "rtol": args.rtol, "atol": args.atol}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import cli_models
@@ -164,3 +166,9 @@ def test_artifacts_are_timed_and_reported_on(
     assert "8 nodes" in capsys.readouterr().out
     assert main(["bench", library, "--runs", "2", "--warmup", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 2
+
+
+def test_the_compiler_is_imported_when_it_is_needed() -> None:
+    code = "import sys, byoc_mlir.tools.byoc; print('byoc_mlir.compiler.pipeline' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
