@@ -26,6 +26,7 @@ from byoc_mlir.tools.commands import (
     verify,
 )
 from byoc_mlir.tools.parser import Parser
+from byoc_mlir.tools.words import on_command_line
 
 COMMANDS = (
     *(run, compile_, report, bench, profile, verify, bisect, explain),
@@ -48,7 +49,7 @@ def main(args: Sequence[str] | None = None) -> int:
             return chosen.run(chosen)
     except ByocError as error:
         Console(stderr=True, highlight=False, soft_wrap=True).print(
-            f"[bold red]error:[/] {type(error).__name__}: {escape(str(error))}"
+            f"[bold red]error:[/] {type(error).__name__}: {escape(on_command_line(str(error)))}"
         )
         return 1
 

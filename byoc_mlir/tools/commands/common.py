@@ -26,6 +26,7 @@ from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.tools.limits import add_limit_argument, limits_of
+from byoc_mlir.tools.words import on_command_line
 from byoc_mlir.transforms.to_mixed_precision import Precision
 
 DEFAULT_MODEL = "resnet50"
@@ -210,7 +211,7 @@ def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
 
 def _print_warning(message: Warning | str, *details: object, **options: object) -> None:
     """In place of Python's form, which names a line of code."""
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {on_command_line(str(message))}", file=sys.stderr)
 
 
 def bundled_networks() -> Sequence[str]:

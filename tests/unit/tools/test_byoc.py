@@ -88,7 +88,7 @@ def test_report_of_a_model_with_symbolic_shapes(byoc, tmp_path: Path):
     assert len(json.loads(out)["nodes"]) == 8
     code, _, err = byoc("report", path, "--json", *TARGETS)
     assert code == 1
-    assert "call run or warmup" in err
+    assert "give the shapes of its inputs, --shape NAME=1,2,3" in err
 
 
 def test_report_says_what_was_pruned(byoc, path: str):

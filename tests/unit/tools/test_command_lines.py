@@ -9,6 +9,8 @@ from pathlib import Path
 
 import cli_models
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 from byoc_mlir.tools.byoc import COMMANDS, main
@@ -86,6 +88,24 @@ def test_nonsense(
     assert said in printed
     assert "Traceback" not in printed
     assert "InternalError" not in printed
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--limit", "nodes=3"], "the limit is 3; to raise it, give --limit nodes=NUMBER"),
+        (["--fallback", "warn"], "--fallback allow silences this, --fallback forbid makes it an"),
+    ],
+)
+def test_advice_is_for_the_command_line(
+    args: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = "a = MatMul (x, x) b = Abs (a) c = Sin (b) d = Exp (c) y = Neg (d)"
+    text = f"net (double[2, 2] x) => (double[2, 2] y) {{ {body} }}"
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>{text}'), path)
+    main(["report", str(path), *args, *TARGETS])
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

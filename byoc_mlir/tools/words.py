@@ -1,0 +1,20 @@
+"""Messages of the package in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+
+_IN_PYTHON = (
+    (r"pass limits=byoc_mlir\.Limits\((\w+)=\.\.\.\) to compile", r"give --limit \1=NUMBER"),
+    (r'fallback="(\w+)"', r"--fallback \1"),
+    (r"targets=\(\)", "--targets ''"),
+    (r"call run or warmup( first)?", "give the shapes of its inputs, --shape NAME=1,2,3"),
+)
+"""What a message tells a caller in Python to do, and how a user of the commands does it."""
+
+
+def on_command_line(text: str) -> str:
+    """A message that tells what to do on the command line, not in Python."""
+    for python, command in _IN_PYTHON:
+        text = re.sub(python, command, text)
+    return text
