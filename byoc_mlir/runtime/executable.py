@@ -120,6 +120,7 @@ class Executable(ABC):
         against: str | None = None,
         rtol: float | None = None,
         atol: float | None = None,
+        nodes: bool = False,
     ) -> Verification:
         """Compares what a run gives with what an oracle says the model computes.
 
@@ -136,15 +137,17 @@ class Executable(ABC):
                 where it is installed, else the reference.
             rtol, atol: elements may be off by `atol + rtol * |wanted|`. Left out: `rtol` by the
                 type, 1e-4 for `f32`; `atol` is `rtol` of the largest element of the tensor.
+            nodes: whether to compare all nodes of a model that agrees, too; it is compiled again
+                with all tensors as outputs.
 
         Raises:
             ExecutionError: the executable came from a file or a pickle, or the oracle cannot run
                 the model.
             InvalidModelError: the model is in MLIR, which no oracle reads, or is needed here.
-            ToolchainError: ONNX Runtime is not installed.
+            BackendError: the oracle is not installed.
         """
         with boundary("verify"):
-            asked = Asked(self._arguments.by_name(inputs), model, against, rtol, atol)
+            asked = Asked(self._arguments.by_name(inputs), model, against, rtol, atol, nodes)
             return self._verifying().verify(self, asked)
 
     def bisect(

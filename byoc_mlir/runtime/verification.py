@@ -30,6 +30,7 @@ class Asked:
     against: str | None = None
     rtol: float | None = None
     atol: float | None = None
+    nodes: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class Verification:
     boundaries: tuple[Compared, ...] = ()
     """What crosses from one region to another, where an output differs."""
     nodes: tuple[Compared, ...] = ()
-    """What each node gives in the first region that differs, compiled alone from right inputs."""
+    """What each node gives in the first region that differs, compiled alone from right inputs; of
+    a model that agrees, what all nodes give, if that was asked for."""
     part: FailingPart | None = None
     note: str = ""
     """What else there is to say."""
@@ -154,10 +156,11 @@ class Verification:
     def _lines(self) -> Iterator[str]:
         verdict = "agrees with" if self.agrees else "DIFFERS from"
         yield f"the model {verdict} {self.against}"
+        inputs = "the model's" if self.agrees else "right"
         for title, rows in (
             ("outputs", self.outputs),
             ("between regions", self.boundaries),
-            ("node by node, from right inputs", self.nodes),
+            (f"node by node, from {inputs} inputs", self.nodes),
         ):
             if rows:
                 yield from ("", f"{'':8}{'largest':>9} {'mean':>9} {'magnitude':>9}  {title}")
@@ -207,13 +210,18 @@ class Bisection:
 
 
 def _shown(rows: Sequence[Compared]) -> Iterator[str]:
-    """A few rows as text, those that differ first to be kept."""
-    kept = set(sorted(range(len(rows)), key=lambda at: rows[at].agrees)[:MOST_ROWS])
+    """A few rows as text: those that differ, and the largest differences of the others."""
+    order = sorted(range(len(rows)), key=lambda at: (rows[at].agrees, -_weight(rows[at])))
+    kept = set(order[:MOST_ROWS])
     yield from (str(row) for at, row in enumerate(rows) if at in kept)
     left = [row for at, row in enumerate(rows) if at not in kept]
     if left:
         wrong = sum(not row.agrees for row in left)
         yield f"{'':8}and {len(left)} more, {wrong} of which differ"
+
+
+def _weight(row: Compared) -> float:
+    return row.difference.relative if row.agrees else 0.0
 
 
 def _row(one: Compared) -> dict[str, object]:

@@ -61,8 +61,11 @@ def examine(
     others = [name for name in whole.outputs if name not in values]
     note = f"not compared, as they are no tensors: {', '.join(others)}" if others else ""
     verification = Verification(oracle, outputs, note=note)
+    search = _Search(comparer, request, inputs)
     if not verification.agrees:
-        verification = _Search(comparer, request, inputs).searched(verification)
+        verification = search.searched(verification)
+    elif asked.nodes:
+        verification = replace(verification, nodes=search.tapped(list(values)))
     return Examined(verification, comparer, request, inputs)
 
 
@@ -115,6 +118,11 @@ class _Search:
             for name, node in self._whole.producer.items()
             if name in self._comparer.values and self._crosses(name, node)
         ]
+        return self.tapped(names)
+
+    def tapped(self, names: Sequence[str]) -> tuple[Compared, ...]:
+        """Tensors, in the model with these as outputs, too."""
+        names = [name for name in names if name in self._whole.producer]
         model = self._whole.with_outputs(names, self._comparer.values)
         with compile_model(replace(self._request, model=model, fallback="allow")) as executable:
             found = executable.run(self._inputs)

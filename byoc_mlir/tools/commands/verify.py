@@ -25,6 +25,9 @@ def register(commands: Any) -> None:
     """Adds the subcommand."""
     parser: argparse.ArgumentParser = commands.add_parser("verify", help=__doc__)
     add_arguments(parser)
+    parser.add_argument(
+        "--nodes", action="store_true", help="compare all nodes of a model that agrees, too"
+    )
     parser.set_defaults(run=run)
 
 
@@ -57,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand; 1 if an output differs."""
     options = options_of(args)
     with compile_model(args) as executable:
-        found = executable.verify(inputs_of(args, executable), **options)
+        found = executable.verify(inputs_of(args, executable), **options, nodes=args.nodes)
     print(found.to_json() if args.json else found)
     save_part(args, found)
     return 0 if found.agrees else 1

@@ -123,6 +123,16 @@ def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
     assert part.nodes == ("difference",)
 
 
+def test_all_nodes_of_a_model_that_agrees() -> None:
+    model = _model()
+    with byoc_mlir.compile(model, (), 1, cache=False) as executable:
+        found = executable.verify([_X], model=model, nodes=True)
+    assert found.agrees
+    assert [row.node for row in found.nodes] == ["sine", "difference", "sum", "cosine", "known"]
+    assert all(row.difference.largest < 1e-5 for row in found.nodes)
+    assert "node by node, from the model's inputs" in str(found)
+
+
 def test_tolerances() -> None:
     model = _model()
     with byoc_mlir.compile(model, (_WRONG,), 1, fallback="allow", cache=False) as executable:
