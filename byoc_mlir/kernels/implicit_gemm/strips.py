@@ -117,6 +117,11 @@ class FlatStrips(RestStrips):
     together: int
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Few, as only the last line has a rest."""
+        return (self.longest, *(size for size in (4, 1) if size < self.longest))
+
+    @property
     def suffix(self) -> str:
         return "_flat"
 
