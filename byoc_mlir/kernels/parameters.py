@@ -6,7 +6,6 @@ written; `read` gives the same dataclass with the values that a function has loa
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, TypeVar, cast, get_origin, get_type_hints
@@ -22,15 +21,6 @@ T = TypeVar("T")
 def words(parameters: Any) -> tuple[Size, ...]:
     """All fields in order, those of dataclasses in them in their place."""
     return tuple(_words(parameters))
-
-
-def known_words(parameters: Any) -> tuple[int, ...]:
-    """The fields, all of them numbers.
-
-    Raises:
-        UndecidedSizeError: some are symbolic.
-    """
-    return tuple(map(operator.index, words(parameters)))
 
 
 def _words(parameters: Any) -> Iterator[Size]:

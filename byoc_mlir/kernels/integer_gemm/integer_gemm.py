@@ -18,7 +18,7 @@ from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
 from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
-from byoc_mlir.kernels.parameters import known_words
+from byoc_mlir.kernels.parameters import words
 
 _SUMS = IntegerEpilogue()
 
@@ -102,7 +102,7 @@ class IntegerGemm:
         (stride_y, stride_x), (dilation_y, dilation_x) = self.strides, self.dilation
         height, width = self._result
         line = self.pixels * self._words
-        return known_words(
+        return words(
             Parameters(
                 rows=self.rows,
                 blocks=self._blocks,

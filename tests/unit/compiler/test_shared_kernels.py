@@ -23,23 +23,28 @@ IMAGE = (3, 20, 20)
 
 
 def network(batch: int | str) -> onnx.ModelProto:
-    """Convolutions and a pool."""
+    """Convolutions and pools. Of a symbolic batch it is compiled for each: so is a mean over what a
+    window has within an image, whose height is symbolic then.
+    """
     rng = np.random.default_rng(3)
 
     def weight(name: str, *shape: int) -> TensorProto:
         return numpy_helper.from_array(rng.normal(0, 0.1, shape).astype(np.float32), name)
 
+    halved = {"kernel_shape": [2, 2], "strides": [2, 2]}
     nodes = [
         helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1] * 4),
         helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2], strides=[2, 2]),
-        helper.make_node("Conv", ["c", "w1"], ["y"]),
+        helper.make_node("MaxPool", ["b"], ["c"], **halved),
+        helper.make_node("Conv", ["c", "w1"], ["d"]),
+        helper.make_node("AveragePool", ["d"], ["y"], auto_pad="SAME_UPPER", **halved),
     ]
+    height = 20 if isinstance(batch, int) else "H"
     graph = helper.make_graph(
         nodes,
         "network",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (batch, *IMAGE))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (batch, 8, 8, 8))],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (batch, 3, height, 20))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (batch, 8, None, 4))],
         [weight("w0", 8, 3, 3, 3), weight("w1", 8, 8, 3, 3)],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
@@ -111,10 +116,11 @@ def test_kernels_are_linked_not_copied() -> None:
 
 def test_another_batch_folds_no_weight_again(monkeypatch: pytest.MonkeyPatch) -> None:
     model = network("N")
+    pool = model.graph.node.pop()
     model.graph.node[-1].output[0] = "before"
     statistics = [f"statistics{number}" for number in range(4)]
-    node = helper.make_node("BatchNormalization", ["before", *statistics], ["y"])
-    model.graph.node.append(node)
+    node = helper.make_node("BatchNormalization", ["before", *statistics], ["d"])
+    model.graph.node.extend([node, pool])
     for seed, name in enumerate(statistics):
         values = np.random.default_rng(seed).uniform(0.5, 1.5, 8).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(values, name))
