@@ -103,8 +103,13 @@ def concatenate_of_one(op: transform.ConcatenateOp) -> Simplified:
 
 @_rule(transform.SplitOp)
 def split_into_one(op: transform.SplitOp) -> Simplified:
-    """A split into one part is its operand."""
-    return op.data if len(op.outputs) == 1 else None
+    """A split into one part is its operand, whose sizes may be symbols where the part's are not."""
+    if len(op.outputs) != 1:
+        return None
+    part = op.outputs[0]
+    if op.data.type == part.type:
+        return op.data
+    return _merged(transform.ReshapeOp(op.data, newshape=sizes_of(part)), op)
 
 
 @_rule(transform.BroadcastToOp, transform.PadOp, elementwise.CastOp)
