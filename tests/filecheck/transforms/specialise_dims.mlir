@@ -28,7 +28,7 @@ func.func @positions(%x: tensor<?xi64, #relay.shape<[seq]>>) -> tensor<?xi64, #r
 }
 
 // CHECK-LABEL: func.func @largest
-// CHECK-NEXT:     %values, %places = relay.topk %x {k = 5, axis = 0} : (tensor<6xf32>) -> (tensor<5xf32>, tensor<5xi64>)
+// CHECK-NEXT:     %values, %places = relay.topk %x {k = 5} : (tensor<6xf32>) -> (tensor<5xf32>, tensor<5xi64>)
 func.func @largest(%x: tensor<?xf32, #relay.shape<[seq]>>) -> tensor<?xf32, #relay.shape<[min(seq, 5)]>> {
   %values, %places = relay.topk %x {k = #relay.size<min(seq, 5)>, axis = 0} : (tensor<?xf32, #relay.shape<[seq]>>) -> (tensor<?xf32, #relay.shape<[min(seq, 5)]>>, tensor<?xi64, #relay.shape<[min(seq, 5)]>>)
   func.return %values : tensor<?xf32, #relay.shape<[min(seq, 5)]>>
