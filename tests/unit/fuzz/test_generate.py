@@ -30,6 +30,7 @@ NOT_MADE = {
     "Momentum",
     *("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"),  # attributes are a forest
     "ZipMap",  # its output is no tensor
+    *("CastMap", "DictVectorizer"),  # their input is none
 }
 """What the fuzzer cannot make in opset 13 to 24."""
 

@@ -107,7 +107,7 @@ def test_voice_activity(
                 assert_agrees(found, wanted)
                 state, wanted_state = found["next_state"], wanted["next_state"]
             assert np.abs(state).max() > 0.05
-    assert len(compiled) == 2
+    assert len(compiled) == (2 if targets else 0)  # the host has a program for all sizes
 
 
 @TARGETS
@@ -123,4 +123,5 @@ def test_detector(targets: tuple[str, ...], compiled: list[Program]) -> None:
             counts.append(len(found["boxes"]))
     assert counts[0] == counts[3]
     assert len(set(counts)) == 3
-    assert len(compiled) == 2 + 3  # two sizes of images, three counts of boxes
+    # two sizes of images, three counts of boxes, unless the host has programs for all of them
+    assert len(compiled) == (2 + 3 if targets else 0)

@@ -154,7 +154,7 @@ def network(name: str) -> onnx.ModelProto:
         return onnx.load(light_networks()[name])
     model = NETWORKS[name]()
     stages = split_model(model)
-    return stage_model(model, stages[0], None) if len(stages) > 1 else model
+    return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model
 
 
 def listed(names: Iterable[str]) -> str:

@@ -124,7 +124,7 @@ def test_advice_is_for_the_command_line(
         ("check MODEL", "counts"),
         ("cache FOLDER/cache", "cache"),
         ("cache FOLDER/cache --clear", "cache"),
-        ("new-backend my_npu --into FOLDER", "folder"),
+        ("new-backend json_npu --into FOLDER", "folder"),
         ("doctor", ""),
     ],
 )
