@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import onnx
 
@@ -44,6 +44,16 @@ def read_names(node: onnx.NodeProto) -> Iterator[str]:
     for attribute in node.attribute:
         for graph in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
             yield from _captured(graph)
+
+
+def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:
+    """Those of the nodes, which are in order, that some tensors follow from."""
+    names, needed = set(wanted), list[onnx.NodeProto]()
+    for node in reversed(nodes):
+        if not names.isdisjoint(node.output):
+            needed.append(node)
+            names.update(read_names(node))
+    return needed[::-1]
 
 
 def _captured(graph: onnx.GraphProto) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
+from byoc_mlir.frontend.order import names_of, needed_nodes, ordered_nodes, read_names
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import Array
 
@@ -87,7 +87,7 @@ class WholeModel:
 
     def before(self, name: str) -> list[NodeProto]:
         """The nodes that a tensor follows from, in order."""
-        return self._needed([name], {id(node) for node in self.nodes})
+        return needed_nodes(self.nodes, [name])
 
     def part(
         self,
@@ -102,11 +102,12 @@ class WholeModel:
             values: of all tensors that are not constant.
             symbols: names for sizes of its inputs, which are not fixed then.
         """
-        kept = self._needed(outputs, {id(node) for node in nodes})
+        among = {id(node) for node in nodes}
+        kept = needed_nodes([node for node in self.nodes if id(node) in among], outputs)
         made = {name for node in kept for name in node.output}
         read = {name for node in kept for name in read_names(node)} | set(outputs)
         given = [name for name in values if name in read - made - self._constants]
-        constants = self._constant_nodes(read)
+        constants = needed_nodes(self._folded, read)
         needed = read.union(name for node in constants for name in read_names(node))
         graph = onnx.GraphProto(name=self.model.graph.name)
         graph.node.extend([*constants, *kept])
@@ -125,24 +126,6 @@ class WholeModel:
         model.opset_import.extend(self.model.opset_import)
         model.functions.extend(self.model.functions)
         return Part(model, {name: values[name] for name in given}, tuple(kept))
-
-    def _needed(self, outputs: Iterable[str], among: Set[int]) -> list[NodeProto]:
-        wanted = set(outputs)
-        kept: list[NodeProto] = []
-        for node in reversed(self.nodes):
-            if id(node) in among and not wanted.isdisjoint(node.output):
-                kept.append(node)
-                wanted.update(read_names(node))
-        return kept[::-1]
-
-    def _constant_nodes(self, names: Set[str]) -> list[NodeProto]:
-        """The nodes that compute the constants among some names, in order."""
-        wanted, kept = set(names), list[NodeProto]()
-        for node in reversed(self._folded):
-            if not wanted.isdisjoint(node.output):
-                kept.append(node)
-                wanted.update(read_names(node))
-        return kept[::-1]
 
 
 def _repeats(node: NodeProto) -> bool:

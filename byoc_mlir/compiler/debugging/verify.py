@@ -17,7 +17,7 @@ from byoc_mlir.compiler.debugging.reduce import Reducer
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.order import read_names
+from byoc_mlir.frontend.order import needed_nodes
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.verification import Asked, Compared, FailingPart, Verification
 from byoc_mlir.tensors import StructureInfo, TensorInfo
@@ -142,13 +142,8 @@ class _Search:
         if node is None:
             return ()
         here = (places.get(node.name, "host"), *TRANSPARENT)
-        kept, wanted = list[NodeProto](), {tensor}
-        for node in reversed(self._whole.before(tensor)):
-            if wanted.isdisjoint(node.output) or places[node.name] not in here:
-                continue
-            kept.append(node)
-            wanted.update(read_names(node))
-        return kept[::-1]
+        before = [node for node in self._whole.before(tensor) if places[node.name] in here]
+        return needed_nodes(before, [tensor])
 
     def _ways(self) -> list[Mapping[int, str]]:
         """Which sizes of parts are symbols: none, and if that tells nothing those of the model."""
