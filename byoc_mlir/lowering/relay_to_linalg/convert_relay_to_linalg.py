@@ -35,6 +35,7 @@ from byoc_mlir.lowering.relay_to_linalg import (
     trees,
     vision,
     window,
+    window_pool,
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 
@@ -59,6 +60,7 @@ _LOWERINGS: Lowerings = {
     **transform.FUNCTIONS,
     **trees.FUNCTIONS,
     **window.FUNCTIONS,
+    **window_pool.FUNCTIONS,
 }
 
 _KEPT = (ConstantOp, ControlOp)
