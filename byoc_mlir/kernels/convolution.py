@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,15 @@ from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.vectors import VectorUnit
 
 Pair = tuple[int, int]
+S = TypeVar("S", int, Size)
+
+
+def pair_of(sizes: Sequence[S], missing: S) -> tuple[S, S]:
+    """Those of an image; one of one dimension is a line."""
+    first, second = (missing, *sizes)[-2:]
+    return first, second
+
+
 """Along height and width."""
 
 

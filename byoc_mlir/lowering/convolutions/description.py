@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation
@@ -13,15 +13,13 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import DYNAMIC, shape_of, sizes_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.window import Conv1DOp, Conv2DOp
 from byoc_mlir.dims import Size
-from byoc_mlir.kernels.convolution import Convolution, Image
+from byoc_mlir.kernels.convolution import Convolution, Image, pair_of
 from byoc_mlir.kernels.epilogue import Epilogue
 
 ALGORITHM = "algorithm"
 """On a convolution: the name of the kernel that computes it; without it, loops do."""
 
 ConvolutionOp: TypeAlias = Conv1DOp | Conv2DOp
-
-S = TypeVar("S", int, Size)
 
 _PLAIN = Epilogue()
 
@@ -53,11 +51,11 @@ def described(op: ConvolutionOp, epilogue: Epilogue = _PLAIN) -> Convolution:
     return Convolution(
         _image(sizes_of(op.data)),
         _image(sizes_of(op.output)),
-        _pair(window, 1),
-        _pair(strides, 1),
-        _pair(dilation, 1),
-        _pair(padding[:rank], 0),
-        _pair(padding[rank:], 0),
+        pair_of(window, 1),
+        pair_of(strides, 1),
+        pair_of(dilation, 1),
+        pair_of(padding[:rank], 0),
+        pair_of(padding[rank:], 0),
         epilogue,
     )
 
@@ -65,9 +63,4 @@ def described(op: ConvolutionOp, epilogue: Epilogue = _PLAIN) -> Convolution:
 def _image(sizes: Sequence[Size]) -> Image:
     batch, channels, *spatial = sizes
     count = operator.index(channels)
-    return Image((batch, count, *_pair(spatial, 1)), count)
-
-
-def _pair(sizes: Sequence[S], missing: S) -> tuple[S, S]:
-    first, second = (missing, *sizes)[-2:]
-    return first, second
+    return Image((batch, count, *pair_of(spatial, 1)), count)

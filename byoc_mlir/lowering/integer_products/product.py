@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -14,10 +13,9 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp, qnn, qnn_window
 from byoc_mlir.dialects.relay.base import rank_of, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dims import Size
-from byoc_mlir.kernels.convolution import Pair
+from byoc_mlir.kernels.convolution import Pair, pair_of
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-S = TypeVar("S", int, Size)
 
 
 @dataclass(frozen=True)
@@ -117,26 +115,20 @@ def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | 
     strides, padding, dilation = op.checked_window()
     rank = op.SPATIAL_RANK
     batch, _, *sizes = sizes_of(op.data)
-    lines, pixels = _pair(sizes, 1)
+    lines, pixels = pair_of(sizes, 1)
     outputs, channels, *window = weights.shape
-    planes = weights.reshape(outputs, channels, *_pair(window, 1))
+    planes = weights.reshape(outputs, channels, *pair_of(window, 1))
     return Product(
         op,
         op.data,
         op.data_zero_point,
         planes.transpose(2, 3, 1, 0),
         (batch, lines, pixels),
-        _pair(strides, 1),
-        _pair(dilation, 1),
-        Padding(_pair(padding[:rank], 0), _pair(padding[rank:], 0)),
+        pair_of(strides, 1),
+        pair_of(dilation, 1),
+        Padding(pair_of(padding[:rank], 0), pair_of(padding[rank:], 0)),
         channel_axis=1,
     )
-
-
-def _pair(sizes: Sequence[S], missing: S) -> tuple[S, S]:
-    """Those of an image; one of one dimension is a line."""
-    first, second = (missing, *sizes)[-2:]
-    return first, second
 
 
 def _weights(value: SSAValue, zero_point: SSAValue, inner: tuple[int, ...]) -> Array | None:
