@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from byoc_mlir.artifact.interface import Interface, Parameter
-from byoc_mlir.artifact.sizes import GREATEST_SIZE, c_expression
+from byoc_mlir.artifact.sizes import c_expression, c_guards, greatest_size
 from byoc_mlir.runtime.sized import SizedProgram
 
 ERROR_CODES = {
@@ -115,15 +115,8 @@ def _size_parameters(interface: Interface) -> list[str]:
 def _accepted(sized: SizedProgram, interface: Interface) -> Sequence[str]:
     """What sizes must be."""
     names = interface.sizes
-    ranges = [
-        f"{names[info.name]}: {info.min} to {GREATEST_SIZE if info.max is None else info.max}"
-        for info in sized.symbols
-    ]
-    guards = [
-        f"{c_expression(one.one, names)} {one.relation} {c_expression(one.two, names)}"
-        for one in sized.guards
-    ]
-    return [*ranges, *guards]
+    ranges = [f"{names[info.name]}: {info.min} to {greatest_size(info)}" for info in sized.symbols]
+    return [*ranges, *c_guards(sized, names)]
 
 
 def _constants(prefix: str, tensors: Sequence[Parameter]) -> list[str]:

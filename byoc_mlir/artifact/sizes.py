@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from byoc_mlir.dims import Call, Size, Symbol
+from byoc_mlir.dims import Call, Size, Symbol, SymbolInfo
 from byoc_mlir.dims.dim import Atom, Monomial, terms_of
 from byoc_mlir.runtime.sized import SizedProgram
 
@@ -24,6 +24,19 @@ def c_expression(size: Size, names: Mapping[str, str]) -> str:
     return " + ".join(terms) or "0"
 
 
+def c_guards(sized: SizedProgram, names: Mapping[str, str]) -> list[str]:
+    """What sizes must fulfil, as C."""
+    return [
+        f"{c_expression(one.one, names)} {one.relation} {c_expression(one.two, names)}"
+        for one in sized.guards
+    ]
+
+
+def greatest_size(info: SymbolInfo) -> int:
+    """The greatest size of a symbol in C."""
+    return GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)
+
+
 def size_functions(sized: SizedProgram | None, arena_bytes: int) -> str:
     """C functions of the symbols' sizes, `s`: whether guards hold, what memory a call needs, and
     the shapes of the outputs. A model of fixed shapes has no symbols.
@@ -34,12 +47,10 @@ def size_functions(sized: SizedProgram | None, arena_bytes: int) -> str:
     if sized is None:
         return "\n".join([_guards([]), _arena(str(arena_bytes)), _shapes([])])
     names = {info.name: f"s[{place}]" for place, info in enumerate(sized.symbols)}
-    guards = [
-        f"{c_expression(one.one, names)} {one.relation} {c_expression(one.two, names)}"
-        for one in sized.guards
-    ]
     shapes = [[c_expression(size, names) for size in shape] for shape in sized.outputs]
-    return "\n".join([_guards(guards), _arena(c_expression(sized.arena, names)), _shapes(shapes)])
+    return "\n".join(
+        [_guards(c_guards(sized, names)), _arena(c_expression(sized.arena, names)), _shapes(shapes)]
+    )
 
 
 def _term(monomial: Monomial, factor: int, names: Mapping[str, str]) -> str:

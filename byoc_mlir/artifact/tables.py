@@ -9,7 +9,7 @@ from pathlib import Path
 from byoc_mlir.abi import ARENA_ALIGNMENT, FOUND_SLOT, REGION_SHIFT, RUNTIME_FUNCTIONS, SLOT_BYTES
 from byoc_mlir.artifact.header import ERROR_CODES
 from byoc_mlir.artifact.interface import Interface, c_type
-from byoc_mlir.artifact.sizes import GREATEST_SIZE, size_functions
+from byoc_mlir.artifact.sizes import greatest_size, size_functions
 from byoc_mlir.runtime.libraries import open_system_libraries
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
 from byoc_mlir.runtime.serialise import array_bytes
@@ -141,9 +141,7 @@ def _size_tables(interface: Interface) -> Sequence[str]:
     sized = interface.sized
     symbols = () if sized is None else sized.symbols
     guards = () if sized is None else sized.guards
-    greatest = [
-        str(GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)) for info in symbols
-    ]
+    greatest = [str(greatest_size(info)) for info in symbols]
     return [
         _array("char *const", "size_names", [quoted(info.name) for info in symbols]),
         _array("int64_t", "least_sizes", [str(info.min) for info in symbols] or ["0"]),
