@@ -45,8 +45,8 @@ def difference(got: Array, want: Array) -> Difference:
         return Difference(largest=float("inf"), mean=float("inf"), problem=problem)
     if want.size == 0:
         return Difference()
-    found, wanted = got.astype(_WIDE), want.astype(_WIDE)
-    apart = _distance(found, wanted)
+    found, wanted = np.asarray(got, _WIDE), np.asarray(want, _WIDE)
+    apart = distance(found, wanted)
     at = np.unravel_index(int(np.argmax(apart)), apart.shape)
     return Difference(
         float(apart[at]),
@@ -65,7 +65,7 @@ def is_close(got: Array, want: Array, accepted: Array | float) -> npt.NDArray[np
         accepted: for each element or for all; an infinity accepts what is not finite, too.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        return _distance(got.astype(_WIDE), want.astype(_WIDE)) <= accepted
+        return distance(got, want) <= accepted
 
 
 def largest_relative_error(got: Array, want: Array) -> float:
@@ -81,7 +81,9 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 
-def _distance(found: Array, wanted: Array) -> Array:
+def distance(got: Array, want: Array) -> Array:
+    """How far each element is off; as `difference` has it."""
+    found, wanted = np.asarray(got, _WIDE), np.asarray(want, _WIDE)
     same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
     finite = np.isfinite(found) & np.isfinite(wanted)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from byoc_mlir.comparison import distance
 from byoc_mlir.testing.fuzz.case import Array, Feeds
 from byoc_mlir.testing.fuzz.oracles import (
     ORACLES,
@@ -102,7 +103,7 @@ def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answe
     for moved in _moved_answers(oracle, model, feeds):
         for name, value in moved.items():
             if name in slack and value.shape == slack[name].shape:
-                slack[name] = np.maximum(slack[name], _distance(value, answer[name]))
+                slack[name] = np.maximum(slack[name], distance(value, answer[name]))
     return {name: 10 * value for name, value in slack.items()}
 
 
@@ -115,7 +116,7 @@ _APPROXIMATE = 1e-7
 def apart(one: Answer, other: Answer) -> Answer:
     """How far two oracles are from each other, twice."""
     return {
-        name: 2 * _distance(value, other[name])
+        name: 2 * distance(value, other[name])
         for name, value in one.items()
         if name in other and value.shape == other[name].shape
     }
@@ -141,14 +142,6 @@ def _beyond_double(nodes: Sequence[onnx.NodeProto], value: Array) -> Array:
 def _largest(array: Array) -> float:
     values = np.abs(array.astype(np.float64)) if is_float(array.dtype) else np.zeros(0)
     return values[np.isfinite(values)].max(initial=0.0)
-
-
-def _distance(one: Array, two: Array) -> Array:
-    a, b = one.astype(np.float64), two.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(a - b)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
 
 
 def _moved_answers(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Iterator[Answer]:
