@@ -105,23 +105,19 @@ class SizedExecutable(Executable):
             self._special.close()
 
     def _run(self, inputs: Inputs) -> dict[str, Array]:
-        arrays = self._arguments.checked(inputs)
-        found = self._found(tuple(array.shape for array in arrays))
-        if found is None:
-            return self._special.run(arrays)
-        instance, call = found
-        values = self._answered(instance, call, arrays, None)
-        return dict(zip(instance.output_names, values, strict=True))
+        return self._run_into(inputs, None)
 
-    def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Array]:
+    def _run_into(self, inputs: Inputs, out: Mapping[str, Any] | None) -> dict[str, Array]:
         arrays = self._arguments.checked(inputs)
         found = self._found(tuple(array.shape for array in arrays))
         if found is None:
             return self._special.run(arrays, out)
         instance, call = found
-        outputs = destinations(instance.program, call.outputs, arrays, out)
-        names = instance.output_names
-        return dict(zip(names, self._answered(instance, call, arrays, outputs), strict=True))
+        outputs = None
+        if out is not None:
+            outputs = destinations(instance.program, call.outputs, arrays, out)
+        values = self._answered(instance, call, arrays, outputs)
+        return dict(zip(instance.output_names, values, strict=True))
 
     def _answered(
         self,

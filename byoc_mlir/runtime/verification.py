@@ -13,9 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_mlir.comparison import Difference
-
-WIDTH = 80
-"""Columns of the text."""
+from byoc_mlir.runtime.profile import WIDTH
 
 MOST_ROWS = 12
 """Rows of a kind in the text."""

@@ -39,11 +39,9 @@ from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.limits import Limits, limited
+from byoc_mlir.runtime.profile import WIDTH
 
 Status: TypeAlias = Literal["supported", "interpreted", "unsupported"]
-
-WIDTH = 80
-"""Columns of the text."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ from dataclasses import asdict, dataclass
 from textwrap import wrap
 from typing import Literal, TypeAlias
 
+from byoc_mlir.runtime.profile import WIDTH
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import ReportRow
-
-WIDTH = 80
-"""Columns of the text."""
 
 Outcome: TypeAlias = Literal["accepted", "refused", "missed"]
 

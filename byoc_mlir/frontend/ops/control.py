@@ -9,9 +9,7 @@ import onnx
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import (
-    normalize_axis,
-)
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.control import WhileOp
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.elementwise import SubtractOp

@@ -7,6 +7,7 @@ from collections import Counter
 from textwrap import wrap
 from typing import Any
 
+from byoc_mlir.runtime.profile import WIDTH
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
@@ -15,9 +16,6 @@ from byoc_mlir.tools.commands.common import (
     open_model,
     shapes_of,
 )
-
-WIDTH = 80
-"""Columns of the text."""
 
 
 def register(commands: Any) -> None:
