@@ -82,7 +82,7 @@ def _disagreements(folder: Path) -> Iterator[str]:
     """One line for each recorded call that is refused or answered otherwise."""
     model = (folder / "model.onnx").resolve()
     try:
-        ours, theirs = Byoc(model, 1), OnnxRuntime(model, 1)
+        ours, theirs = Byoc(model, 1, "f32"), OnnxRuntime(model, 1, "f32")
         for call in sorted(folder.glob("[0-9].npz")):
             with np.load(call) as stored:
                 inputs = {name: stored[name] for name in stored.files}

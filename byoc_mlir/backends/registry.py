@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TypeVar
 
 from byoc_mlir.backends.base import API_VERSION, Backend
 from byoc_mlir.backends.options import Target, settings_of
@@ -19,8 +20,10 @@ ENTRY_POINT_GROUP = "byoc_mlir.backends"
 
 _registered: dict[str, type[Backend]] = {}
 
+AnyBackend = TypeVar("AnyBackend", bound=Backend)
 
-def register_backend(cls: type[Backend]) -> type[Backend]:
+
+def register_backend(cls: type[AnyBackend]) -> type[AnyBackend]:
     """Makes a backend class known under its `name`; usable as a decorator.
 
     A class that was defined again, as in a notebook, takes the place of its earlier version.

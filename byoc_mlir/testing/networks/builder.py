@@ -60,10 +60,10 @@ class GraphBuilder:
         self,
         value: str,
         name: str,
-        shape: Sequence[int | str | None],
+        shape: Sequence[int | str | None] | None,
         dtype: int = TensorProto.FLOAT,
     ) -> None:
-        """Makes `value` the graph output `name`; `None` is a dimension known only when run."""
+        """Makes `value` the graph output `name`; `None` is a size or a rank known only when run."""
         self._nodes.append(helper.make_node("Identity", [value], [name], name=f"/{name}"))
         self._outputs.append(helper.make_tensor_value_info(name, dtype, shape))
 

@@ -126,14 +126,15 @@ int main(void) {
 @pytest.mark.parametrize("suffix", [".so", ".o"])
 def test_two_models_in_one_program(tmp_path: Path, suffix: str) -> None:
     expected: list[np.ndarray[Any, Any]] = []
+    feed: dict[str, np.ndarray[Any, Any]] = {}
     for seed, name in enumerate(("first", "second")):
         executable = byoc_mlir.compile(NETWORKS["mlp3"](seed=seed))
-        inputs = inputs_for(executable)
-        expected.append(executable.run(inputs)["output"])
+        feed = inputs_for(executable)
+        expected.append(executable.run(feed)["output"])
         write = executable.export_library if suffix == ".so" else executable.export_object
         write(tmp_path / f"{name}{suffix}")
     files = [f"first{suffix}", f"second{suffix}", "-lm", "-ldl", "-pthread"]
-    result = run(build(tmp_path, TWO_MODELS, *files), inputs["input"].tobytes())
+    result = run(build(tmp_path, TWO_MODELS, *files), feed["input"].tobytes())
     assert result.returncode == 0
     assert result.stderr == b"init was not called"
     found = np.frombuffer(result.stdout, np.float32).reshape(2, 1, 10)

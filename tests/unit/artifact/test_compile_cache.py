@@ -64,7 +64,7 @@ print(json.dumps([modules, [name for name, _ in executable.report().compile_seco
 def test_the_second_process_compiles_nothing(cache: Path, tmp_path: Path) -> None:
     model, inputs = tmp_path / "model.onnx", tmp_path / "inputs.npz"
     onnx.save(NETWORKS["mnist"](), model)
-    np.savez(inputs, **random_inputs(NETWORKS["mnist"](), seed=0))
+    np.savez(inputs, allow_pickle=False, **random_inputs(NETWORKS["mnist"](), seed=0))
     results = [tmp_path / "first.npz", tmp_path / "second.npz"]
     first, second = (json.loads(run_python(COMPILE, model, cache, inputs, one)) for one in results)
     assert first[0] == ["onnx", "xdsl"]
@@ -549,8 +549,8 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
 def test_processes_share_the_folder(cache: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     onnx.save(elementwise_model(), model)
-    inputs = {name: np.ones((4, 6), np.float32) for name in ("x", "y")}
-    np.savez(tmp_path / "in.npz", **inputs)
+    inputs: dict[str, Any] = {name: np.ones((4, 6), np.float32) for name in ("x", "y")}
+    np.savez(tmp_path / "in.npz", allow_pickle=False, **inputs)
 
     def work(number: int) -> float:
         output = tmp_path / f"out{number}.npz"

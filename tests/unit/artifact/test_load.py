@@ -39,7 +39,7 @@ def test_a_new_process_computes_the_same_bits_without_the_compiler(
     inputs = inputs_for(executable)
     expected = executable.run(inputs)
     executable.export_library(tmp_path / "model.so")
-    np.savez(tmp_path / "inputs.npz", **inputs)
+    np.savez(tmp_path / "inputs.npz", allow_pickle=False, **inputs)
     printed = run_python(
         LOAD_AND_RUN, tmp_path / "model.so", tmp_path / "inputs.npz", tmp_path / "outputs.npz"
     )
@@ -57,7 +57,7 @@ LOAD_ALL = """
 import sys
 import numpy as np
 import byoc_mlir
-inputs = dict(np.load(sys.argv[1]))
+inputs: dict[str, Any] = dict(np.load(sys.argv[1]))
 for path in sys.argv[2:]:
     executable = byoc_mlir.load(path)
     np.savez(path + ".npz", **executable.run(inputs))
@@ -79,8 +79,8 @@ def test_code_of_the_other_kinds_travels_inside(tmp_path: Path) -> None:
         assert len(said) == (target in IN_PYTHON)
         assert all(f"region {target}_main_0 runs in Python" in text for text in said)
         paths.append(tmp_path / f"{target}.so")
-    inputs = inputs_for(executable)
-    np.savez(tmp_path / "inputs.npz", **inputs)
+    inputs = inputs_for(byoc_mlir.load(paths[0]))
+    np.savez(tmp_path / "inputs.npz", allow_pickle=False, **inputs)
     printed = run_python(LOAD_ALL, tmp_path / "inputs.npz", *paths)
     assert printed.splitlines() == [str({path.stem: 3}) for path in paths]
     expected = np.maximum(inputs["x"] + inputs["y"], 0) * inputs["y"]

@@ -92,7 +92,7 @@ def check_in_new_process(executable: Executable, model: ModelProto, folder: Path
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "region .* runs in Python")
         executable.export_library(folder / "model.so")
-    np.savez(folder / "inputs.npz", **inputs)
+    np.savez(folder / "inputs.npz", allow_pickle=False, **inputs)
     files = [folder / name for name in ("model.so", "inputs.npz", "outputs.npz")]
     printed = run_python(LOAD_AND_RUN, *map(str, files))
     compiler, counts, sources = json.loads(printed)

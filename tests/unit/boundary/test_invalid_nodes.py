@@ -39,7 +39,7 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
     "Range to nan": (_range(0, np.nan, 1), InvalidModelError, "accepted are finite numbers"),
     "Range to 1e18": (_range(0, 1e18, 1), LimitExceededError, "constant_bytes"),
     "Resize": (
-        one("Resize", _IMAGE, {"s": np.float32([1, 1, np.nan, 2])}, inputs="x  s"),
+        one("Resize", _IMAGE, {"s": np.array([1, 1, np.nan, 2], np.float32)}, inputs="x  s"),
         InvalidModelError,
         "accepted are finite numbers above 0",
     ),
@@ -189,7 +189,7 @@ def test_refusal(name: str) -> None:
         one("SpaceToDepth", (), blocksize=2),
         one("Trilu", ()),
         one("LayerNormalization", (), {"s": X}),
-        one("Col2Im", (3,), {"i": np.int64([2, 2]), "b": np.int64([2, 2])}),
+        one("Col2Im", (3,), {"i": np.array([2, 2], np.int64), "b": np.array([2, 2], np.int64)}),
     ],
     ids=lambda built: built.graph.node[0].op_type,
 )

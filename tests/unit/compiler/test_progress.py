@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from byoc_mlir.compiler import progress
 from byoc_mlir.compiler.progress import Stages
 
 
 def test_what_a_stage_does_outside_of_passes_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 13.0, 20.0, 25.0])
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
     stages = Stages()
     with stages.stage("import"):
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -31,7 +32,7 @@ def network(batch: int | str) -> onnx.ModelProto:
     def weight(name: str, *shape: int) -> TensorProto:
         return numpy_helper.from_array(rng.normal(0, 0.1, shape).astype(np.float32), name)
 
-    halved = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    halved: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
     nodes = [
         helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1] * 4),
         helper.make_node("Relu", ["a"], ["b"]),

@@ -53,7 +53,7 @@ def window(subject: str, attribute: str, value: object, seen: str) -> Mutant:
     wrong = ignoring(subject, **{attribute: value})
 
     def kernel(attrs: Mapping[str, Any], *operands: Array) -> Array:
-        return cropped(attrs, wrong(attrs, *operands))
+        return cropped(attrs, one_result(wrong(attrs, *operands)))
 
     return Mutant(f"{subject} ignores {attribute}", subject, seen, kernel)
 
@@ -124,17 +124,28 @@ def first_image(attrs: Mapping[str, Any], data: Array, *more: Array) -> Array:
     return np.repeat(conv2d(attrs, data[:1], *more), len(data), 0)
 
 
+def one_result(result: Array | Sequence[Array]) -> Array:
+    """The result of a kernel that has one."""
+    assert isinstance(result, np.ndarray)
+    return result
+
+
+def _sum(attrs: Mapping[str, Any], data: Array) -> Array:
+    return one_result(KERNELS["sum"](attrs, data))
+
+
 def half_sums(attrs: Mapping[str, Any], data: Array) -> Array:
     """Adds one after the other in the type of the data."""
-    axes, kept = tuple(attrs["axis"]), attrs["keepdims"]
+    axes: list[int] = list(attrs["axis"])
+    kept = attrs["keepdims"]
     if len(axes) > 1:
-        return KERNELS["sum"](attrs, data)
+        return _sum(attrs, data)
     total = np.add.accumulate(data, axes[0], dtype=data.dtype).take([-1], axes[0])
     return total if kept else total.squeeze(axes[0])
 
 
 def float_sums(attrs: Mapping[str, Any], data: Array) -> Array:
-    return KERNELS["sum"](attrs, data.astype(np.float32)).astype(data.dtype)
+    return _sum(attrs, data.astype(np.float32)).astype(data.dtype)
 
 
 def half_products(attrs: Mapping[str, Any], data: Array, weight: Array) -> Array:

@@ -205,7 +205,9 @@ MUTANTS = [
         "gates in another order",
         "nn.gru",
         "float32",
-        lambda attrs, x, w, b, h: gru(attrs, *map(first_gates_exchanged, (x, w, b)), h),
+        lambda attrs, x, w, b, h: gru(
+            attrs, first_gates_exchanged(x), first_gates_exchanged(w), first_gates_exchanged(b), h
+        ),
     ),
     Mutant(
         "every region in the first image",

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import Backend, Blob, Option, register_backend
+from byoc_mlir.backends.base import Rule
 from byoc_mlir.backends.json_graph import json_graph
 from byoc_mlir.backends.json_module import Engine, JsonModule
 from byoc_mlir.dialects.relay import elementwise
@@ -45,7 +46,7 @@ class Planted(Backend):
     name = "planted"
     options = {"fault": Option("none", "what is wrong", FAULTS)}
 
-    def op_rules(self):
+    def op_rules(self) -> Mapping[str, Rule]:
         names = ("add", "subtract", "multiply", "nn.relu", "nn.bias_add", "nn.dense", "tanh")
         more = ("nn.softmax", "nn.batch_norm")
         return dict.fromkeys((*names, *more), lambda op: None)

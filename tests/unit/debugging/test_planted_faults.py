@@ -20,6 +20,7 @@ from byoc_mlir.frontend import registry
 from byoc_mlir.lowering.relay_to_linalg import elementwise as lowered
 from byoc_mlir.runtime.verification import Bisection
 from byoc_mlir.transforms import fold_batch_norm
+from byoc_mlir.transforms.rewriting import constant_array
 from byoc_mlir.transforms.simplify import Simplify
 
 _MODEL = """<ir_version: 10, opset_import: ["" : 18]>
@@ -161,7 +162,7 @@ def test_an_epsilon_that_a_pass_forgets(monkeypatch: pytest.MonkeyPatch) -> None
     good = fold_batch_norm._affine_of_batch_norm
 
     def bad(op: nn.BatchNormOp) -> Any:
-        gamma, beta, mean, variance = map(fold_batch_norm.constant_array, op.operands[1:])
+        gamma, beta, mean, variance = map(np.asarray, map(constant_array, op.operands[1:]))
         right = good(op)
         assert right is not None
         scale = gamma / np.sqrt(variance)

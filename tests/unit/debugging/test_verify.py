@@ -55,6 +55,7 @@ def test_the_smallest_part_is_a_model_of_its_own(tmp_path: Path) -> None:
     onnx.checker.check_model(str(path), full_check=True)
     given = dict(np.load(inputs))
     (wanted,) = ReferenceEvaluator(str(path)).run(None, given)
+    assert isinstance(wanted, np.ndarray)
     np.testing.assert_allclose(wanted, np.load(tmp_path / "saved" / "part-expected.npz")["d"])
     with byoc_mlir.compile(path, (_WRONG,), 1, fallback="allow", cache=False) as executable:
         again = executable.verify(given).part

@@ -37,7 +37,7 @@ def _folded(nodes: list[NodeProto], **constants: ArrayLike) -> Array:
 @pytest.mark.parametrize(
     ("computed", "constants", "wanted"),
     [
-        (node("Cast", "c", "y", to=TensorProto.UINT8), {"c": np.float32([300.7])}, [44]),
+        (node("Cast", "c", "y", to=TensorProto.UINT8), {"c": np.array([300.7], np.float32)}, [44]),
         (node("Div", "c d", "y"), {"c": [5, -7], "d": [0, 2]}, [0, -3]),
         (node("GatherElements", "c i", "y"), {"c": [5, 6, 7], "i": [-1, 0]}, [7, 5]),
         (node("NonZero", "c", "y"), {"c": [[0.0, np.nan], [-0.0, 2]]}, [[0, 1], [1, 1]]),
@@ -54,14 +54,14 @@ def _folded(nodes: list[NodeProto], **constants: ArrayLike) -> Array:
         (node("ConstantOfShape", "c", "y"), {"c": [2]}, [0, 0]),
         (
             node("QuantizeLinear", "c s z", "y"),
-            {"c": np.float32([1, 900, -3]), "s": np.float32(0.5), "z": np.uint8(3)},
+            {"c": np.array([1, 900, -3], np.float32), "s": np.float32(0.5), "z": np.uint8(3)},
             [5, 255, 0],
         ),
         (
             node("NonMaxSuppression", "b s n", "y"),
             {
-                "b": np.float32([[[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3]]]),
-                "s": np.float32([[[0.5, 0.9, 0.7]]]),
+                "b": np.array([[[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3]]], np.float32),
+                "s": np.array([[[0.5, 0.9, 0.7]]], np.float32),
                 "n": np.array([3]),
             },
             [[0, 0, 1], [0, 0, 2]],

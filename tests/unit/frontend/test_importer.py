@@ -301,11 +301,11 @@ def test_function_bodies_do_not_grow_without_bound() -> None:
 
 
 def _graph(nodes: list[onnx.NodeProto], inputs: str, outputs: str) -> onnx.GraphProto:
-    infos = [
+    read, written = (
         [onnx.helper.make_empty_tensor_value_info(name) for name in names.split()]
         for names in (inputs, outputs)
-    ]
-    return onnx.helper.make_graph(nodes, "body", *infos)
+    )
+    return onnx.helper.make_graph(nodes, "body", read, written)
 
 
 def test_branches_computed_at_run_time() -> None:

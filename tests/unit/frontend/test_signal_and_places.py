@@ -122,7 +122,9 @@ def test_tile_and_compress() -> None:
     _check("Compress", [_normal(3, 4)], [np.array([False, True, True])], 11)
 
 
-@pytest.mark.parametrize("value", [np.array(2**63 - 2), np.array([-3]), np.float32([np.nan])])
+@pytest.mark.parametrize(
+    "value", [np.array(2**63 - 2), np.array([-3]), np.array([np.nan], np.float32)]
+)
 def test_pad_with_a_value_of_run_time(value: Array) -> None:
     data, pads = np.array([[5, 6]], value.dtype), np.array([0, 2, 1, -1])
     wanted = np.pad(data[:, :1], [(0, 1), (2, 0)], constant_values=value.reshape(-1)[0])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Mapping
 
 from byoc_mlir.backends import Backend, Blob, RegionModule, register_backend
+from byoc_mlir.backends.base import Rule
 from byoc_mlir.backends.region import kind_of, nodes_of
 
 
@@ -20,7 +22,7 @@ class Faulty(Backend):
 
     name = "faulty"
 
-    def op_rules(self):
+    def op_rules(self) -> Mapping[str, Rule]:
         return dict.fromkeys(("abs", "ceil", "floor", "sqrt"), lambda op: None)
 
     def codegen(self, region, context):

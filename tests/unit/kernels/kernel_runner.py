@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import i32
 
-from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.builder import VOID, ModuleBuilder
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image, Slot
 from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
@@ -76,7 +77,7 @@ class Compiled:
     def __call__(self, **arrays: Array) -> Array:
         """The result `[N, C, H, W]` for `x`, `w` and what the epilogue asks for: `b`, `r`."""
         result = self._kernel.convolution.result
-        written = aligned(result.shape)
+        written = aligned(tuple(int(size) for size in result.shape))
         self.run(self.memory(written, **arrays))
         return _as_planes(written, result)
 

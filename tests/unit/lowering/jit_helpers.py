@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import ml_dtypes
 import numpy as np
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
@@ -62,7 +63,9 @@ class Native:
         names = [
             op.sym_name.data
             for op in module.body.block.ops
-            if op.name == "llvm.func" and op.body.blocks and op.linkage.linkage.data == "external"
+            if isinstance(op, llvm.FuncOp)
+            and op.body.blocks
+            and op.linkage.linkage.data == "external"
         ]
         self._module = NativeModule(emit_object(module), names, symbols or {})
 

@@ -11,7 +11,7 @@ from host_runner import Array, Network, assert_close, run_on_host
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import host
@@ -176,7 +176,7 @@ def test_others_stay() -> None:
     """Groups, weights that are computed, other types."""
     network = Network(_array(1, 16, 6, 6), _array(16, 16, 3, 3), np.ones((1, 16, 6, 6)))
     data, weight, double = network.args
-    window_ = {"strides": [1, 1], "padding": [1] * 4, "dilation": [1, 1]}
+    window_: dict[str, Any] = {"strides": [1, 1], "padding": [1] * 4, "dilation": [1, 1]}
     grouped = _convolved(network, data, _array(16, 8, 3, 3), groups=2)
     computed = network.add(window.Conv2DOp(data, weight, **window_))
     wide = _convolved(network, double, np.ones((16, 16, 3, 3)))
@@ -189,6 +189,7 @@ def test_others_stay() -> None:
 def test_an_algorithm_that_is_not_written_for_it() -> None:
     network = Network(_array(1, 16, 6, 6))
     result = _convolved(network, network.args[0], _array(16, 16, 1, 1))
+    assert isinstance(result, OpResult)
     result.owner.attributes["algorithm"] = StringAttr("f4x3")
     module = network.returning(result)
     with pytest.raises(PassFailedException, match="'f4x3', which is not written for it; accepted"):

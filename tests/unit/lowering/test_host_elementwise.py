@@ -120,7 +120,9 @@ def test_logic_and_choice() -> None:
     p, q, x = network.args
     results = [network.add(op(p, q)) for op in (*LOGIC, logic.EqualOp)]
     results.append(network.add(logic.LogicalNotOp(p)))
-    results.append(network.add(relay.WhereOp(q, x, network.constant(np.float32([[2.0]])))))
+    results.append(
+        network.add(relay.WhereOp(q, x, network.constant(np.array([[2.0]], np.float32))))
+    )
     check_on_host(network, *results)
 
 
@@ -152,7 +154,7 @@ def test_per_channel_ops() -> None:
 
 
 def test_scalars_and_empty_tensors() -> None:
-    network = Network(np.float32(1.5).reshape(()), np.zeros((0, 3), np.float32))
+    network = Network(np.array(1.5, np.float32), np.zeros((0, 3), np.float32))
     scalar, empty = network.args
     results = [
         network.add(relay.AddOp(scalar, scalar)),

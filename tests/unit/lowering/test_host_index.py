@@ -69,7 +69,10 @@ def test_scatters(reduction: str) -> None:
 
 def test_slices_at_computed_places() -> None:
     network = Network(
-        _numbers(3, 6, 2, 4), _numbers(3, 2, 2, 4), _numbers(3, 6, 2, 1), np.int64([4, -3, 9])
+        _numbers(3, 6, 2, 4),
+        _numbers(3, 2, 2, 4),
+        _numbers(3, 6, 2, 1),
+        np.array([4, -3, 9], np.int64),
     )
     data, rows, columns, starts = network.args
     first = network.add(relay.UpdateSliceOp(data, rows, starts))

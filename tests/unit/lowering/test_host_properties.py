@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from host_runner import Array, Network, assert_close, check_on_host, run_on_host
 from hypothesis import given, settings
@@ -81,11 +83,12 @@ def test_threads_compute_the_same() -> None:
 
     inputs = build().inputs
     modules = []
+    network = build()
     for _ in range(2):
         network = build()
         image, matrix = network.args
         weight = network.constant(_numbers([32, 24, 3, 3], 2))
-        options = {"strides": [1, 1], "padding": [1, 1, 1, 1], "dilation": [1, 1]}
+        options: dict[str, Any] = {"strides": [1, 1], "padding": [1, 1, 1, 1], "dilation": [1, 1]}
         convolved = network.add(window.Conv2DOp(image, weight, **options))
         outputs = [
             network.add(nn.ReluOp(convolved)),
@@ -96,8 +99,7 @@ def test_threads_compute_the_same() -> None:
             network.add(folds.MaxOp(matrix, axis=[1])),
         ]
         modules.append(network.returning(*outputs))
-        function = network.function
-    expected = evaluate(function, inputs)
+    expected = evaluate(network.function, inputs)
     for module, threads in zip(modules, (False, True), strict=True):
         found = run_on_host(module, inputs, threads=threads)
         for want, got in zip(expected, found, strict=True):

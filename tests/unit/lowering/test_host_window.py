@@ -56,7 +56,7 @@ def test_convolutions() -> None:
 def test_convolutions_with_run_time_weights() -> None:
     network = Network(_normal((1, 5, 9, 9)), _normal((7, 5, 3, 3)), _normal((10, 1, 3, 3)))
     x, full, depthwise = network.args
-    options = {"strides": [1, 1], "padding": [1, 1, 1, 1], "dilation": [1, 1]}
+    options: dict[str, Any] = {"strides": [1, 1], "padding": [1, 1, 1, 1], "dilation": [1, 1]}
     results = [
         network.add(relay.Conv2DOp(x, full, **options)),
         network.add(relay.Conv2DOp(x, depthwise, **options, groups=5)),
@@ -65,8 +65,8 @@ def test_convolutions_with_run_time_weights() -> None:
 
 
 def test_other_ranks_and_types() -> None:
-    line = dict(strides=[2], padding=[2, 1], dilation=[2])
-    volume = dict(strides=[1, 2, 1], padding=[1, 0, 1, 1, 1, 0], dilation=[1, 1, 2])
+    line: dict[str, Any] = dict(strides=[2], padding=[2, 1], dilation=[2])
+    volume: dict[str, Any] = dict(strides=[1, 2, 1], padding=[1, 0, 1, 1, 1, 0], dilation=[1, 1, 2])
     network = Network(
         _normal((2, 4, 30)), _normal((1, 3, 6, 7, 8)), _normal((1, 4, 9), 0, np.float16)
     )
@@ -148,10 +148,12 @@ def test_pools_of_other_ranks_and_types() -> None:
         _normal((1, 3, 7), dtype=np.float16),
     )
     line, volume, signed, unsigned, half = network.args
-    one = dict(pool_size=[3], strides=[2], padding=[1, 1], dilation=[1])
-    three = dict(pool_size=[2] * 3, strides=[2] * 3, padding=[0] * 6, dilation=[1] * 3)
-    two = dict(pool_size=[3, 3], strides=[2, 2], padding=[1] * 4, dilation=[1, 1])
-    long = dict(pool_size=[18], strides=[1], padding=[2, 3], dilation=[1])
+    one: dict[str, Any] = dict(pool_size=[3], strides=[2], padding=[1, 1], dilation=[1])
+    three: dict[str, Any] = dict(
+        pool_size=[2] * 3, strides=[2] * 3, padding=[0] * 6, dilation=[1] * 3
+    )
+    two: dict[str, Any] = dict(pool_size=[3, 3], strides=[2, 2], padding=[1] * 4, dilation=[1, 1])
+    long: dict[str, Any] = dict(pool_size=[18], strides=[1], padding=[2, 3], dilation=[1])
     results = [
         network.add(relay.MaxPool1DOp(line, **one)),
         network.add(relay.AvgPool1DOp(line, **one)),

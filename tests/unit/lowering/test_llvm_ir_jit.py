@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,17 +34,17 @@ def _object(text: str) -> bytes:
     return emit_object(Parser(make_context(), text).parse_module())
 
 
-def _long_function(module: NativeModule, name: str) -> ctypes._CFuncPtr:
+def _long_function(module: NativeModule, name: str) -> Callable[[int], int]:
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(module.address(name))
 
 
 @pytest.fixture
-def triple() -> ctypes._CFuncPtr:
+def triple() -> Any:
     """A function of Python's, in memory far from the JIT's."""
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: 3 * x)
 
 
-def test_external_symbols_may_be_anywhere(triple: ctypes._CFuncPtr) -> None:
+def test_external_symbols_may_be_anywhere(triple: Any) -> None:
     address = ctypes.cast(triple, ctypes.c_void_p).value
     assert address is not None
     with NativeModule(_object(_FAR), ["near", "address"], {"far": address}) as module:

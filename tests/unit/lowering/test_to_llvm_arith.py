@@ -176,7 +176,7 @@ def test_float_binary(dtype: np.dtype) -> None:
 
 
 def test_extremum_against_a_constant() -> None:
-    values = np.float32([1.0, 3.0, -2.0, np.nan, np.inf, -np.inf, 2.0])
+    values = np.array([1.0, 3.0, -2.0, np.nan, np.inf, -np.inf, 2.0], np.float32)
     dtype = values.dtype
     native = Native(
         elementwise(
@@ -264,8 +264,10 @@ def test_conversions(name: str, source: type, target: type) -> None:
 
 
 def test_rounding_to_bf16_is_to_nearest_even() -> None:
-    bits = np.uint32([0x3F800000, 0x3F808000, 0x3F818000, 0x3F808001, 0x3F807FFF, 0x7F7FFFFF])
-    values = np.append(bits.view(np.float32), np.float32([-1e-40, np.nan, np.inf]))
+    bits = np.array(
+        [0x3F800000, 0x3F808000, 0x3F818000, 0x3F808001, 0x3F807FFF, 0x7F7FFFFF], np.uint32
+    )
+    values = np.append(bits.view(np.float32), np.array([-1e-40, np.nan, np.inf], np.float32))
     native = Native(
         elementwise("f", "%r = arith.truncf %a : f32 to bf16", [values.dtype], BF16, len(values))
     )
@@ -275,7 +277,7 @@ def test_rounding_to_bf16_is_to_nearest_even() -> None:
 
 
 def test_float_to_integer_truncates() -> None:
-    values = np.float32([0.0, 0.9, -0.9, 2.5, 1e6, 127.99])
+    values = np.array([0.0, 0.9, -0.9, 2.5, 1e6, 127.99], np.float32)
     native = Native(
         elementwise("s", "%r = arith.fptosi %a : f32 to i32", [values.dtype], np.dtype("i4"), 6)
         + elementwise("u", "%r = arith.fptoui %a : f32 to i64", [values.dtype], np.dtype("i8"), 6)

@@ -13,9 +13,9 @@ from xdsl.dialects import func
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.abi import MAY_ALIAS
 from byoc_mlir.dialects import make_context
 from byoc_mlir.lowering.llvm_ir.codegen import optimised_assembly
-from byoc_mlir.lowering.to_llvm.func import MAY_ALIAS
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 
 

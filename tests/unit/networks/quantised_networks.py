@@ -146,7 +146,8 @@ def run_as_written(model: ModelProto, inputs: Mapping[str, NDArray[Any]]) -> NDA
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    return session.run(["y"], dict(inputs))[0]
+    (y,) = session.run(["y"], dict(inputs))
+    return np.asarray(y)
 
 
 def steps_between(found: NDArray[Any], expected: NDArray[Any], step: float) -> NDArray[Any]:

@@ -86,7 +86,11 @@ def test_a_tensor_scatter_in_place() -> None:
     with byoc_mlir.compile(scatter(reads_old=False), targets=()) as executable:
         assert executable.program.aliases == {"y": "cache"}
         for place in range(3):
-            fed = {"cache": cache, "update": update, "places": np.int64([place, 7 - place])}
+            fed = {
+                "cache": cache,
+                "update": update,
+                "places": np.array([place, 7 - place], np.int64),
+            }
             total = executable.run(fed, out={"y": cache})["z"]
             assert total == 8 * (place + 1)
     assert cache[0, :, 0].tolist() == [1] * 3 + [0] * 5
@@ -97,7 +101,7 @@ def test_what_is_read_later_is_kept() -> None:
     """A sum of the cache as it was."""
     with byoc_mlir.compile(scatter(reads_old=True), targets=()) as executable:
         cache = np.ones((2, 8, 4), np.float32)
-        fed = {"cache": cache, "update": cache[:, :1] * 5, "places": np.int64([1, 2])}
+        fed = {"cache": cache, "update": cache[:, :1] * 5, "places": np.array([1, 2], np.int64)}
         out = {} if not executable.program.aliases else {"y": cache}
         assert executable.run(fed, out=out)["z"] == 64
 
@@ -124,7 +128,12 @@ def test_an_input_that_two_outputs_continue() -> None:
         assert list(executable.program.aliases.values()) == ["c"]
         (last,) = executable.program.aliases
         cache = np.zeros((1, 4, 2), np.float32)
-        fed = {"c": cache, "u": cache[:, :1] + 1, "v": cache[:, :1] + 2, "w": np.int64([3])}
+        fed = {
+            "c": cache,
+            "u": cache[:, :1] + 1,
+            "v": cache[:, :1] + 2,
+            "w": np.array([3], np.int64),
+        }
         got = executable.run(fed, out={last: cache})
         assert got["y"][0, :, 0].tolist() == [0, 0, 0, 1]
         assert got["z"][0, :, 0].tolist() == [0, 0, 0, 2]

@@ -83,7 +83,7 @@ def anchor(g: Graph, name: str, layout: str | None = None) -> SSAValue:
 
 def bias_add(g: Graph, x: SSAValue, axis: int | None = None) -> SSAValue:
     values = g.constant(np.arange(C, dtype=np.float32))
-    last = len(x.type.get_shape()) - 1
+    last = len(_shape(x)) - 1
     is_matrix = last == 1
     return g.op(
         nn.BiasAddOp, x, values, axis=axis if axis is not None else last if is_matrix else 1
@@ -138,7 +138,7 @@ def prelu(g: Graph, x: SSAValue, slopes: tuple[int, ...] = ()) -> SSAValue:
     return g.op(nn.PreluOp, x, g.ones(*slopes))
 
 
-ACTIVATIONS: dict[str, Callable[[Graph, SSAValue], SSAValue]] = {
+ACTIVATIONS: dict[str, Callable[..., SSAValue]] = {
     "gelu_erf": gelu_erf,
     "gelu_tanh": gelu_tanh,
     "mish": mish,
@@ -160,9 +160,14 @@ ACTIVATIONS: dict[str, Callable[[Graph, SSAValue], SSAValue]] = {
 ANCHORS = sorted({*CONVOLUTIONS, *MATRICES}, key=lambda name: (-len(name), name))
 
 
+def _shape(x: SSAValue) -> tuple[int, ...]:
+    assert isinstance(x.type, TensorType)
+    return x.type.get_shape()
+
+
 def alike(g: Graph, x: SSAValue) -> SSAValue:
     """An argument of the type of `x`."""
-    return g.argument(*x.type.get_shape())
+    return g.argument(*_shape(x))
 
 
 AFTER_ANCHOR: dict[str, Callable[[Graph, SSAValue], SSAValue]] = {

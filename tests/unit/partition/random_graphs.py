@@ -129,7 +129,7 @@ class Evaluator:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def _block(self, block: Block, arguments: list[int], known: dict[str, FuncOp]) -> list[int]:
-        values = dict(zip(block.args, arguments, strict=True))
+        values: dict[SSAValue, int] = dict(zip(block.args, arguments, strict=True))
         for op in block.ops:
             operands = [values[value] for value in op.operands]  # KeyError: used before defined
             if op is block.last_op:

@@ -108,9 +108,9 @@ def chain(count: int, kinds: Sequence[type[Operation]]) -> ModuleOp:
 def densely_connected(layers: Sequence[int]) -> ModuleOp:
     """The shape of DenseNet: each layer reads the results of all before it in its block."""
     b = Builder()
-    value = b.block.args[0]
+    value: SSAValue = b.block.args[0]
     for count in layers:
-        features = [value]
+        features: list[SSAValue] = [value]
         for _ in range(count):
             joined = ConcatenateOp(features, axis=0)
             b.block.add_op(joined)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from dnnl_graphs import Graph, anchor
 from xdsl.context import Context
+from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 from byoc_mlir.dialects import make_context
@@ -60,6 +61,7 @@ def test_patterns():
     twice = g.op(nn.ReluOp, g.op(nn.ReluOp, softmax))
     total = g.op(AddOp, twice, g.op(nn.ReluOp, softmax))
     g.function(total)
+    assert isinstance(total.owner, Operation)
     match = match_pattern(names["dominated"], total.owner)
     assert match is not None
     assert len(match.ops) == 5

@@ -13,6 +13,7 @@ from xdsl.parser import Parser
 import byoc_mlir
 from byoc_mlir.backends import Backend, CSource, register_backend
 from byoc_mlir.compiler.partition.report import build_report
+from byoc_mlir.compiler.source import ModelSource
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend import import_model
@@ -55,7 +56,7 @@ SQUARE_IR = """
 
 
 @pytest.mark.parametrize("model", [onnx_model(SQUARE), ir(SQUARE_IR)], ids=["onnx", "ir"])
-def test_heavy_nodes_on_the_host_warn(model: object):
+def test_heavy_nodes_on_the_host_warn(model: ModelSource):
     with pytest.warns(UserWarning, match="(?s)1 heavy node.*matrices are too large") as caught:
         byoc_mlir.compile(model, targets=("reporting",)).close()
     assert 'fallback="allow" silences this' in str(caught[0].message)

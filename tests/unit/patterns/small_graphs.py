@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from xdsl.dialects.builtin import FunctionType, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from byoc_mlir.dialects.relay.constant import ConstantOp
 
@@ -24,12 +26,15 @@ class Graph:
         return op
 
     def __call__(
-        self, kind: type[Operation], *operands: SSAValue, **properties: object
-    ) -> SSAValue:
-        return self.add(kind(*operands, **properties)).results[0]  # pyright: ignore
+        self,
+        kind: Callable[..., Operation],
+        *operands: SSAValue | Sequence[SSAValue],
+        **properties: object,
+    ) -> OpResult:
+        return self.add(kind(*operands, **properties)).results[0]
 
-    def constant(self, *values: float) -> SSAValue:
-        array = np.asarray(values if len(values) > 1 else values[0], dtype=np.float32)
+    def constant(self, first: float, *others: float) -> OpResult:
+        array = np.asarray([first, *others] if others else first, dtype=np.float32)
         return self.add(ConstantOp.of("c", array)).results[0]
 
     def finish(self, *results: SSAValue) -> FuncOp:

@@ -50,6 +50,7 @@ def test_no_inner_value_leaves(table: str, group: str):
 
 
 def _assert_not_inside(pattern: Pattern, root: Operation, tapped: SSAValue) -> None:
+    assert isinstance(tapped.owner, Operation)
     found = list(all_matches(pattern, root))
     assert all(tapped.owner not in match.ops for match in found), f"{tapped.owner.name} leaves"
     if not found:

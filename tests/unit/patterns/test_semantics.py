@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_graphs import VECTOR, Graph
 from xdsl.dialects.builtin import TensorType, f32
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult
 
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay.elementwise import (
@@ -47,7 +47,7 @@ from byoc_mlir.patterns import (
 relu, tanh, exp = is_op("nn.relu"), is_op("tanh"), is_op("exp")
 
 
-def match_at(pattern: Pattern, value: SSAValue) -> Match | None:
+def match_at(pattern: Pattern, value: OpResult) -> Match | None:
     return match_pattern(pattern, value.owner)
 
 
@@ -143,7 +143,7 @@ def test_no_reassociation():  # PL-4: TVM also matches multiply(a, divide(b, c))
     assert match_at((wildcard() * wildcard()) / wildcard(), out) is None
 
 
-def diamond(extra_use: bool = False, foreign: bool = False) -> tuple[Graph, SSAValue, SSAValue]:
+def diamond(extra_use: bool = False, foreign: bool = False) -> tuple[Graph, OpResult, OpResult]:
     g = Graph()
     x, y = g.args
     top = g(SoftmaxOp, x)
@@ -403,7 +403,7 @@ def test_expressions():
 
 
 def test_values_of_constants_are_seen():  # TVM accepts x * (erf(x / 7) + 3) * 0.1 as gelu
-    def gelu(divisor: float, one: float, half: float) -> SSAValue:
+    def gelu(divisor: float, one: float, half: float) -> OpResult:
         g = Graph()
         x, _ = g.args
         erf = g(ErfOp, g(DivideOp, x, g.constant(divisor)))

@@ -22,14 +22,14 @@ BYTES = (np.uint8, np.int8)
 WINDOW = {"strides": [1, 1], "padding": [1, 1, 1, 1], "dilation": [1, 1]}
 
 
-def _op(kind: type[RelayOp], operands: list[Array], **properties: PyValue) -> RelayOp:
+def _op(kind: type[RelayOp], operands: list[Array], **properties: Any) -> RelayOp:
     types = [TensorType(relay_type(array.dtype), array.shape) for array in operands]
     op = kind(*Block(arg_types=types).args, **properties)
     op.verify()
     return op
 
 
-def _evaluated(kind: type[RelayOp], *operands: Any, **properties: PyValue) -> Array:
+def _evaluated(kind: type[RelayOp], *operands: Any, **properties: Any) -> Array:
     """What an op gives; its decomposition gives the same."""
     arrays = [np.asarray(operand) for operand in operands]
     op = _op(kind, arrays, **properties)

@@ -56,7 +56,8 @@ def _check(model: ModelProto, expected_op: str | None) -> None:
     rng = np.random.default_rng(1)
     imported = import_model(model)
     inputs = {
-        info.name: rng.standard_normal(info.shape).astype(np.float32) for info in imported.inputs
+        info.name: rng.standard_normal([int(size) for size in info.shape]).astype(np.float32)
+        for info in imported.inputs
     }
     wanted = run_onnxruntime(model, inputs)
     names = {op.name for op in imported.module.walk() if isinstance(op, RelayOp)}

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float32]
 def convolution(size: int = 24) -> onnx.ModelProto:
     """A convolution and what follows it: work for oneDNN's threads and for the host's."""
     weights = np.random.default_rng(0).standard_normal((16, 16, 3, 3)).astype(np.float32)
-    shape = [1, 16, size, size]
+    shape: list[int | str] = [1, 16, size, size]
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["a"], ["b"]),

@@ -40,7 +40,7 @@ def matmul_model() -> ModelProto:
 
 def nonzero(executable: Executable) -> float:
     """The part of the results that is not zero."""
-    shape = executable.inputs[0].shape
+    shape = [int(size) for size in executable.inputs[0].shape]
     (result,) = executable.run({"x": np.full(shape, SMALL, np.float32)}).values()
     return float(np.mean(result != 0))
 

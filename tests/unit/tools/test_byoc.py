@@ -108,7 +108,7 @@ def test_run(byoc, path: str, tmp_path: Path):
     assert "dnnl.conv2d_bias_relu" in out
     assert "float32[1, 4, 6, 6]" in out
     found = dict(np.load(tmp_path / "out.npz"))
-    wanted = ReferenceEvaluator(cli_models.model()).run(None, {"x": x})
+    wanted = [*map(np.asarray, ReferenceEvaluator(cli_models.model()).run(None, {"x": x}))]
     np.testing.assert_allclose(found["y"], wanted[0], rtol=1e-4)
     np.testing.assert_allclose(found["z"], wanted[1], rtol=1e-4, atol=1e-5)
 

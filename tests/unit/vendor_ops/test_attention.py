@@ -41,7 +41,12 @@ def bits(*shape: int) -> np.ndarray[Any, np.dtype[np.int32]]:
 def test_rotary_embedding(
     shape: tuple[int, ...], places: list[Any], attributes: dict[str, Any], interleaved: int
 ) -> None:
-    inputs = {"x": floats(*shape), "p": np.int64(places), "c": floats(10, 4), "s": floats(10, 4)}
+    inputs = {
+        "x": floats(*shape),
+        "p": np.array(places, np.int64),
+        "c": floats(10, 4),
+        "s": floats(10, 4),
+    }
     check_node("RotaryEmbedding", inputs, interleaved=interleaved, **attributes)
 
 
@@ -50,10 +55,10 @@ def test_rotary_embedding(
     [
         ({}, {}),
         ({}, {"unidirectional": 1, "scale": 0.3}),
-        ({"m": np.int32([[1, 1, 1, 0], [1, 1, 0, 0]])}, {}),
-        ({"m": np.int32([[1, 1, 1, 0], [1, 1, 0, 0]])}, {"mask_filter_value": -3.0}),
-        ({"m": np.int32([3, 2])}, {"unidirectional": 1}),
-        ({"m": np.int32([3, 4, 0, 1])}, {}),
+        ({"m": np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)}, {}),
+        ({"m": np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)}, {"mask_filter_value": -3.0}),
+        ({"m": np.array([3, 2], np.int32)}, {"unidirectional": 1}),
+        ({"m": np.array([3, 4, 0, 1], np.int32)}, {}),
         ({"m": bits(2, 4, 4)}, {}),
         ({"m": None, "p": floats(2, 2, 2, 3, 4)}, {"unidirectional": 1}),
         ({"m": bits(2, 7), "p": floats(2, 2, 2, 3, 4)}, {"unidirectional": 1}),
@@ -105,7 +110,7 @@ PAST: Arrays = {"pk": floats(2, 2, 3, 4), "pv": floats(2, 2, 3, 4)}
         (CROSS, {}),
         (CROSS, {"scale": 0.2}),
         ({**CROSS, "b": floats(28)}, {}),
-        ({**CROSS, "b": None, "m": np.int32([3, 5])}, {}),
+        ({**CROSS, "b": None, "m": np.array([3, 5], np.int32)}, {}),
         ({**CROSS, "b": None, "m": bits(2, 5)}, {"mask_filter_value": -2.0}),
         ({**CROSS, "b": None, "m": bits(2, 4, 5)}, {}),
         ({**CROSS, "b": None, "m": None, "a": floats(1, 1, 4, 5)}, {}),
@@ -159,8 +164,8 @@ def check_group_query(
         "v": None if packed else floats(batch, new, 2 * size),
         "pk": None if shape is None else floats(*shape),
         "pv": None if shape is None else floats(*shape),
-        "lengths": np.int32(lengths) - 1,
-        "total": np.int32([max(lengths)]),
+        "lengths": np.array(lengths, np.int32) - 1,
+        "total": np.array([max(lengths)], np.int32),
         **(more or {}),
     }
     outputs, heads = ("y", "present_k", "present_v"), {"num_heads": 4, "kv_num_heads": 2}
@@ -210,7 +215,7 @@ def test_group_query_caches(
         ({}, {"scale": 0.2}),
         ({**NO_ROTARY, "p": None, "a": floats(1, 4, 3, 9)}, {"softcap": 2.0}),
         ({**NO_ROTARY, "p": None, "a": None, "sink": floats(4)}, {}),
-        ({**ROTARY, "p": np.int64([[5, 9, 2]])}, {"do_rotary": 1}),
+        ({**ROTARY, "p": np.array([[5, 9, 2]], np.int64)}, {"do_rotary": 1}),
         (ROTARY, {"do_rotary": 1, "rotary_interleaved": 1}),
         (ROTARY, {"do_rotary": 1, "size": 32}),
     ],
@@ -223,9 +228,9 @@ def test_group_query_windows_and_places_of_a_batch() -> None:
     check_group_query(2, 1, 6, [7, 5], local_window_size=3)
     check_group_query(1, 6, None, [6], local_window_size=3)
     check_group_query(1, 3, None, [3], causal=0)
-    places = {**ROTARY, "p": np.int64([[5], [2]])}
+    places = {**ROTARY, "p": np.array([[5], [2]], np.int64)}
     check_group_query(2, 1, 6, [7, 5], more=places, do_rotary=1)
-    prompt = {**ROTARY, "p": np.int64([[5, 9, 2]])}
+    prompt = {**ROTARY, "p": np.array([[5, 9, 2]], np.int64)}
     check_group_query(1, 3, None, [3], more=prompt, do_rotary=1)
 
 
@@ -236,8 +241,8 @@ def test_a_decoding_step_compiled() -> None:
         "v": floats(2, 1, 32),
         "pk": floats(2, 2, 8, 16),
         "pv": floats(2, 2, 8, 16),
-        "lengths": np.int32([6, 4]),
-        "total": np.int32([7]),
+        "lengths": np.array([6, 4], np.int32),
+        "total": np.array([7], np.int32),
         **ROTARY,
     }
     model = node_model(
@@ -270,8 +275,8 @@ def test_a_cache_that_keeps_its_size_needs_no_length_to_be_compiled(
         "v": floats(batch, new, 32),
         "pk": floats(batch, 2, capacity, 16),
         "pv": floats(batch, 2, capacity, 16),
-        "lengths": np.int32(lengths) - 1,
-        "total": np.int32([max(lengths)]),
+        "lengths": np.array(lengths, np.int32) - 1,
+        "total": np.array([max(lengths)], np.int32),
         **ROTARY,
     }
     model = node_model(

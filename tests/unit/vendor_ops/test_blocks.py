@@ -102,7 +102,7 @@ def test_bias() -> None:
 
 
 def test_groups_in_order() -> None:
-    check((3, 64), 20, 32, more={"z": None, "g": np.int32(np.arange(64) // 32)})
+    check((3, 64), 20, 32, more={"z": None, "g": (np.arange(64) // 32).astype(np.int32)})
 
 
 def test_two_bits_by_hand() -> None:
@@ -143,10 +143,10 @@ def test_weights_stay_packed() -> None:
         ({}, {"block_size": 24}, "bits is 4 and block_size 24"),
         ({}, {"K": 96}, "A has shape .* its last size must be K, 96"),
         ({}, {"N": 17}, "B has shape"),
-        ({"z": None, "g": np.int32(np.arange(64) % 2)}, {}, "g_idx puts elements in groups"),
+        ({"z": None, "g": np.arange(64, dtype=np.int32) % 2}, {}, "g_idx puts elements in groups"),
     ],
 )
-def test_refusals(more: Arrays, attributes: dict[str, int], reason: str) -> None:
+def test_refusals(more: Arrays, attributes: dict[str, Any], reason: str) -> None:
     constants: Arrays = {**weights(16, 64, 32, 4, "none"), **more}
     inputs = {"x": np.zeros((1, 64), np.float32), **constants}
     model = node_model(

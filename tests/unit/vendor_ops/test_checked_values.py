@@ -48,7 +48,7 @@ def scatter(mode: str) -> ModelProto:
     update = helper.make_node("TensorScatter", ["c", "u", "w"], ["t"], "put", mode=mode)
     same = helper.make_node("Identity", ["c"], ["e"])
     out = [info(name, TensorProto.FLOAT, [2, 8, 4]) for name in "te"]
-    branches = {
+    branches: dict[str, Any] = {
         "then_branch": helper.make_graph([update], "then", [], out[:1]),
         "else_branch": helper.make_graph([same], "else", [], out[1:]),
     }
@@ -71,7 +71,7 @@ def test_places_of_a_tensor_scatter_in_a_branch(mode: str, most: int) -> None:
     cache, update = np.zeros((2, 8, 4), np.float32), np.ones((2, 3, 4), np.float32)
 
     def inputs(*places: int, chosen: bool = True) -> dict[str, Any]:
-        return {"b": np.array(chosen), "c": cache, "u": update, "w": np.int64(places)}
+        return {"b": np.array(chosen), "c": cache, "u": update, "w": np.array(places, np.int64)}
 
     with byoc_mlir.compile(scatter(mode), targets=()) as executable:
         got = executable.run(inputs(most, 1))["y"]
@@ -112,7 +112,8 @@ def test_c_programs_are_told(tmp_path: Path) -> None:
     told = subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout.decode()
     assert "an element of write_indices is 6; accepted are 0 to 5" in told
     with byoc_mlir.load(tmp_path / "model.so") as loaded:
-        arrays = [np.zeros(info.shape, info.dtype) for info in loaded.inputs]
+        shapes = [[int(size) for size in info.shape] for info in loaded.inputs]
+        arrays = [np.zeros(s, info.dtype) for s, info in zip(shapes, loaded.inputs, strict=True)]
         arrays[0][...], arrays[3][...] = True, 9
         with pytest.raises(InvalidInputError, match="write_indices is 9"):
             loaded.run(arrays)

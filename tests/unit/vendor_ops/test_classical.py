@@ -74,7 +74,7 @@ def test_svm_regressor(kernel: str, one_class: int) -> None:
 
 
 def test_linear_svm_regressor() -> None:
-    unused = {"kernel_params": [0.0, 0.0, 0.0]}
+    unused: dict[str, Any] = {"kernel_params": [0.0, 0.0, 0.0]}
     check_node("SVMRegressor", {"x": DATA}, domain=ML, coefficients=numbers(4), rho=[0.2], **unused)
 
 
@@ -129,7 +129,7 @@ def test_label_encoder() -> None:
     )
     check_node(
         "LabelEncoder",
-        {"x": np.float32([0.5, np.nan, 7.0])},
+        {"x": np.array([0.5, np.nan, 7.0], np.float32)},
         {"y": np.int64},
         domain=ML,
         keys_floats=[7.0, 0.5],
@@ -148,12 +148,12 @@ def test_feature_vectorizer() -> None:
 
 
 def test_array_feature_extractor_and_binarizer() -> None:
-    check_node("ArrayFeatureExtractor", {"x": DATA, "i": np.int64([2, 0])}, domain=ML)
+    check_node("ArrayFeatureExtractor", {"x": DATA, "i": np.array([2, 0], np.int64)}, domain=ML)
     check_node("Binarizer", {"x": DATA}, domain=ML, threshold=0.2)
 
 
 def test_compiled_for_a_backend() -> None:
-    attributes = {"coefficients": numbers(12), "intercepts": numbers(3)}
+    attributes: dict[str, Any] = {"coefficients": numbers(12), "intercepts": numbers(3)}
     model = node_model(
         "LinearClassifier",
         {"x": DATA},

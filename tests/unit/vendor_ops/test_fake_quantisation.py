@@ -50,7 +50,7 @@ def qdq_model(
         constants[f"s{place}"] = spread[0] if axis is None else spread
         constants[f"z{place}"] = shift[0] if axis is None else shift
         parts = [f"x{place}", f"s{place}", f"z{place}"]
-        along = {} if axis is None else {"axis": axis}
+        along: dict[str, Any] = {} if axis is None else {"axis": axis}
         nodes.append(helper.make_node("DequantizeLinear", parts, [f"f{place}"], **along))
         names.append(f"f{place}")
     for place, array in enumerate(more):

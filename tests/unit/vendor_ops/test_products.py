@@ -33,7 +33,7 @@ ACTIVATIONS: Mapping[str, tuple[float, ...]] = {
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_fused_conv_with_activation(activation: str) -> None:
     parameters = ACTIVATIONS[activation]
-    more = {"activation_params": list(parameters)} if parameters else {}
+    more: dict[str, Any] = {"activation_params": list(parameters)} if parameters else {}
     inputs = {"x": floats(1, 4, 7, 7), "w": floats(6, 4, 3, 3), "b": floats(6)}
     check_node("FusedConv", inputs, constants=("w", "b"), activation=activation, **more)
 

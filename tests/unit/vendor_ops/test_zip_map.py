@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -27,7 +29,7 @@ def with_maps(keys: list[int] | list[str], rows_of: str | int = 5) -> onnx.Model
     )
     graph = model.graph
     kind = "strings" if isinstance(keys[0], str) else "int64s"
-    attributes = {f"classlabels_{kind}": keys}
+    attributes: dict[str, Any] = {f"classlabels_{kind}": keys}
     graph.node.append(
         helper.make_node("ZipMap", ["scores"], ["maps"], "zip", domain="ai.onnx.ml", **attributes)
     )

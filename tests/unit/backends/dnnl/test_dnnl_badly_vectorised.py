@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import TensorType, f32
@@ -16,7 +18,11 @@ def _reason(source: tuple[int, ...], weight: tuple[int, ...], groups: int = 1) -
     kind = window.Conv1DOp if rank == 1 else window.Conv2DOp
     block = Block(arg_types=[TensorType(f32, source)])
     constant = ConstantOp.of("weight", np.zeros(weight, np.float32))
-    attributes = {"strides": [1] * rank, "padding": [0] * 2 * rank, "dilation": [1] * rank}
+    attributes: dict[str, Any] = {
+        "strides": [1] * rank,
+        "padding": [0] * 2 * rank,
+        "dilation": [1] * rank,
+    }
     op = kind(block.args[0], constant.output, groups=groups, **attributes)
     block.add_ops([constant, op])
     return op_rules()[op.name.removeprefix("relay.")](op)

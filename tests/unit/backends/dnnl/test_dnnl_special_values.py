@@ -172,7 +172,11 @@ def test_max_pools(
     shape = (2, channels, *(7, 6, 5)[:rank])
     x = np.resize(np.concatenate([_VALUES, np.arange(97, dtype=np.float32)]), shape)
     x[0, 0], x[0, 1] = -np.inf, np.nan
-    lists = {"kernel_shape": [size] * rank, "strides": [stride] * rank, "pads": [pad] * 2 * rank}
+    lists: dict[str, Any] = {
+        "kernel_shape": [size] * rank,
+        "strides": [stride] * rank,
+        "pads": [pad] * 2 * rank,
+    }
     nodes = [node("Conv", "x w", "c", group=channels)] if is_behind else []
     nodes.append(node("MaxPool", "c" if is_behind else "x", **lists))
     weights = {"w": np.ones((channels, 1, *[1] * rank), np.float32)} if is_behind else {}

@@ -39,6 +39,7 @@ def test_nodes_without_native_code(targets: tuple[str, ...]) -> None:
     model = _model()
     executable = byoc_mlir.compile(model, targets=targets, fallback="allow")
     (expected,) = ReferenceEvaluator(model).run(None, {"x": X})
+    assert isinstance(expected, np.ndarray)
     np.testing.assert_allclose(executable.run([X])["y"], expected, rtol=1e-5)
     report = executable.report()
     assert [row.node for row in report.placed("reference")] == ["first", "second"]
