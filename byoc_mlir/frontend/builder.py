@@ -43,11 +43,13 @@ def name_hint(name: str) -> str:
 class BlockBuilder:
     """Appends ops to a block, and every constant before the op that first uses it.
 
-    What belongs to another block comes in as an argument: `captured` has those.
+    What belongs to a block around it comes in as an argument: `captured` has those.
     """
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, around: BlockBuilder | None = None):
+        """`around` builds the block that has the node whose body `block` is."""
         self.block = block
+        self._around = around
         self.captured: dict[SSAValue, BlockArgument] = {}
         self._constants: dict[Value, SSAValue] = {}
         self._late: set[SSAValue] = set()
@@ -98,15 +100,34 @@ class BlockBuilder:
         return self._constants[value]
 
     def local(self, value: SSAValue) -> SSAValue:
-        """The value that stands in this block for one of this or another block."""
-        owner = value.owner
-        if (owner if isinstance(owner, Block) else owner.parent) is self.block:
+        """The value that stands in this block for one of this block or one around it.
+
+        Raises:
+            RuntimeError: as `check_visible`.
+        """
+        if _home(value) is self.block:
             return value
         if value not in self.captured:
+            self.check_visible(value)
             argument = self.block.insert_arg(value.type, len(self.block.args))
             argument.name_hint = value.name_hint
             self.captured[value] = argument
         return self.captured[value]
+
+    def check_visible(self, value: SSAValue) -> None:
+        """Checks that a value is of this block or one around it.
+
+        Raises:
+            RuntimeError: it is of a body that this block is not in.
+        """
+        builder, home = self, _home(value)
+        while builder is not None and builder.block is not home:
+            builder = builder._around
+        if builder is None:
+            raise RuntimeError(
+                "a value of a body is read outside of it; the function that imports the node is to"
+                " add the op that reads it by the context of that body"
+            )
 
     def _constant_op(self, value: Value) -> ConstantOp | SizesOp:
         if value.computed is not None:
@@ -116,6 +137,12 @@ class BlockBuilder:
         if array is None:
             raise NodeRefused(f"'{value.name}' is not a tensor")
         return ConstantOp.of(value.name, array)
+
+
+def _home(value: SSAValue) -> Block | None:
+    """The block that a value is of."""
+    owner = value.owner
+    return owner if isinstance(owner, Block) else owner.parent
 
 
 @dataclass(frozen=True)

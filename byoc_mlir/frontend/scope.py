@@ -256,7 +256,7 @@ class Scope:
 
     def _open_body(self, context: NodeContext, types: Sequence[Attribute]) -> NodeContext:
         """The context of a node in a new block, with arguments of these types."""
-        builder = BlockBuilder(Block(arg_types=types))
+        builder = BlockBuilder(Block(arg_types=types), self.session.builder)
         scope = Scope(replace(self.session, builder=builder), self.opsets, self.values)
         return replace(
             context, builder=builder, run_graph=scope._run_body, open_body=scope._open_body
@@ -277,6 +277,7 @@ class Scope:
         for name, value in zip(node.output, outputs, strict=False):
             if name and value is not None:
                 if value.ssa is not None:
+                    self.session.builder.check_visible(value.ssa)
                     value.ssa.name_hint = value.ssa.name_hint or name_hint(name)
                     self.session.builder.name_late(value.ssa, name)
                 self.values[name] = value.renamed(name, inputs)
