@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
-from byoc_mlir.dialects.relay.window import window_count
-from byoc_mlir.dims import Size, largest
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.window import Window, average_pool, resolve_window
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 
@@ -97,46 +94,3 @@ def _p_norm(context: NodeContext, data: Value, p: int, axes: Sequence[int]) -> V
 @onnx_op("GlobalLpPool")
 def global_lp_pool(context: NodeContext, data: Value, *, p: int = 2) -> Value:
     return _p_norm(context, data, p, range(2, data.rank))
-
-
-@onnx_op("LpPool")
-def lp_pool(
-    context: NodeContext,
-    data: Value,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    p: int = 2,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Value:
-    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    powers = arith.power(context, context.emit(elementwise.AbsOp, data), p)
-    mean = average_pool(
-        context,
-        powers,
-        kernel_shape=kernel_shape,
-        count_include_pad=1,
-        dilations=place.dilation,
-        pads=[*place.begins, *_reached_ends(place, data.sizes[2:], ceil=bool(ceil_mode))],
-        strides=place.strides,
-    )
-    total = arith.multiply(context, mean, float(np.prod(kernel_shape)))
-    return arith.power(context, total, 1.0 / p)
-
-
-def _reached_ends(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[int]:
-    """The end padding that the windows reach, so that each counts all of its elements."""
-    ends: list[int] = []
-    for size, kernel, stride, dilation, before, after in zip(
-        sizes, place.kernel, place.strides, place.dilation, place.begins, place.ends, strict=True
-    ):
-        if not ceil:
-            ends.append(after)
-            continue
-        extent = (kernel - 1) * dilation + 1
-        count = window_count(size, before, after, extent, stride, ceil=True)
-        ends.append(index(largest(0, (count - 1) * stride + extent - size - before)))
-    return ends

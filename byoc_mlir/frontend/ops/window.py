@@ -1,13 +1,12 @@
-"""Convolutions and pools: padding resolved to numbers, one relay op per spatial rank."""
+"""Convolutions, and windows with their padding as numbers; one relay op per spatial rank."""
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from byoc_mlir.dialects.relay import RelayOp, nn, pool, qnn_window, reduce, transform, window
+from byoc_mlir.dialects.relay import RelayOp, nn, qnn_window, transform, window
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Size, ceildiv, largest
 from byoc_mlir.frontend.builder import NodeContext
@@ -20,23 +19,6 @@ _CONV_TRANSPOSE = {
     1: window.Conv1DTransposeOp,
     2: window.Conv2DTransposeOp,
     3: window.Conv3DTransposeOp,
-}
-_MAX_POOL_WITH_ARGMAX: Mapping[int, type[RelayOp]] = {
-    1: pool.MaxPoolWithArgmax1DOp,
-    2: pool.MaxPoolWithArgmax2DOp,
-    3: pool.MaxPoolWithArgmax3DOp,
-}
-_MAX_POOL = {1: window.MaxPool1DOp, 2: window.MaxPool2DOp, 3: window.MaxPool3DOp}
-_AVG_POOL = {1: window.AvgPool1DOp, 2: window.AvgPool2DOp, 3: window.AvgPool3DOp}
-_GLOBAL_MAX = {
-    1: window.GlobalMaxPool1DOp,
-    2: window.GlobalMaxPool2DOp,
-    3: window.GlobalMaxPool3DOp,
-}
-_GLOBAL_AVG = {
-    1: window.GlobalAvgPool1DOp,
-    2: window.GlobalAvgPool2DOp,
-    3: window.GlobalAvgPool3DOp,
 }
 
 
@@ -105,7 +87,7 @@ def _needed_for_same(
     ]
 
 
-def _padded_for_same(
+def padded_for_same(
     context: NodeContext,
     data: Value,
     kernel: Sequence[int],
@@ -179,7 +161,7 @@ def conv(
     strides: Sequence[int] | None = None,
 ) -> Value:
     kernel = kernel_shape or weight.shape[2:]
-    data, auto_pad = _padded_for_same(context, data, kernel, auto_pad, strides, dilations, 0.0)
+    data, auto_pad = padded_for_same(context, data, kernel, auto_pad, strides, dilations, 0.0)
     result = convolve(
         context, data, weight, auto_pad, dilations, group, kernel_shape, pads, strides
     )
@@ -278,75 +260,3 @@ def _fitted(
     )
     grown = tuple(more + max(0, -total) for more, total in zip(extra, totals, strict=True))
     return Window(place.kernel, place.strides, place.dilation, begins, ends), grown
-
-
-@onnx_op("MaxPool")
-def max_pool(
-    context: NodeContext,
-    data: Value,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    storage_order: int = 0,
-    strides: Sequence[int] | None = None,
-) -> Sequence[Value]:
-    op = by_rank(_MAX_POOL_WITH_ARGMAX if context.wants(1) else _MAX_POOL, data)
-    if data.dtype.kind == "f" and not context.wants(1):
-        data, auto_pad = _padded_for_same(
-            context, data, kernel_shape, auto_pad, strides, dilations, -math.inf
-        )
-    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    return context.emit_all(
-        op,
-        data,
-        pool_size=place.kernel,
-        strides=place.strides,
-        padding=place.padding,
-        dilation=place.dilation,
-        ceil_mode=bool(ceil_mode),
-        column_major=True if storage_order and context.wants(1) else None,
-    )
-
-
-@onnx_op("AveragePool")
-def average_pool(
-    context: NodeContext,
-    data: Value,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Value:
-    op = by_rank(_AVG_POOL, data)
-    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    return context.emit(
-        op,
-        data,
-        pool_size=place.kernel,
-        strides=place.strides,
-        padding=place.padding,
-        dilation=place.dilation,
-        ceil_mode=bool(ceil_mode),
-        count_include_pad=bool(count_include_pad),
-    )
-
-
-@onnx_op("GlobalAveragePool")
-def global_average_pool(context: NodeContext, data: Value) -> Value:
-    if data.rank - 2 in _GLOBAL_AVG:
-        return context.emit(_GLOBAL_AVG[data.rank - 2], data)
-    return context.emit(reduce.MeanOp, data, axis=range(2, data.rank), keepdims=True)
-
-
-@onnx_op("GlobalMaxPool")
-def global_max_pool(context: NodeContext, data: Value) -> Value:
-    if data.rank - 2 in _GLOBAL_MAX:
-        return context.emit(_GLOBAL_MAX[data.rank - 2], data)
-    return context.emit(reduce.MaxOp, data, axis=range(2, data.rank), keepdims=True)
