@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -55,13 +57,12 @@ def max_pool(
             context, data, kernel_shape, auto_pad, strides, dilations, -math.inf
         )
     place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    return context.emit_all(
+    return _pooled(
+        context,
         op,
         data,
-        pool_size=place.kernel,
-        strides=place.strides,
-        padding=place.padding,
-        dilation=place.dilation,
+        place,
+        types=(data.dtype, np.dtype(np.int64)) if context.wants(1) else (data.dtype,),
         ceil_mode=bool(ceil_mode),
         column_major=True if storage_order and context.wants(1) else None,
     )
@@ -82,16 +83,86 @@ def average_pool(
 ) -> Value:
     op = by_rank(_AVG_POOL, data)
     place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    return context.emit(
+    (result,) = _pooled(
+        context,
+        op,
+        data,
+        place,
+        types=(data.dtype,),
+        ceil_mode=bool(ceil_mode),
+        count_include_pad=bool(count_include_pad),
+    )
+    return result
+
+
+def _pooled(
+    context: NodeContext,
+    op: type[RelayOp],
+    data: Value,
+    place: Window,
+    *,
+    types: Sequence[np.dtype[Any]],
+    ceil_mode: bool,
+    **properties: bool | None,
+) -> Sequence[Value]:
+    """The results of a pool, of `types`; they may have no elements."""
+    if not ceil_mode:
+        place = _cut(place, data.sizes[2:])
+    counts = _counts(place, data.sizes[2:], ceil=ceil_mode)
+    if 0 in counts:
+        shape = [*data.sizes[:2], *counts]
+        return [arith.broadcast(context, context.constant(0, dtype), shape) for dtype in types]
+    return context.emit_all(
         op,
         data,
         pool_size=place.kernel,
         strides=place.strides,
         padding=place.padding,
         dilation=place.dilation,
-        ceil_mode=bool(ceil_mode),
-        count_include_pad=bool(count_include_pad),
+        ceil_mode=ceil_mode,
+        **properties,
     )
+
+
+def _cut(place: Window, sizes: Sequence[Size]) -> Window:
+    """A window without what reaches beyond the padded data, where that is less than a stride.
+
+    ONNX rounds the number of strides toward zero: such a window is taken, and what is there counts.
+    """
+    kernel, strides = [*place.kernel], [*place.strides]
+    for axis, missing in enumerate(_missing(place, sizes)):
+        padded = _extent(place, axis) - missing
+        if padded > 0 and 0 < missing < strides[axis]:
+            kernel[axis], strides[axis] = math.ceil(padded / place.dilation[axis]), padded
+    return replace(place, kernel=tuple(kernel), strides=tuple(strides))
+
+
+def _counts(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[Size]:
+    """How many windows there are along each axis; negative where they are nowhere near the data."""
+    counts: list[Size] = []
+    for axis, (size, missing) in enumerate(zip(sizes, _missing(place, sizes), strict=True)):
+        before, after, stride = place.begins[axis], place.ends[axis], place.strides[axis]
+        count = window_count(size, before, after, _extent(place, axis), stride, ceil=ceil)
+        counts.append(0 if stride <= missing < 2 * stride else count)
+    return counts
+
+
+def _missing(place: Window, sizes: Sequence[Size]) -> list[int]:
+    """How many elements a window has more than the padded data, along each axis.
+
+    0 where a size is a symbol: the op itself asks whether the window fits.
+    """
+    return [
+        max(0, _extent(place, axis) - size - place.begins[axis] - place.ends[axis])
+        if isinstance(size, int)
+        else 0
+        for axis, size in enumerate(sizes)
+    ]
+
+
+def _extent(place: Window, axis: int) -> int:
+    """From the first to the last element of a window."""
+    return (place.kernel[axis] - 1) * place.dilation[axis] + 1
 
 
 @onnx_op("GlobalAveragePool")
@@ -122,17 +193,19 @@ def lp_pool(
     strides: Sequence[int] | None = None,
 ) -> Value:
     place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    if not ceil_mode:
+        place = _cut(place, data.sizes[2:])
     powers = arith.power(context, context.emit(elementwise.AbsOp, data), p)
     mean = average_pool(
         context,
         powers,
-        kernel_shape=kernel_shape,
+        kernel_shape=place.kernel,
         count_include_pad=1,
         dilations=place.dilation,
         pads=[*place.begins, *_reached_ends(place, data.sizes[2:], ceil=bool(ceil_mode))],
         strides=place.strides,
     )
-    total = arith.multiply(context, mean, float(np.prod(kernel_shape)))
+    total = arith.multiply(context, mean, float(math.prod(place.kernel)))
     return arith.power(context, total, 1.0 / p)
 
 

@@ -9,6 +9,8 @@ import pytest
 from small_models import BOTH, check, floats, model_of, node, numbers, onnxruntime
 
 import byoc_mlir
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.testing.reference import assert_agrees
 
 
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
@@ -21,6 +23,57 @@ def test_ceil_mode_with_a_window_larger_than_the_data(op: str) -> None:
     ]
     feeds = {"x": numbers(1, 1, 1), "y": numbers(1, 2, 2), "z": numbers(1, 2, 2, 4)}
     check(nodes, feeds, oracle=onnxruntime, targets=BOTH, opset=19)
+
+
+def test_one_window_larger_than_the_data() -> None:
+    nodes = [
+        node("MaxPool", "x", kernel_shape=[3], strides=[2]),
+        node("MaxPool", "x", "values places", kernel_shape=[4], strides=[3], pads=[0, 1]),
+        node("MaxPool", "x", kernel_shape=[2], strides=[4], dilations=[4]),
+        node("AveragePool", "x", kernel_shape=[5], strides=[4], pads=[1, 0]),
+        node("AveragePool", "x", kernel_shape=[4], strides=[2], auto_pad="VALID"),
+        node("AveragePool", "x", kernel_shape=[4], strides=[9], pads=[0, 1], count_include_pad=1),
+        node("LpPool", "x", kernel_shape=[5], strides=[4], p=3),
+        *(
+            node(op, "z", kernel_shape=[3, 2], strides=[2, 3], dilations=[1, 2])
+            for op in ("MaxPool", "AveragePool", "LpPool")
+        ),
+    ]
+    feeds = {"x": numbers(1, 2, 2), "z": numbers(1, 2, 2, 9)}
+    check(nodes, feeds, oracle=onnxruntime, targets=BOTH, opset=22)
+
+
+@pytest.mark.parametrize("ceil_mode", [0, 1])
+def test_no_window_fits(ceil_mode: int) -> None:
+    nodes = [
+        node("MaxPool", "x", "values places", kernel_shape=[3], ceil_mode=ceil_mode),
+        node("AveragePool", "x", kernel_shape=[5], strides=[2], ceil_mode=ceil_mode),
+        node("LpPool", "z", kernel_shape=[3, 2], ceil_mode=ceil_mode),
+    ]
+    feeds = {"x": numbers(1, 2, 2), "z": numbers(1, 2, 2, 9)}
+    check(nodes, feeds, oracle=onnxruntime, targets=BOTH, opset=22)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_a_window_that_is_nowhere_near_the_data(op: str) -> None:
+    pool = node(op, "x", kernel_shape=[7], strides=[2])
+    model = model_of([pool], {"x": numbers(1, 2, 2)}, {}, [], 22)
+    with pytest.raises(InvalidModelError, match=r"a window of 7 .* does not fit the 2 elements"):
+        byoc_mlir.compile(model)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_windows_over_data_of_any_size(op: str) -> None:
+    pool = node(op, "x", "y", kernel_shape=[3, 3], strides=[2, 2])
+    model = model_of([pool], {"x": numbers(1, 2, 9, 9)}, {}, [], 22)
+    for axis, dim in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
+        if axis > 1:
+            dim.dim_param = f"n{axis}"
+    for targets in BOTH:
+        with byoc_mlir.compile(model, targets=targets) as executable:
+            for sizes in ((9, 9), (2, 7), (2, 2), (4, 1), (5, 3)):
+                feeds = {"x": numbers(1, 2, *sizes)}
+                assert_agrees(executable.run(feeds), onnxruntime(model, feeds))
 
 
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"])
