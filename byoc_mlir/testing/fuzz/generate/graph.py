@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -56,6 +56,8 @@ class GraphBuilder:
     inputs: list[GraphInput] = field(default_factory=list[GraphInput])
     values: list[Tensor] = field(default_factory=list[Tensor])
     counter: list[int] = field(default_factory=lambda: [0])
+    domains: Mapping[str, int] = field(default_factory=lambda: DOMAINS)
+    """The versions of other domains."""
 
     @property
     def root(self) -> GraphBuilder:
@@ -65,8 +67,19 @@ class GraphBuilder:
         """A subgraph, which sees what is here."""
         seen = [value for value in self.values if value.shape is not None]
         return GraphBuilder(
-            self.rng, self.opset, self.style, self, values=seen, counter=self.counter
+            self.rng,
+            self.opset,
+            self.style,
+            self,
+            values=seen,
+            counter=self.counter,
+            domains=self.domains,
         )
+
+    @property
+    def opsets(self) -> Mapping[str, int]:
+        """The versions of all domains."""
+        return {**self.domains, "": self.opset}
 
     @contextmanager
     def attempt(self) -> Generator[None]:
@@ -84,9 +97,9 @@ class GraphBuilder:
 
     def schema(self, op_type: str, domain: str = "") -> OpSchema:
         """The op in the version that the graph's opset has."""
-        schema = op_schema(domain, op_type, DOMAINS.get(domain, self.opset))
+        schema = op_schema(domain, op_type, self.opsets[domain])
         if schema is None or schema.deprecated:
-            raise RejectedError(f"opset {self.opset} has no {op_type}")
+            raise RejectedError(f"opset {self.opsets[domain]} has no {op_type}")
         return schema
 
     def dtypes(self, op_type: str, formal: int = 0, domain: str = "") -> list[Dtype]:
@@ -188,16 +201,40 @@ class GraphBuilder:
         """
         schema = self.schema(op_type, domain)
         operands, attributes = self._resolve(schema, inputs, named)
-        names = [self._name("v") for _ in range(outputs)]
-        node = helper.make_node(op_type, operands, names, f"n{self.counter[0]}", domain=domain)
+        node = self._node(op_type, operands, outputs, domain)
         node.attribute.extend(attributes)
         known = {value.name: value for value in self.values}
-        found = types or inferred_types(node, schema, known, self.opset)
+        return self._added(node, types or inferred_types(node, schema, known, self.opsets))
+
+    def emit_without_schema(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor | None],
+        types: Sequence[tuple[Dtype, Shape | None]],
+        domain: str,
+        **attributes: Any,
+    ) -> list[Tensor]:
+        """Adds a node of an op that ONNX does not know; attributes that are `None` are left out.
+
+        Raises:
+            RejectedError: it makes too much.
+        """
+        node = self._node(op_type, list(map(_operand_name, inputs)), len(types), domain)
+        given = {name: value for name, value in attributes.items() if value is not None}
+        node.attribute.extend(helper.make_attribute(name, given[name]) for name in sorted(given))
+        return self._added(node, types)
+
+    def _node(self, op_type: str, operands: list[str], outputs: int, domain: str) -> NodeProto:
+        names = [self._name("v") for _ in range(outputs)]
+        return helper.make_node(op_type, operands, names, f"n{self.counter[0]}", domain=domain)
+
+    def _added(self, node: NodeProto, types: Sequence[tuple[Dtype, Shape | None]]) -> list[Tensor]:
         made = [
-            Tensor(name, dtype, shape) for name, (dtype, shape) in zip(names, found, strict=True)
+            Tensor(name, dtype, shape)
+            for name, (dtype, shape) in zip(node.output, types, strict=True)
         ]
         if any(value.shape and math.prod(value.shape) > _LARGEST for value in made):
-            raise RejectedError(f"{op_type} makes too large a tensor")
+            raise RejectedError(f"{node.op_type} makes too large a tensor")
         self.nodes.append(node)
         self.values.extend(made)
         return made

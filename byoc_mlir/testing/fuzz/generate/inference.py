@@ -20,7 +20,7 @@ from byoc_mlir.testing.fuzz.values import Dtype, Shape
 
 
 def inferred_types(
-    node: NodeProto, schema: OpSchema, known: Mapping[str, Tensor], opset: int
+    node: NodeProto, schema: OpSchema, known: Mapping[str, Tensor], opsets: Mapping[str, int]
 ) -> list[tuple[Dtype, Shape | None]]:
     """The types of a node's outputs.
 
@@ -36,7 +36,7 @@ def inferred_types(
         [onnx.ValueInfoProto(name=name) for name in node.output],
         [initializer_of(value) for value in values if value.data is not None],
     )
-    model = make_model(graph, opset)
+    model = make_model(graph, opsets)
     try:
         inferred = shape_inference.infer_shapes(model, True, True, True)
     except Exception as error:  # a RuntimeError or one of onnx's, by version

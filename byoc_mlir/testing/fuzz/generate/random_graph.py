@@ -110,8 +110,8 @@ def add_node(graph: GraphBuilder, op_type: str | None = None, domain: str = "") 
     for _ in range(_ATTEMPTS):
         try:
             with graph.attempt():
-                if name in RECIPES and not domain:
-                    RECIPES[name](graph, name)
+                if (domain, name) in RECIPES:
+                    RECIPES[domain, name](graph, name)
                 else:
                     from_schema(graph, name, domain)
                 return
@@ -138,4 +138,4 @@ def _model(graph: GraphBuilder, outputs: list[Tensor]) -> onnx.ModelProto:
         [output.value_info() for output in outputs],
         [initializer_of(value) for value in graph.initializers],
     )
-    return make_model(proto, graph.opset)
+    return make_model(proto, graph.opsets)

@@ -10,16 +10,17 @@ from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 Recipe: TypeAlias = Callable[[GraphBuilder, str], None]
 """Adds a node of the named op, and what it needs; raises `RejectedError` when that fails."""
 
-RECIPES: dict[str, Recipe] = {}
+RECIPES: dict[tuple[str, str], Recipe] = {}
+"""By domain and op."""
 
 
-def recipe(*op_types: str) -> Callable[[Recipe], Recipe]:
-    """Registers a function for some ops."""
+def recipe(*op_types: str, domain: str = "") -> Callable[[Recipe], Recipe]:
+    """Registers a function for some ops of a domain."""
 
     def register(function: Recipe) -> Recipe:
         for op_type in op_types:
-            assert op_type not in RECIPES, f"{op_type} has two recipes"
-            RECIPES[op_type] = function
+            assert (domain, op_type) not in RECIPES, f"{op_type} has two recipes"
+            RECIPES[domain, op_type] = function
         return function
 
     return register

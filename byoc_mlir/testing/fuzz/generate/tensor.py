@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -12,8 +13,9 @@ from byoc_mlir.testing.fuzz.case import Array
 from byoc_mlir.testing.fuzz.values import Dtype, Shape, Style
 
 IR_VERSION = 10
-DOMAINS = {"ai.onnx.ml": 5, "ai.onnx.preview.training": 1}
-"""The opset versions of other domains than the default one."""
+ML, MICROSOFT = "ai.onnx.ml", "com.microsoft"
+DOMAINS = {ML: 5, "ai.onnx.preview.training": 1, MICROSOFT: 1}
+"""The opset versions of other domains than the default one, if a graph has no others."""
 
 
 class RejectedError(Exception):
@@ -57,10 +59,10 @@ class GraphInput:
     """`None` where the op that reads it needs this very value."""
 
 
-def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
-    """A model that imports every domain that the fuzzer knows."""
+def make_model(graph: onnx.GraphProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
+    """A model that imports the domains of its nodes in these versions."""
     used = {node.domain for node in graph.node} | {""}
-    imports = [helper.make_opsetid(name, DOMAINS.get(name, opset)) for name in sorted(used)]
+    imports = [helper.make_opsetid(name, opsets[name]) for name in sorted(used)]
     return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
 
 
