@@ -66,6 +66,7 @@ def test_transforms(targets: tuple[int, ...], post: str) -> None:
         ((1,), [0, 1], False, False, []),
         ((0,), [7, 9], False, False, [0.2]),
         ((1,), [0, 1], False, True, []),
+        ((0,), [7, 9], False, True, []),
     ],
 )
 def test_classifiers(

@@ -82,9 +82,11 @@ def binary(context: NodeContext, score: Value, name: str, *, is_share: bool) -> 
     """
     if name == "PROBIT":
         raise NodeRefused("post_transform is 'PROBIT' of a single score; give a score per class")
-    opposite = arith.subtract(context, 1.0 if is_share else 0.0, score)
-    both = arith.concatenate(context, [opposite, score], 1)
-    return transformed(context, both, name) if name == "LOGISTIC" and not is_share else both
+    whole = (
+        1.0 if is_share and name != "LOGISTIC" else 0.0
+    )  # the logistic of opposites adds up to 1
+    both = arith.concatenate(context, [arith.subtract(context, whole, score), score], 1)
+    return transformed(context, both, name) if name == "LOGISTIC" else both
 
 
 def as_features(context: NodeContext, data: Value) -> Value:
