@@ -103,7 +103,7 @@ def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answe
     for moved in _moved_answers(oracle, model, feeds):
         for name, value in moved.items():
             if name in slack and value.shape == slack[name].shape:
-                slack[name] = np.maximum(slack[name], distance(value, answer[name]))
+                slack[name] = np.maximum(slack[name], _distance(value, answer[name]))
     return {name: 10 * value for name, value in slack.items()}
 
 
@@ -116,10 +116,17 @@ _APPROXIMATE = 1e-7
 def apart(one: Answer, other: Answer) -> Answer:
     """How far two oracles are from each other, twice."""
     return {
-        name: 2 * distance(value, other[name])
+        name: 2 * _distance(value, other[name])
         for name, value in one.items()
         if name in other and value.shape == other[name].shape
     }
+
+
+def _distance(one: Array, other: Array) -> Array:
+    """How far numbers are from each other; strings that differ are infinitely."""
+    if one.dtype == object:
+        return np.where(one == other, 0.0, np.inf)
+    return distance(one, other)
 
 
 def _statistics_error(nodes: Sequence[onnx.NodeProto], dtypes: Sequence[np.dtype[Any]]) -> float:

@@ -51,18 +51,23 @@ def read_case(path: Path) -> Case:
     mutated = bool(arrays.pop("mutated"))
     for key, array in arrays.items():
         number, _, name = key.partition(".")
-        is_bfloat16 = name.endswith(_MARK)
-        feeds[int(number)][name.removesuffix(_MARK)] = (
-            array.view(_BFLOAT16) if is_bfloat16 else array
-        )
+        feeds[int(number)][name.removesuffix(_MARK)] = _loaded(name, array)
     form = "mlir" if path.suffix == ".mlir" else "onnx"
     return Case(path.stem, path.read_bytes(), tuple(feeds), form, mutated)
 
 
 def _stored(key: str, array: Array) -> tuple[str, Array]:
+    if array.dtype == object:
+        return key, array.astype(np.str_)
     if array.dtype == _BFLOAT16:
         return key + _MARK, array.view(np.uint16)
     return key, array
+
+
+def _loaded(name: str, array: Array) -> Array:
+    if array.dtype.kind == "U":
+        return array.astype(object)
+    return array.view(_BFLOAT16) if name.endswith(_MARK) else array
 
 
 def write_script(case: Case, outcome: Outcome, settings: Settings, path: Path) -> None:

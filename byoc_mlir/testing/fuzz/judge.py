@@ -7,9 +7,10 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -20,7 +21,15 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds, Outcome, Settings
 from byoc_mlir.testing.fuzz.excuses import ORDERING, apart, has_nan, leaves_open, slack_of
 from byoc_mlir.testing.fuzz.graphs import ops_in, part_of
-from byoc_mlir.testing.fuzz.oracles import ORACLES, Answer, differences, finite_only, knows
+from byoc_mlir.testing.fuzz.oracles import (
+    KEYS,
+    ORACLES,
+    Answer,
+    as_arrays,
+    differences,
+    finite_only,
+    knows,
+)
 
 Say = Callable[[str], None]
 """Tells what comes next, for whoever must explain a crash: `compile`, `run`, an oracle's name."""
@@ -90,7 +99,7 @@ def _agrees(case: Case, settings: Settings, say: Say, without: frozenset[str]) -
         for feeds in case.feeds:
             say("run")
             answers.append(_copied(executable.run(feeds)))
-            again = executable.run(feeds)
+            again = as_arrays(executable.run(feeds))
             if _RANDOM.isdisjoint(ops_in(model.graph)) and not _same_bits(answers[-1], again):
                 return Outcome("nondeterminism", "two runs on the same inputs differ", _ops(model))
         placements.update(executable.report().counts())
@@ -121,9 +130,9 @@ def _compared(
     reasons: dict[str, list[str]] = {}
     excused: set[str] = set()
     answers: list[Answer] = []
-    unjudged = {output.name for output in model.graph.output}
+    unjudged = {output.name for output in model.graph.output} | set(got)
     for name, oracle in ORACLES.items():
-        known = {output for output in unjudged if knows(name, part_of(model, output))}
+        known = {output for output in unjudged if knows(name, _part_of(model, output))}
         if name in without or not known:
             continue
         say(name)
@@ -160,6 +169,11 @@ def _compared(
     message = "; ".join(reason for output in reasons.values() for reason in output)
     kind = "wrong value" if reasons.keys() - excused else "ill-conditioned"
     return Outcome(kind, message, _ops(model))
+
+
+def _part_of(model: onnx.ModelProto, output: str) -> onnx.ModelProto:
+    """What an output, or the keys of one, follows from."""
+    return part_of(model, output.removesuffix(KEYS))
 
 
 def _refused(
@@ -224,12 +238,17 @@ def _small_inputs(executable: Executable) -> Feeds | None:
     return feeds
 
 
-def _copied(answer: Answer) -> Answer:
-    return {name: np.array(value) for name, value in answer.items()}
+def _copied(outputs: Mapping[str, Any]) -> Answer:
+    return {name: np.array(value) for name, value in as_arrays(outputs).items()}
 
 
 def _same_bits(one: Answer, two: Answer) -> bool:
-    return all(value.tobytes() == np.asarray(two[name]).tobytes() for name, value in one.items())
+    return all(_bits(value) == _bits(two[name]) for name, value in one.items())
+
+
+def _bits(array: Array) -> Any:
+    """The bytes of an array, of strings those."""
+    return array.tolist() if array.dtype == object else array.tobytes()
 
 
 def _shapes(answer: Answer) -> Answer:

@@ -138,6 +138,8 @@ def _plainer_numbers(case: Case, model: ModelProto) -> Iterator[Case]:
     if len(case.feeds) != 1:
         return
     for name, array in case.feeds[0].items():
+        if array.dtype == object:
+            continue
         for value in (0, 1):
             if array.size and not (array == array.dtype.type(value)).all():
                 plain = np.full_like(array, value)

@@ -42,7 +42,24 @@ def onnxruntime_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
     """The outputs as ONNX Runtime has them."""
     from byoc_mlir.testing.reference import run_onnxruntime
 
-    return run_onnxruntime(model, feeds)
+    return as_arrays(run_onnxruntime(model, feeds))
+
+
+def as_arrays(outputs: Mapping[str, Any]) -> Answer:
+    """Outputs of which some are maps, one a row: those are their numbers, and their keys."""
+    arrays: dict[str, Array] = {}
+    for name, value in outputs.items():
+        if not isinstance(value, list):
+            arrays[name] = np.asarray(value)
+            continue
+        rows = [sorted(row.items()) for row in cast("list[dict[Any, float]]", value)]
+        arrays[name] = np.array([[number for _, number in row] for row in rows], np.float32)
+        arrays[name + KEYS] = np.array([[key for key, _ in row] for row in rows], object)
+    return arrays
+
+
+KEYS = ":keys"
+"""Behind the name of an output that is a map, for its keys."""
 
 
 def reference_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
@@ -50,14 +67,19 @@ def reference_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         values = cast("Sequence[Any]", ReferenceEvaluator(model).run(None, dict(feeds)))
-    outputs = zip(model.graph.output, map(np.asarray, values), strict=True)
-    return {output.name: _as_declared(output, value) for output, value in outputs}
+    outputs = zip(model.graph.output, values, strict=True)
+    return as_arrays({output.name: _as_declared(output, value) for output, value in outputs})
 
 
-def _as_declared(output: onnx.ValueInfoProto, value: Array) -> Array:
+def _as_declared(output: onnx.ValueInfoProto, found: Any) -> Any:
     """A number in the type that the model says: numpy's promotion gives others."""
     declared = output.type.tensor_type.elem_type
-    if not declared or value.dtype == np.bool_:
+    if not declared:
+        return found
+    value = np.asarray(found)
+    if value.dtype.kind in "SU":
+        return value.astype(object)
+    if value.dtype == np.bool_:
         return value
     dtype = onnx.helper.tensor_dtype_to_np_dtype(declared)
     both_integers = np.issubdtype(value.dtype, np.integer) and np.issubdtype(dtype, np.integer)
@@ -79,9 +101,22 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
         return False
     if "Gemm" in ops and name in _wrong_about_gemm(model):
         return False
-    if name == "onnxruntime" and any(map(_reads_beyond_border, model.graph.node)):
+    if name == "onnxruntime" and any(map(_is_misread, model.graph.node)):
         return False
     return ops.isdisjoint(_WRONG[name])
+
+
+def _is_misread(node: onnx.NodeProto) -> bool:
+    """Whether ONNX Runtime has another idea of a node."""
+    return _reads_beyond_border(node) or _pads_without_dilation(node)
+
+
+def _pads_without_dilation(node: onnx.NodeProto) -> bool:
+    """Whether it is a dilated pool that keeps the size: ONNX Runtime pads as if it had no holes."""
+    given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    is_dilated = max(given.get("dilations", [1]), default=1) > 1
+    is_same = given.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
+    return node.op_type in ("MaxPool", "AveragePool", "LpPool") and is_dilated and is_same
 
 
 def _reads_beyond_border(node: onnx.NodeProto) -> bool:
@@ -135,6 +170,7 @@ _WRONG_IN_REFERENCE = frozenset(
         *("LpNormalization", "LpPool", "GlobalLpPool"),  # odd powers keep the sign
         "ai.onnx.ml.OneHotEncoder",  # a fraction is no category, in ONNX Runtime it is cut off
         "ai.onnx.ml.Normalizer",  # by the largest magnitude, not by the largest number
+        "ai.onnx.ml.TreeEnsemble",  # of a target without leaves the least is the largest number
         "ai.onnx.ml.LinearClassifier",  # without intercepts the scores are not-a-numbers
         *("QLinearMatMul", "QLinearConv"),  # in single, then in double precision: halves move
     )

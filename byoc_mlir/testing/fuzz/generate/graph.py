@@ -55,6 +55,8 @@ class GraphBuilder:
     initializers: list[Tensor] = field(default_factory=list[Tensor])
     inputs: list[GraphInput] = field(default_factory=list[GraphInput])
     values: list[Tensor] = field(default_factory=list[Tensor])
+    maps: list[onnx.ValueInfoProto] = field(default_factory=list[onnx.ValueInfoProto])
+    """Outputs of the model that are maps, which no node can read."""
     counter: list[int] = field(default_factory=lambda: [0])
     domains: Mapping[str, int] = field(default_factory=lambda: DOMAINS)
     """The versions of other domains."""
@@ -93,7 +95,7 @@ class GraphBuilder:
             raise
 
     def _parts(self) -> tuple[list[Any], ...]:
-        return self.nodes, self.initializers, self.inputs, self.values
+        return self.nodes, self.initializers, self.inputs, self.values, self.maps
 
     def schema(self, op_type: str, domain: str = "") -> OpSchema:
         """The op in the version that the graph's opset has."""
@@ -240,12 +242,16 @@ class GraphBuilder:
         return made
 
     def emit_sequence(
-        self, op_type: str, inputs: Sequence[Tensor | str | None], **named: Any
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor | str | None],
+        domain: str = "",
+        **named: Any,
     ) -> str:
         """Adds a node whose output is a sequence or an optional; its name."""
-        operands, attributes = self._resolve(self.schema(op_type), inputs, named)
+        operands, attributes = self._resolve(self.schema(op_type, domain), inputs, named)
         name = self._name("q")
-        node = helper.make_node(op_type, operands, [name], f"n_{name}")
+        node = helper.make_node(op_type, operands, [name], f"n_{name}", domain=domain)
         node.attribute.extend(attributes)
         self.nodes.append(node)
         return name

@@ -13,6 +13,7 @@ from byoc_mlir.frontend.check import MAX_OPSET
 from byoc_mlir.frontend.functions import has_standard_function
 from byoc_mlir.frontend.registry import registered_ops
 from byoc_mlir.testing.fuzz.generate import (
+    classical,
     control,
     elementwise,
     image,
@@ -21,27 +22,40 @@ from byoc_mlir.testing.fuzz.generate import (
     quantised,
     rearrange,
     recurrent,
+    trees,
     window,
 )
 from byoc_mlir.testing.fuzz.generate.default import from_schema
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.network import add_block
 from byoc_mlir.testing.fuzz.generate.recipes import RECIPES
-from byoc_mlir.testing.fuzz.generate.tensor import RejectedError, Tensor, initializer_of, make_model
+from byoc_mlir.testing.fuzz.generate.tensor import (
+    DOMAINS,
+    MICROSOFT,
+    ML,
+    RejectedError,
+    Tensor,
+    initializer_of,
+    make_model,
+)
 from byoc_mlir.testing.fuzz.values import Style
 
 assert import_model  # the frontend registers its ops
-FAMILIES = (control, elementwise, image, index, matrix, quantised, rearrange, recurrent, window)
+FAMILIES = (
+    *(classical, control, elementwise, image, index, matrix, quantised, rearrange, recurrent),
+    *(trees, window),
+)
 """The modules that register recipes."""
 
 _DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training")
 _OPSETS = (*range(7, 28), *range(11, 24), *range(13, 23))
+_ML_VERSIONS = (1, 2, 3, 3, 4, 4, 5)
 _STYLES: tuple[Style, ...] = ("plain", "plain", "plain", "integral", "extreme")
 _SUMS = (
     *("Reduce", "Pool", "Conv", "MatMul", "Gemm", "Norm", "LRN", "Sum", "Mean", "Cum", "Einsum"),
     *("FT", "Softmax", "Loss", "Attention", "RNN", "LSTM", "GRU", "Sample", "Resize", "Det"),
     *("Roi", "Scatter", "Quantize", "Ada", "Momentum", "Grid", "Upsample", "Col2Im", "Embedding"),
-    *("Imputer", "If", "Loop", "Scan"),
+    *("Imputer", "If", "Loop", "Scan", "Tree", "SVM", "Linear", "MatMulNBits", "Gemm"),
 )
 """Parts of the names of ops that add up; the order is theirs to choose."""
 
@@ -52,14 +66,14 @@ _ATTEMPTS = 12
 def known_ops() -> tuple[tuple[str, str], ...]:
     """Domain and name of every op that the importer knows, by function or by standard body."""
     functions = {(op.domain, op.op_type) for op in registered_ops()}
+    vendor = {(domain, name) for domain, name in functions if domain == MICROSOFT}
     schemas = [schema for schema in onnx.defs.get_all_schemas() if schema.domain in _DOMAINS]
-    return tuple(
-        sorted(
-            (schema.domain, schema.name)
-            for schema in schemas
-            if (schema.domain, schema.name) in functions or has_standard_function(schema)
-        )
-    )
+    standard = {
+        (schema.domain, schema.name)
+        for schema in schemas
+        if (schema.domain, schema.name) in functions or has_standard_function(schema)
+    }
+    return tuple(sorted(standard | vendor))
 
 
 def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
@@ -67,7 +81,7 @@ def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
     while True:
         graph = _grown(rng)
         outputs = _outputs(graph)
-        if outputs:
+        if outputs or graph.maps:
             return graph, _model(graph, outputs)
 
 
@@ -75,7 +89,8 @@ def _grown(rng: Random) -> GraphBuilder:
     opset = rng.randint(1, MAX_OPSET) if rng.random() < 0.1 else rng.choice(_OPSETS)
     opset = min(opset, MAX_OPSET)
     style: Style = rng.choice(_STYLES)
-    graph = GraphBuilder(rng, opset, style)
+    domains = {**DOMAINS, ML: rng.choice(_ML_VERSIONS)}
+    graph = GraphBuilder(rng, opset, style, domains=domains)
     if rng.random() < 0.4:
         _add_one(graph)
         return graph
@@ -135,7 +150,7 @@ def _model(graph: GraphBuilder, outputs: list[Tensor]) -> onnx.ModelProto:
         graph.nodes,
         "fuzz",
         [entry.tensor.value_info() for entry in graph.inputs],
-        [output.value_info() for output in outputs],
+        [*(output.value_info() for output in outputs), *graph.maps],
         [initializer_of(value) for value in graph.initializers],
     )
     return make_model(proto, graph.opsets)
