@@ -82,9 +82,8 @@ def binary(context: NodeContext, score: Value, name: str, *, is_share: bool) -> 
     """
     if name == "PROBIT":
         raise NodeRefused("post_transform is 'PROBIT' of a single score; give a score per class")
-    whole = (
-        1.0 if is_share and name != "LOGISTIC" else 0.0
-    )  # the logistic of opposites adds up to 1
+    # the logistic makes shares of two opposites
+    whole = 1.0 if is_share and name != "LOGISTIC" else 0.0
     both = arith.concatenate(context, [arith.subtract(context, whole, score), score], 1)
     return transformed(context, both, name) if name == "LOGISTIC" else both
 

@@ -66,14 +66,15 @@ _ATTEMPTS = 12
 def known_ops() -> tuple[tuple[str, str], ...]:
     """Domain and name of every op that the importer knows, by function or by standard body."""
     functions = {(op.domain, op.op_type) for op in registered_ops()}
-    vendor = {(domain, name) for domain, name in functions if domain == MICROSOFT}
     schemas = [schema for schema in onnx.defs.get_all_schemas() if schema.domain in _DOMAINS]
     standard = {
         (schema.domain, schema.name)
         for schema in schemas
         if (schema.domain, schema.name) in functions or has_standard_function(schema)
     }
-    return tuple(sorted(standard | vendor))
+    return tuple(
+        sorted(standard | {(domain, name) for domain, name in RECIPES if domain == MICROSOFT})
+    )
 
 
 def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
