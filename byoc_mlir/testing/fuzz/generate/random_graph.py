@@ -23,6 +23,8 @@ from byoc_mlir.testing.fuzz.generate import (
     rearrange,
     recurrent,
     trees,
+    vendor,
+    vendor_attention,
     window,
 )
 from byoc_mlir.testing.fuzz.generate.default import from_schema
@@ -43,7 +45,7 @@ from byoc_mlir.testing.fuzz.values import Style
 assert import_model  # the frontend registers its ops
 FAMILIES = (
     *(classical, control, elementwise, image, index, matrix, quantised, rearrange, recurrent),
-    *(trees, window),
+    *(trees, vendor, vendor_attention, window),
 )
 """The modules that register recipes."""
 
@@ -55,7 +57,7 @@ _SUMS = (
     *("Reduce", "Pool", "Conv", "MatMul", "Gemm", "Norm", "LRN", "Sum", "Mean", "Cum", "Einsum"),
     *("FT", "Softmax", "Loss", "Attention", "RNN", "LSTM", "GRU", "Sample", "Resize", "Det"),
     *("Roi", "Scatter", "Quantize", "Ada", "Momentum", "Grid", "Upsample", "Col2Im", "Embedding"),
-    *("Imputer", "If", "Loop", "Scan", "Tree", "SVM", "Linear", "MatMulNBits", "Gemm"),
+    *("Imputer", "If", "Loop", "Scan", "Tree", "SVM", "Linear"),
 )
 """Parts of the names of ops that add up; the order is theirs to choose."""
 

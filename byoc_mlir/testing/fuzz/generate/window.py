@@ -34,7 +34,8 @@ class Window:
         }
 
 
-def _window(graph: GraphBuilder, rank: int, dilated: bool = True) -> Window:
+def random_window(graph: GraphBuilder, rank: int, dilated: bool = True) -> Window:
+    """A window over so many spatial axes."""
     rng = graph.rng
     kernel = [rng.choice([1, 2, 3, 3, 3, 4, 5]) for _ in range(rank)]
     if rng.random() < 0.5:
@@ -79,7 +80,7 @@ def add_conv(graph: GraphBuilder, x: Tensor, window: Window | None = None) -> Te
     """A convolution of `x`, grouped and biased at random; its result."""
     rng = graph.rng
     channels = x.sizes[1]
-    window = window or _window(graph, x.rank - 2)
+    window = window or random_window(graph, x.rank - 2)
     groups = rng.choice([g for g in range(1, max(channels, 1) + 1) if channels % g == 0])
     groups = groups if rng.random() < 0.4 else 1
     if not channels or x.rank < 3:
@@ -107,7 +108,7 @@ def _finite(graph: GraphBuilder) -> Style | None:
 @recipe("ConvTranspose")
 def conv_transpose(graph: GraphBuilder, op_type: str) -> None:
     x = _image(graph, graph.dtypes(op_type))
-    window = _window(graph, x.rank - 2)
+    window = random_window(graph, x.rank - 2)
     is_short = any(
         (size - 1) * dilation + 1 < stride
         for size, dilation, stride in zip(
@@ -133,7 +134,7 @@ def conv_transpose(graph: GraphBuilder, op_type: str) -> None:
 @recipe("MaxPool", "AveragePool", "LpPool")
 def pool(graph: GraphBuilder, op_type: str) -> None:
     x = _image(graph, graph.dtypes(op_type))
-    window = _window(graph, x.rank - 2)
+    window = random_window(graph, x.rank - 2)
     if window.pads and graph.rng.random() < 0.95:  # wider pads than the window are not defined
         pads = [min(p, k - 1) for p, k in zip(window.pads, [*window.kernel] * 2, strict=True)]
     else:
@@ -186,7 +187,7 @@ def max_unpool(graph: GraphBuilder, op_type: str) -> None:
 def integer_conv(graph: GraphBuilder, op_type: str) -> None:
     rng = graph.rng
     x = image_of(graph, graph.dtypes(op_type), 2)
-    window = _window(graph, 2)
+    window = random_window(graph, 2)
     outputs = rng.choice([1, 2, 4, 8])
     kinds = graph.dtypes(op_type, 1 if op_type == "ConvInteger" else 3)
     weights = graph.tensor(kinds, (outputs, x.sizes[1], *window.kernel))
