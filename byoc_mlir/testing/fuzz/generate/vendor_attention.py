@@ -62,13 +62,14 @@ def multi_head_attention(graph: GraphBuilder, op_type: str) -> None:
 def group_query_attention(graph: GraphBuilder, op_type: str) -> None:
     """A prompt, or one token behind others."""
     rng = graph.rng
-    batch, shared, size = rng.randint(1, 2), rng.randint(1, 2), 8
+    rotary = rng.random() < 0.5
+    size = 16 if rotary else 8  # ONNX Runtime turns multiples of 16
+    batch, shared = rng.randint(1, 2), rng.randint(1, 2)
     heads = shared * rng.randint(1, 3)
     is_prompt = rng.random() < 0.5
     new, past = (rng.randint(2, 5), 0) if is_prompt else (1, rng.randint(1, 5))
     total = new + past
     cache = (batch, shared, total, size)
-    rotary = rng.random() < 0.5
     angles = [_plain(graph, (total + 2, size // 2)) for _ in range(2)] if rotary else [None, None]
     graph.emit_without_schema(
         op_type,
