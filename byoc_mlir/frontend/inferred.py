@@ -18,9 +18,13 @@ _MOST_ELEMENTS = 64
 def known_sizes(model: onnx.ModelProto) -> Mapping[str, Sizes]:
     """By name, the sizes of the graph's tensors; `None` for one that is no number.
 
-    What the model declares of anything but its inputs is not believed.
+    What the model declares of anything but its inputs is not believed. Nothing is known of a model
+    that inference refuses: a node is of a domain whose opset the model does not import.
     """
-    inferred = shape_inference.infer_shapes(_outline(model), data_prop=True).graph
+    try:
+        inferred = shape_inference.infer_shapes(_outline(model), data_prop=True).graph
+    except shape_inference.InferenceError:  # the importer names the node, or accepts it
+        return {}
     return {
         info.name: tuple(
             dim.dim_value if dim.HasField("dim_value") else None

@@ -8,6 +8,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from onnx_models import model_of, node
 
 import byoc_mlir
+from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.split import split_model
 from byoc_mlir.runtime.staged import StagedExecutable
 from byoc_mlir.testing.networks import NETWORKS
@@ -137,3 +138,22 @@ def test_detector() -> None:
     model = NETWORKS["ssd"]()
     inputs = [random_inputs(model, seed=seed) for seed in range(2)]
     _check(model, inputs, atol=2e-5)  # convolutions with fewer multiplications round more
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_the_standard_domain_may_have_its_name(at: int) -> None:
+    nodes = [
+        node("Relu", "x", "r"),
+        node("NonZero", "r", "places"),
+        node("Cast", "places", "y", to=TensorProto.FLOAT),
+    ]
+    nodes[at].domain = "ai.onnx"
+    _check(model_of(nodes, [("x", TensorProto.FLOAT, (3, 4))], ["y"], opset=17), _samples(3, 4))
+
+
+def test_a_domain_that_is_not_imported_is_named() -> None:
+    nodes = [node("NonZero", "x", "places"), node("Cast", "places", "y", to=1, name="cast")]
+    nodes[1].domain = "com.example"
+    model = model_of(nodes, [("x", TensorProto.FLOAT, (3, 4))], ["y"], opset=17)
+    with pytest.raises(ByocError, match=r"node 'cast' \(Cast\): .* 'com.example'"):
+        byoc_mlir.compile(model, targets=()).run(_samples(3, 4)[0])
