@@ -34,7 +34,6 @@ class ModelSpecialiser:
         self._problems: tuple[str, ...] = ()
         """Why sizes are compiled in, once that is known."""
         self.verdict: Verdict | None = None
-        self._has_started = False
         self._gains: bool | None = None
         """Whether sizes that are numbers make programs faster, once that was asked."""
         is_fixed = all(info.is_static for info in source.inputs)
@@ -55,14 +54,13 @@ class ModelSpecialiser:
                     raise
                 self.value_inputs = tuple(sorted({*self.value_inputs, *error.inputs}))
 
-    def starts_alone(self, shapes: Shapes) -> bool:
-        """Whether these shapes get a program of their own: the first ones do, where that gains."""
-        is_first, self._has_started = not self._has_started, True
-        return is_first and self.gains_alone(shapes)
+    def has_alone(self, shapes: Shapes) -> bool:
+        """Whether these shapes have a program of their own already: none is left from before."""
+        return False
 
     def gains_alone(self, shapes: Shapes) -> bool:
         """Whether programs for one set of shapes are believed to be faster than the one for all
-        shapes, if there can be one. What is found for the first shapes holds for all.
+        shapes, if there can be one. What is found at first holds for all shapes.
         """
         if not self._options.targets or not self._may_generalise():
             return False

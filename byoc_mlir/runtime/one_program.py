@@ -53,8 +53,8 @@ class _NoOthers:
     def keep_verdict(self, verdict: Verdict) -> None:
         """There is nothing to compare, and so no verdict."""
 
-    def starts_alone(self, shapes: Mapping[str, Shape]) -> bool:
-        """None get a program of their own."""
+    def has_alone(self, shapes: Mapping[str, Shape]) -> bool:
+        """None have a program of their own."""
         return False
 
     def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:

@@ -73,6 +73,8 @@ class Promotion:
 
         def work() -> None:
             try:
+                if not candidate.gains():
+                    return
                 candidate.make()
                 together, alone = _shortest([candidate.run_together, candidate.run_alone])
             except ByocError as error:
@@ -100,6 +102,8 @@ class Promotion:
 class Candidate:
     """A program that one set of shapes may get."""
 
+    gains: Callable[[], bool]
+    """Whether it is believed to be faster; if not, it is not made."""
     make: Callable[[], None]
     run_together: Callable[[], object]
     """A call of the program for all shapes, with inputs of these shapes."""

@@ -62,8 +62,8 @@ class SizedExecutable(Executable):
         self._calls: dict[_Shapes, _Found] = {}
         self._latest = self._variants[0] if self._variants else None
         self._promotion = Promotion()
-        self._may_promote = False
-        """Whether programs for one set of shapes are believed to be faster than the one for all."""
+        self._may_promote = specialiser.may_measure
+        """Whether programs for one set of shapes may be faster than the one for all."""
         self._lock = ForkSafeLock()
         self._is_closed = False
 
@@ -185,8 +185,6 @@ class SizedExecutable(Executable):
         instance = self._instance(shapes)
         if instance is None:
             return self._remember(shapes, None)
-        gains = on_live_threads(self._specialiser.gains_alone)(self._named(shapes))
-        self._may_promote = gains and self._specialiser.may_measure
         call = instance.call(instance.sized.sizes(shapes))
         return self._remember(shapes, (instance, call))
 
@@ -202,6 +200,7 @@ class SizedExecutable(Executable):
         call.seconds = 0.0
         shapes, inputs = tuple(array.shape for array in arrays), copies(arrays)
         candidate = Candidate(
+            gains=lambda: self._gains_alone(shapes),
             make=lambda: self._special.warmup(self._named(shapes)),
             run_together=lambda: instance.run_sized(call, inputs),
             run_alone=lambda: self._special.run(inputs),
@@ -219,6 +218,13 @@ class SizedExecutable(Executable):
         listed = ", ".join(f"{name}{list(shape)}" for name, shape in self._named(shapes).items())
         self._promotion.start(listed, candidate, decide)
 
+    def _gains_alone(self, shapes: _Shapes) -> bool:
+        """Whether a program of their own is believed to be faster; if not, none is made."""
+        with self._lock:
+            gains = on_live_threads(self._specialiser.gains_alone)(self._named(shapes))
+            self._may_promote = gains
+        return gains
+
     def _remember(self, shapes: _Shapes, found: _Found) -> _Found:
         if len(self._calls) == _MOST_CALLS:
             self._calls.clear()
@@ -227,7 +233,7 @@ class SizedExecutable(Executable):
 
     def _instance(self, shapes: _Shapes) -> SizedInstance | None:
         named = self._named(shapes)
-        if on_live_threads(self._specialiser.starts_alone)(named):
+        if self._specialiser.has_alone(named):
             return None
         for instance in self._variants:
             if instance.sized.is_for(instance.sized.sizes(shapes)):

@@ -52,8 +52,8 @@ class Specialiser(Protocol):
         """Keeps what was measured; `gains_alone` goes by it."""
         ...
 
-    def starts_alone(self, shapes: Mapping[str, Shape]) -> bool:
-        """Whether inputs of these shapes, which are new, get a program of their own."""
+    def has_alone(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether inputs of these shapes have a program of their own already."""
         ...
 
     def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:

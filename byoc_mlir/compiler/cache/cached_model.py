@@ -261,7 +261,6 @@ class CachedSpecialiser:
         self._model = model
         self._entry = entry
         self._compiler = compiler
-        self._has_started = False
         self._weights = StoredWeights(model.cache)
 
     @property
@@ -281,18 +280,13 @@ class CachedSpecialiser:
         self._model.write_program(self._key(arrays), program, said, self._weights)
         return program
 
-    def starts_alone(self, shapes: Mapping[str, Shape]) -> bool:
-        """Whether inputs of these shapes, which are new, get a program of their own: not where it
-        would have to be compiled and the cache has one for many shapes.
+    def has_alone(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether the cache has a program of their own for inputs of these shapes, which may be
+        faster than one for many shapes.
         """
-        if self._entry.needs_numbers or self._gains_nothing:
+        if self._gains_nothing:
             return False
-        if self._model.cache.has(self._model.program_key(self._entry, shapes, {})):
-            return True
-        is_first, self._has_started = not self._has_started, True
-        if not is_first or self._model.cache.has(self._model.sized_key(self._entry, 0)):
-            return False
-        return self.gains_alone(shapes)
+        return self._model.cache.has(self._model.program_key(self._entry, shapes, {}))
 
     def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:
         """Whether a program of their own is believed to be faster than one for all shapes."""
