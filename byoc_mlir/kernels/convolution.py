@@ -194,6 +194,11 @@ class ConvolutionKernel(ABC):
     def code(self, threads: int) -> Code:
         """What computes it on so many threads."""
 
+    @property
+    @abstractmethod
+    def weights_shape(self) -> tuple[int, ...]:
+        """That of the packed weights."""
+
     @abstractmethod
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The weights `[O, I, H, W]` as the code reads them."""

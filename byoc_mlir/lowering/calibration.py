@@ -12,6 +12,7 @@ import operator
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from heapq import nsmallest
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,11 @@ from byoc_mlir.runtime.libraries import load_library, resolve_symbol
 _SECONDS = 0.3
 """What all runs of a table may take together."""
 
-_LEAST_SECONDS, _STABLE_TURNS, _GAIN = 0.05, 20, 0.99
-"""It ends earlier when nothing ran in less than that share of its shortest time for so many turns.
-"""
+_ALIKE, _SPREAD = 3, 1.02
+"""It ends earlier when so many of the shortest runs of each differ by no more than that."""
+
+_CONVOLUTIONS, _LOOPS = 1, 3
+"""How much LLVM optimises: convolutions are written in vectors, for which more gains nothing."""
 
 _OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
@@ -61,7 +64,7 @@ def convolution_rates() -> ConvolutionRates:
     products = _kernel(_convolution(256, 14, window=1), "implicit_gemm")
     kernels = {"transforms": transforms, "weights": weights, "products": products}
     codes = {name: kernel.code(1) for name, kernel in kernels.items()}
-    with _native(codes) as functions:
+    with _native(codes, _CONVOLUTIONS) as functions:
         times = _shortest(
             [
                 _Run(functions[name], _memories(kernel, codes[name], copies))
@@ -78,7 +81,7 @@ def activation_rates() -> ActivationRates:
     """Each activation."""
     codes = {name: activation_code(name, _ELEMENTS) for name in FORMULAS}
     result = {Slot.RESULT: _filled(_ELEMENTS)}
-    with _native(codes) as functions:
+    with _native(codes, _LOOPS) as functions:
         times = _shortest(
             [_Run(functions[name], [_with_words(result, code)]) for name, code in codes.items()]
         )
@@ -116,20 +119,20 @@ def _pointers(held: Mapping[Slot, NDArray[Any]]) -> Any:
 
 def _shortest(runs: Sequence[_Run]) -> list[float]:
     """The milliseconds of the shortest run of each."""
-    best, unchanged = [math.inf] * len(runs), 0
-    begin, spent = time.thread_time(), 0.0
-    while spent < _LEAST_SECONDS or (unchanged < _STABLE_TURNS and spent < _SECONDS):
-        unchanged += 1
-        for index, run in enumerate(runs):
+    times = [list[float]() for _ in runs]
+    begin = time.thread_time()
+    while not all(map(_is_stable, times)) and time.thread_time() - begin < _SECONDS:
+        for run, taken in zip(runs, times, strict=True):
             run()  # finds the caches as another kernel left them
             start = time.thread_time()
             run()
-            took = time.thread_time() - start
-            if took < _GAIN * best[index]:
-                unchanged = 0
-            best[index] = min(best[index], took)
-        spent = time.thread_time() - begin
-    return [seconds * 1e3 for seconds in best]
+            taken.append(time.thread_time() - start)
+    return [min(taken) * 1e3 for taken in times]
+
+
+def _is_stable(times: Sequence[float]) -> bool:
+    shortest = nsmallest(_ALIKE, times)
+    return len(shortest) == _ALIKE and shortest[-1] <= _SPREAD * shortest[0]
 
 
 def _rest(whole: float, known: float) -> float:
@@ -159,13 +162,13 @@ def _memories(
 ) -> list[Mapping[Slot, NDArray[Any]]]:
     """What the slots point at; each with weights of its own."""
     it = kernel.convolution
-    weights = kernel.pack(np.zeros((it.outputs, it.inputs, *it.window), np.float32))
+    weights = math.prod(kernel.weights_shape)
     held = {
         Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // 4),
         Slot.SOURCE: _filled(operator.index(math.prod(it.source.shape))),
         Slot.RESULT: _filled(operator.index(math.prod(it.result.shape))),
     }
-    return [{**_with_words(held, code), Slot.WEIGHTS: _filled(weights.size)} for _ in range(copies)]
+    return [{**_with_words(held, code), Slot.WEIGHTS: _filled(weights)} for _ in range(copies)]
 
 
 def _with_words(
@@ -182,7 +185,9 @@ def _filled(elements: int) -> NDArray[np.float32]:
 
 
 @contextmanager
-def _native(codes: Mapping[str, Code]) -> Generator[Mapping[str, Callable[[Any], None]]]:
+def _native(
+    codes: Mapping[str, Code], opt_level: int
+) -> Generator[Mapping[str, Callable[[Any], None]]]:
     """Kernels as functions, which run on one thread.
 
     Raises:
@@ -196,7 +201,8 @@ def _native(codes: Mapping[str, Code]) -> Generator[Mapping[str, Callable[[Any],
     openmp = load_library(Path(OPENMP))
     symbols = {name: resolve_symbol(name, [openmp]) for name in _OPENMP_FUNCTIONS}
     before = openmp.omp_get_max_threads()
-    with NativeModule(emit_object(module.module), list(codes), symbols) as native:
+    code = emit_object(module.module, opt_level=opt_level)
+    with NativeModule(code, list(codes), symbols) as native:
         openmp.omp_set_num_threads(1)
         try:
             yield {name: _FUNCTION(native.address(name)) for name in codes}
