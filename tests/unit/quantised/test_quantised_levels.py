@@ -1,0 +1,16 @@
+"""Quantised ops in all combinations, shared by the instruction sets that this machine has."""
+
+from __future__ import annotations
+
+import pytest
+from quantised_levels import check_level
+
+from byoc_mlir.testing.isa import call_at
+
+_SHARES = 5
+"""Of all cases, each level has one of so many: `check_level(turn, "1")` checks all."""
+
+
+@pytest.mark.parametrize(("level", "turn"), [("avx2", 0), ("avx512", 1), ("amx", 2)])
+def test_level(level: str, turn: int) -> None:
+    call_at(level, check_level, str(turn), str(_SHARES))
