@@ -99,6 +99,8 @@ class _Mixer:
                 op.operands[index] = self._as_rounded(op.operands[index])
             if product is not None:
                 self._mix(op, product)
+            elif isinstance(op, CompositeOp) and self._plan.is_rounding(op):
+                _retype_body(op)
             for result in tuple(op.results) if self._plan.is_rounding(op) else ():
                 self._retype(op, result)
 
@@ -149,6 +151,18 @@ def _mix_body(op: CompositeOp, product: Operation) -> None:
             Rewriter.insert_op(cast, InsertPoint.at_start(block))
             for use in uses:
                 use.operation.operands[use.index] = cast.output
+
+
+def _retype_body(op: CompositeOp) -> None:
+    """Lets the body of a composite that moves numbers move what its operands became."""
+    block = op.body.block
+    for argument, operand in zip(tuple(block.args), op.inputs, strict=True):
+        Rewriter.replace_value_with_new_type(argument, operand.type)
+    for inner in op.ops():
+        element = tensor_type(inner.operands[0]).element_type
+        for result in tuple(inner.results):
+            type_ = tensor_of(element, type_sizes(tensor_type(result)))
+            Rewriter.replace_value_with_new_type(result, type_)
 
 
 def _round_yielded(op: CompositeOp, type_: Attribute) -> None:

@@ -48,7 +48,17 @@ def attention() -> ModelProto:
     return net.build()
 
 
-MODELS = {"convolutions": convolutions, "attention": attention}
+def shuffle() -> ModelProto:
+    """Channels of several groups change places between convolutions."""
+    net = GraphBuilder("shuffle", seed=0)
+    x = net.relu(net.conv(net.input("x", [1, 3, 8, 8]), 16, 1))
+    x = net.reshape(net.transpose(net.reshape(x, 1, 4, 4, 8, 8), 0, 2, 1, 3, 4), 1, 16, 8, 8)
+    net.channels[x] = 16
+    net.output(net.conv(x, 16, 3, groups=4), "y", [1, 16, 8, 8])
+    return net.build()
+
+
+MODELS = {"convolutions": convolutions, "attention": attention, "shuffle": shuffle}
 
 
 def compiled(model: ModelProto, precision: str = "bf16", **options: Any) -> Executable:
