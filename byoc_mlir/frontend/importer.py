@@ -223,10 +223,10 @@ class _MainGraph:
 
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         if not self.unread.isdisjoint(node.output):
-            self.nodes.append(OnnxNode.of(name, node.op_type, "folded"))
+            self.nodes.append(OnnxNode.of(name, node, "folded"))
         elif self.unknown.isdisjoint(read_names(node)):
             status = self.scope.import_node(node, name)
-            self.nodes.append(OnnxNode.of(name, node.op_type, status))
+            self.nodes.append(OnnxNode.of(name, node, status))
             self.nodes += self.scope.session.bodies.take_rows()
         elif self.scope.knows_op(node):  # what it reads is unknown, so there is no more to say
             self.unknown.update(node.output)

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import onnx
 from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.dims import Guard
+from byoc_mlir.frontend.order import read_names
 from byoc_mlir.tensors import TensorInfo
 
 __all__ = ["NODE_NOTES", "ImportedModel", "NodeStatus", "OnnxNode", "TensorInfo"]
@@ -35,11 +37,16 @@ class OnnxNode:
     op_type: str
     status: NodeStatus
     note: str = ""
+    inputs: tuple[str, ...] = ()
+    """The tensors that it reads, those that its subgraphs take from outside included."""
+    outputs: tuple[str, ...] = ()
 
     @staticmethod
-    def of(name: str, op_type: str, status: NodeStatus) -> OnnxNode:
-        """A node with the note that its status deserves."""
-        return OnnxNode(name, op_type, status, NODE_NOTES[status])
+    def of(name: str, node: onnx.NodeProto, status: NodeStatus) -> OnnxNode:
+        """A node with the note that its status deserves; `name` is what it is called here."""
+        inputs = tuple(dict.fromkeys(read_names(node)))
+        outputs = tuple(filter(None, node.output))
+        return OnnxNode(name, node.op_type, status, NODE_NOTES[status], inputs, outputs)
 
 
 @dataclass(frozen=True)

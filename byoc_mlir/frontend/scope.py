@@ -238,7 +238,7 @@ class Scope:
                 raise ValueNeeded(message, reason.inputs) from reason
             except NodeRefused as reason:
                 raise NodeRefused(f"'{name}' ({node.op_type}): {reason}") from reason
-            bodies.rows.insert(place, OnnxNode.of(name, node.op_type, status))
+            bodies.rows.insert(place, OnnxNode.of(name, node, status))
         return [scope.values[output.name] for output in graph.output]
 
     def _inner(

@@ -28,7 +28,7 @@ from typing import BinaryIO
 from byoc_mlir.errors import InvalidArtifactError
 from byoc_mlir.runtime.serialise import Blob, Json
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 MAGIC = b"BYOCMLIR"
 
 _HEAD = struct.Struct("<8sQQQ")

@@ -24,6 +24,9 @@ class ReportRow:
     """What it computes with; where that is `f32` though its operands are quantised, also why."""
     implementation: str = ""
     milliseconds: float | None = None
+    inputs: tuple[str, ...] = ()
+    """The tensors that it reads; none where the model is in MLIR."""
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

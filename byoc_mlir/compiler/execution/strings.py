@@ -14,6 +14,7 @@ from byoc_mlir.compiler.partition.fallback import interpreter_for
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inferred import known_sizes
 from byoc_mlir.frontend.known_ops import check_nodes
+from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.split import Stage, stage_model
 from byoc_mlir.frontend.string_labels import with_looked_up_strings
 from byoc_mlir.frontend.strings import Part, string_parts
@@ -63,7 +64,14 @@ def compile_around_strings(
 
 
 def _report(stage: Stage, backend: str) -> Report:
-    reason = "it works on strings"
     return Report(
-        tuple(ReportRow(node.name, node.op_type, backend, reason=reason) for node in stage.nodes)
+        tuple(
+            ReportRow(
+                *(node.name, node.op_type, backend),
+                reason="it works on strings",
+                inputs=tuple(read_names(node)),
+                outputs=tuple(node.output),
+            )
+            for node in stage.nodes
+        )
     )

@@ -161,11 +161,15 @@ def report_rows(module: ModuleOp, nodes: Sequence[OnnxNode]) -> Sequence[ReportR
         for name in placement.nodes:
             of_node.setdefault(name, []).append(placement)
     return [
-        _placed(node.name, node.op_type, of_node.get(node.name, ()))
-        if node.status == "imported"
-        else ReportRow(node.name, node.op_type, node.status, reason=node.note)
+        replace(_row_of(node, of_node.get(node.name, ())), inputs=node.inputs, outputs=node.outputs)
         for node in nodes
     ]
+
+
+def _row_of(node: OnnxNode, ops: Sequence[Placement]) -> ReportRow:
+    if node.status == "imported":
+        return _placed(node.name, node.op_type, ops)
+    return ReportRow(node.name, node.op_type, node.status, reason=node.note)
 
 
 def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:

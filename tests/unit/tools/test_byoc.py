@@ -48,6 +48,7 @@ def test_report_has_one_row_for_every_node(byoc, path: str):
     assert code == 0
     assert [row["op_type"] for row in document["nodes"]] == cli_models.NODES
     assert rows["Conv"]["node"] == "/[conv]"
+    assert (rows["Conv"]["inputs"], rows["Conv"]["outputs"]) == (["same", "w"], ["conv"])
     assert [rows[kind]["placement"] for kind in ("Constant", "Add")] == ["folded", "folded"]
     assert rows["Identity"]["placement"] == "removed"
     assert rows["Identity"]["reason"] == "its output is its input"
