@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from io import StringIO
 from pathlib import Path
 from typing import Protocol
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.printer import Printer
 
 from byoc_mlir.left_out import is_left_out
 
@@ -37,13 +39,13 @@ class IrDump:
 
     def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
         """Applies a pass, and writes what it made of the module."""
-        before, ops_before = str(module), _ops(module)
+        before, ops_before = located_text(module), _ops(module)
         start = time.perf_counter()
         pass_.apply(context, module)
         milliseconds = (time.perf_counter() - start) * 1e3
         self._number += 1
         number = self._number
-        after, ops_after = str(module), _ops(module)
+        after, ops_after = located_text(module), _ops(module)
         if after not in (before, self._written):  # a pass of passes leaves what its last one did
             self.write(f"{number:03}-{pass_.name}.mlir", after)
             self._written = after
@@ -105,6 +107,16 @@ def dump_text(name: str, text: Callable[[], str]) -> None:
     dump = _current.get()
     if dump is not None:
         dump.write(name, text())
+
+
+def located_text(module: ModuleOp) -> str:
+    """The IR, each op with the ONNX nodes that it stands for: `loc("conv1")`."""
+    text = StringIO()
+    Printer(text, print_debuginfo=True).print_op(module)
+    return text.getvalue().replace(_NO_LOCATION, "")
+
+
+_NO_LOCATION = " loc(unknown)"
 
 
 def _ops(module: ModuleOp) -> Counter[str]:

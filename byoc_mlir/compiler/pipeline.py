@@ -34,7 +34,7 @@ from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.errors import InputValuesNeededError
-from byoc_mlir.ir_dump import dump_text, dumping
+from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.left_out import leaving_out
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
@@ -177,7 +177,7 @@ def import_model(build: Build) -> None:
         size = sum(
             math.prod(map(int, info.shape)) * info.dtype.itemsize for info in build.imported.outputs
         )
-        dump_text("000-import.mlir", lambda: str(build.module))
+        dump_text("000-import.mlir", lambda: located_text(build.module))
         current_limits().check("output_bytes", size, "bytes of the model's outputs")
 
 
