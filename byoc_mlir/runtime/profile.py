@@ -32,6 +32,12 @@ class ProfileRow:
     """Read from other steps, inputs and weights, and written for others."""
 
     @property
+    def title(self) -> str:
+        """Its nodes, or what it is where it has none."""
+        first, *others = self.nodes or (" ".join(filter(None, (self.region, self.implementation))),)
+        return f"{first} and {len(others)} more" if others else first
+
+    @property
     def gflops(self) -> float:
         """Billions of floating-point operations a second, two for each product."""
         return 2 * self.multiplications / self.milliseconds / 1e6 if self.milliseconds else 0.0
@@ -97,7 +103,7 @@ class Profile:
                     "ph": "X",
                     "pid": 1,
                     "tid": 1,
-                    "name": _title(row),
+                    "name": row.title,
                     "cat": row.backend or "call",
                     "ts": start * 1e3,
                     "dur": row.milliseconds * 1e3,
@@ -128,15 +134,10 @@ def _figure(value: float) -> str:
     return f"{value:.1f}" if value else ""
 
 
-def _title(row: ProfileRow) -> str:
-    first, *others = row.nodes or (" ".join(filter(None, (row.region, row.implementation))),)
-    return f"{first} and {len(others)} more" if others else first
-
-
 def _text(row: ProfileRow) -> str:
     """What fits into the rest of the line: the nodes, the types of ops, and what runs them."""
     ops = "+".join(row.ops)
-    described = f"{_title(row)} ({ops})" if ops else _title(row)
+    described = f"{row.title} ({ops})" if ops else row.title
     runs = f"{row.backend}: {row.implementation}" if row.nodes else row.backend
     room = WIDTH - 33
     text = f"{described}, {runs}" if runs else described

@@ -6,6 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from byoc_mlir.runtime.profile import Profile
+    from byoc_mlir.runtime.verification import Verification
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,35 @@ class Report:
             "warnings": list(self.warnings),
         }
         return json.dumps(document, indent=2)
+
+    def to_html(
+        self,
+        title: str = "report",
+        *,
+        profile: Profile | None = None,
+        verification: Verification | None = None,
+        dump: str | Path | None = None,
+    ) -> str:
+        """A page with the graph, which needs nothing beside it. See docs/view.md.
+
+        Args:
+            title: what the model is called.
+            profile: where the time goes: nodes can be coloured by it.
+            verification: how far off nodes are: nodes can be coloured by that, too.
+            dump: the folder that `compile(dump_ir=…)` wrote: IR and code are shown for what is
+                selected.
+        """
+        from byoc_mlir.view.excerpts import read_details  # few reports are drawn
+        from byoc_mlir.view.page import page
+
+        details = None if dump is None else read_details(Path(dump))
+        return page(self, title, profile, verification, details)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from byoc_mlir.view.page import frame  # few reports are drawn
+
+        return frame(self)
 
     def __str__(self) -> str:
         columns = [column for name, column in self._columns() if set(column[1:]) - _TACIT[name]]

@@ -24,12 +24,13 @@ from byoc_mlir.tools.commands import (
     report,
     run,
     verify,
+    view,
 )
 from byoc_mlir.tools.parser import Parser
 from byoc_mlir.tools.words import on_command_line
 
 COMMANDS = (
-    *(run, compile_, report, bench, profile, verify, bisect, explain),
+    *(run, compile_, report, view, bench, profile, verify, bisect, explain),
     *(check, cache, doctor, new_backend),
 )
 

@@ -1,0 +1,79 @@
+"""`byoc view`: a page that shows where nodes went and why, where time goes, IR and code."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from byoc_mlir.runtime import Executable
+from byoc_mlir.tools.commands.common import (
+    add_model_arguments,
+    add_shape_argument,
+    at_least,
+    compile_model,
+    open_model,
+    random_inputs,
+    shapes_of,
+)
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("view", help=__doc__)
+    add_model_arguments(parser)
+    add_shape_argument(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE.html",
+        type=Path,
+        default=Path("report.html"),
+        help="the page; default: report.html",
+    )
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="run the model, so that nodes can be coloured by time",
+    )
+    parser.add_argument("--runs", type=at_least(1), default=20, help="of a profile")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="compare each node with an oracle, so that nodes can be coloured by error",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    with TemporaryDirectory() as folder:
+        text = _loaded_page(args) if args.model.endswith(".so") else _page(args, Path(folder))
+    args.output.write_text(text, encoding="utf-8")
+    print(f"wrote {args.output}, {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
+    return 0
+
+
+def _page(args: argparse.Namespace, dump: Path) -> str:
+    with compile_model(args, profile=args.profile, dump_ir=dump) as executable:
+        return _drawn(args, executable, dump)
+
+
+def _loaded_page(args: argparse.Namespace) -> str:
+    """That of a compiled file, which has no IR."""
+    with open_model(args) as executable:
+        return _drawn(args, executable, None)
+
+
+def _drawn(args: argparse.Namespace, executable: Executable, dump: Path | None) -> str:
+    profile = verification = None
+    if args.profile or args.verify:
+        inputs = random_inputs(executable.inputs, shapes_of(args))
+        profile = executable.profile(inputs, args.runs) if args.profile else None
+        verification = executable.verify(inputs, nodes=True) if args.verify else None
+    elif args.shape:
+        executable.warmup(shapes_of(args))
+    return executable.report().to_html(
+        Path(args.model).stem, profile=profile, verification=verification, dump=dump
+    )
