@@ -170,7 +170,7 @@ function hover(event) {
 
 function tipOf(node) {
   const where = [node.place, node.region && `region ${node.region}`, node.composite].filter(Boolean).join(", ");
-  const time = node.steps.length ? `${number(stepOf(node).milliseconds)} ms` : "";
+  const time = node.steps.length ? duration(stepOf(node).milliseconds) : "";
   const error = node.error === null ? "" : `error ${node.error.toExponential(1)}${node.agrees ? "" : ", DIFFERS"}`;
   return [`${node.op}  ${node.name}`, where, node.reason, [time, error].filter(Boolean).join(", ")].filter(Boolean).join("\n");
 }

@@ -14,10 +14,30 @@ function layered(boxes, edges) {
   boxes.forEach((box) => graph.setNode(box.id, { width: box.width, height: box.height }));
   edges.forEach((edge) => graph.setEdge(edge.from, edge.to, { weight: edge.weight ?? 1 }));
   dagre.layout(graph);
-  const { width, height } = graph.graph();
   const placed = boxes.map((box) => ({ ...box, ...graph.node(box.id) }));
   const lines = edges.map((edge) => ({ ...edge, points: graph.edge(edge.from, edge.to).points }));
-  return { boxes: placed, lines, width: finite(width), height: finite(height) };
+  return withBounds(placed, lines);
+}
+
+/** Moved so that nothing is left of 0 or above it, with the size of all. */
+function withBounds(boxes, lines) {
+  const points = lines.flatMap((line) => line.points);
+  const corners = boxes.flatMap(({ x, y, width, height }) => [
+    { x: x - width / 2, y: y - height / 2 },
+    { x: x + width / 2, y: y + height / 2 },
+  ]);
+  const all = [...corners, ...points];
+  const least = (axis) => all.reduce((found, point) => Math.min(found, point[axis]), Infinity);
+  const most = (axis) => all.reduce((found, point) => Math.max(found, point[axis]), -Infinity);
+  if (!all.length) return { boxes, lines, width: 0, height: 0 };
+  const [left, top] = [least("x"), least("y")];
+  const moved = (point) => ({ ...point, x: point.x - left, y: point.y - top });
+  return {
+    boxes: boxes.map(moved),
+    lines: lines.map((line) => ({ ...line, points: line.points.map(moved) })),
+    width: most("x") - left,
+    height: most("y") - top,
+  };
 }
 
 /** As `layered`, without care for crossings: boxes in rows, each below all that it follows. */
@@ -44,11 +64,8 @@ function stacked(boxes, edges) {
     { x: known.get(from).x, y: known.get(from).y + known.get(from).height / 2 },
     { x: known.get(to).x, y: known.get(to).y - known.get(to).height / 2 },
   ];
-  const width = Math.max(...placed.map((box) => box.x + box.width / 2));
-  return { boxes: placed, lines: edges.map((edge) => ({ ...edge, points: ends(edge) })), width, height: y };
+  return withBounds(placed, edges.map((edge) => ({ ...edge, points: ends(edge) })));
 }
-
-const finite = (size) => (Number.isFinite(size) ? size : 0);
 
 /** The inside of a group. Edges from outside start at its top, those that leave end at its bottom. */
 function insideOf(members, pairs) {

@@ -89,7 +89,7 @@ function heatOf(node) {
   return null;
 }
 
-const number = (value) => (value >= 0.01 || value === 0 ? value.toFixed(3) : value.toExponential(1));
+const duration = (ms) => (ms >= 0.01 || ms === 0 ? `${ms.toFixed(3)} ms` : `${(ms * 1000).toFixed(1)} µs`);
 const short = (text, length) => (text.length > length ? `…${text.slice(1 - length)}` : text);
 
 /** The texts of IR and code, which are compressed: `{nodes, regions, functions}`. */

@@ -28,7 +28,7 @@ function ofModel() {
   parts.push(...data.summary.map((text) => element("p", { textContent: text, className: text.startsWith("warning") ? "warning" : "" })));
   if (data.profile) {
     const { milliseconds, runs, threads } = data.profile;
-    parts.push(element("p", { textContent: `${number(milliseconds)} ms a run, the median of ${runs}, on ${threads} thread${threads === 1 ? "" : "s"}` }));
+    parts.push(element("p", { textContent: `${duration(milliseconds)} a run, the median of ${runs}, on ${threads} thread${threads === 1 ? "" : "s"}` }));
     parts.push(element("h3", { textContent: "Slowest steps" }), stepTable());
   }
   if (data.verification) {
@@ -47,11 +47,11 @@ function table(heads, rows) {
 
 function stepTable() {
   const order = [...data.steps].sort((one, other) => other.milliseconds - one.milliseconds).slice(0, 15);
-  return table(["ms", "share", "step"], order.map((step) =>
+  return table(["time", "share", "step"], order.map((step) =>
     element(
       "tr",
       {},
-      element("td", { className: "number", textContent: number(step.milliseconds) }),
+      element("td", { className: "number", textContent: duration(step.milliseconds) }),
       element("td", { className: "number", textContent: `${(step.share * 100).toFixed(1)}%` }),
       element("td", {}, step.nodes.length ? linkTo(step.nodes[0], step.nodes.length - 1) : step.title),
     ),
@@ -91,7 +91,7 @@ function ofNode(node, texts) {
     ["precision", node.precision],
     ["computed by", step?.implementation || node.implementation],
     ["layout", step?.layout],
-    ["time", step && `${number(step.milliseconds)} ms, ${(step.share * 100).toFixed(1)}% of the run`],
+    ["time", step && `${duration(step.milliseconds)}, ${(step.share * 100).toFixed(1)}% of the run`],
     ["rates", step && rates(step)],
     ["together with", links(others)],
     ["error", node.error === null ? "" : `${node.error.toExponential(2)} of the largest element${node.agrees ? "" : ": DIFFERS"}`],
@@ -103,7 +103,8 @@ function ofNode(node, texts) {
 }
 
 function rates({ gflops, gbytes }) {
-  return [gflops && `${gflops.toFixed(1)} GFLOP/s`, gbytes && `${gbytes.toFixed(1)} GB/s`].filter(Boolean).join(", ");
+  const known = [[gflops, "GFLOP/s"], [gbytes, "GB/s"]].filter(([value]) => value >= 0.05);
+  return known.map(([value, unit]) => `${value.toFixed(1)} ${unit}`).join(", ");
 }
 
 function ofGroup(group, texts) {

@@ -47,7 +47,7 @@ function label(text, x, y, kind) {
 }
 
 function nodeElement({ node, x, y, width, height }) {
-  const time = node.steps.length && state.colour === "time" ? `${number(stepOf(node).milliseconds)} ms` : "";
+  const time = node.steps.length && state.colour === "time" ? duration(stepOf(node).milliseconds) : "";
   const element = make(
     "g",
     { class: "node", "data-node": node.index, role: "button", tabindex: -1, "aria-label": `${node.op} ${node.name}, ${node.place}` },
@@ -101,7 +101,7 @@ function groupElement({ group, x, y, width, height }) {
 function groupText(group) {
   const count = groups.get(group).length;
   const time = milliseconds(stepsOf(group));
-  return `${count} node${count === 1 ? "" : "s"}${time ? `, ${number(time)} ms` : ""}`;
+  return `${count} node${count === 1 ? "" : "s"}${time ? `, ${duration(time)}` : ""}`;
 }
 
 function colourOf(place) {
