@@ -9,11 +9,13 @@ from typing import Any
 
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tools.commands.common import (
+    add_json_argument,
     add_model_arguments,
     add_shape_argument,
     at_least,
     compile_model,
     open_model,
+    print_json,
     random_inputs,
     shapes_of,
 )
@@ -43,6 +45,7 @@ def register(commands: Any) -> None:
         action="store_true",
         help="compare each node with an oracle, so that nodes can be coloured by error",
     )
+    add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
@@ -50,8 +53,11 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     with TemporaryDirectory() as folder:
         text = _loaded_page(args) if args.model.endswith(".so") else _page(args, Path(folder))
-    args.output.write_text(text, encoding="utf-8")
-    print(f"wrote {args.output}, {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
+    size = args.output.write_bytes(text.encode())
+    if args.json:
+        print_json({"file": str(args.output), "bytes": size})
+    else:
+        print(f"wrote {args.output}, {size / 1e6:.1f} MB; open it in a browser")
     return 0
 
 

@@ -64,6 +64,7 @@ def _called(args: list[str]) -> int | str | None:
         ("compile MODEL --output", "expected one argument"),
         ("compile MODEL -o model.dll", "must end in .so"),
         ("profile MODEL --trace /nowhere/trace.json", "the operating system refused"),
+        ("view MODEL -o /nowhere/page.html", "the operating system refused"),
         ("cache TEXT --json", "cannot be made"),
         ("new-backend import --json", "a Python identifier in lower case"),
         ("--targets dnnl", "invalid choice: 'dnnl'"),
@@ -115,6 +116,7 @@ def test_advice_is_for_the_command_line(
         ("compile MODEL", "code_bytes"),
         ("compile MODEL --time-passes -o FOLDER/model.so", "files"),
         ("report MODEL", "nodes"),
+        ("view MODEL -o FOLDER/page.html", "bytes"),
         ("bench MODEL --runs 2 --warmup 0", "milliseconds"),
         ("profile MODEL --runs 2", "rows"),
         ("verify MODEL", "agrees"),
@@ -142,7 +144,7 @@ def test_each_command_is_among_them() -> None:
     names = {command.__name__.rpartition(".")[2].rstrip("_") for command in COMMANDS}
     assert names == {
         *("run", "compile", "report", "bench", "profile", "verify", "bisect", "explain", "check"),
-        *("cache", "doctor", "new_backend"),
+        *("cache", "doctor", "new_backend", "view"),
     }
 
 
