@@ -24,6 +24,8 @@ from byoc_mlir.files import open_file
 from byoc_mlir.names import meant
 from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime.profile import Profile
+from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.tools.limits import add_limit_argument, limits_of
 from byoc_mlir.tools.words import on_command_line
@@ -197,6 +199,30 @@ def add_shape_argument(parser: argparse.ArgumentParser) -> None:
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
     """Whether a JSON document is printed."""
     parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def add_annotate_argument(parser: argparse.ArgumentParser) -> None:
+    """A file for the model with metadata, which `annotate` writes."""
+    parser.add_argument(
+        "--annotate",
+        metavar="FILE.onnx",
+        type=Path,
+        help="write the model, too, its nodes with metadata on where they run, for Netron",
+    )
+
+
+def annotate(args: argparse.Namespace, report: Report, profile: Profile | None = None) -> None:
+    """Writes the annotated model, if there is to be one."""
+    if args.annotate is None:
+        return
+    from byoc_mlir.compiler.debugging.annotate import write_annotated  # few calls need it
+
+    write_annotated(
+        args.model if args.model.endswith(".so") else find_model(args.model),
+        report,
+        args.annotate,
+        profile,
+    )
 
 
 def print_json(document: object) -> None:

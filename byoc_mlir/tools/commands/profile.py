@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from byoc_mlir.tools.commands.common import (
+    add_annotate_argument,
     add_json_argument,
     add_model_arguments,
     add_shape_argument,
+    annotate,
     at_least,
     open_model,
     random_inputs,
@@ -23,6 +25,7 @@ def register(commands: Any) -> None:
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument("--runs", type=at_least(1), default=20, help="the median one is shown")
+    add_annotate_argument(parser)
     add_json_argument(parser)
     parser.add_argument(
         "--trace", metavar="FILE.json", type=Path, help="write a trace for Perfetto, too"
@@ -35,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     with open_model(args, profile=True) as executable:
         inputs = random_inputs(executable.inputs, shapes_of(args))
         profile = executable.profile(inputs, args.runs)
+        annotate(args, executable.report(), profile)
     if args.trace is not None:
         args.trace.write_text(profile.to_chrome_trace())
     print(profile.to_json() if args.json else profile)

@@ -10,9 +10,11 @@ from typing import Any
 from byoc_mlir.runtime.profile import WIDTH
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.commands.common import (
+    add_annotate_argument,
     add_json_argument,
     add_model_arguments,
     add_shape_argument,
+    annotate,
     open_model,
     shapes_of,
 )
@@ -26,6 +28,7 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--all", action="store_true", help="a line for each node, as wide as it takes"
     )
+    add_annotate_argument(parser)
     add_json_argument(parser)
     parser.set_defaults(run=run)
 
@@ -36,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
         if args.shape:
             executable.warmup(shapes_of(args))
         report = executable.report()
+    annotate(args, report)
     if args.json:
         print(report.to_json())
     else:
