@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from byoc_mlir.backends import register_backend
     from byoc_mlir.compiler import compile
+    from byoc_mlir.compiler.user_passes import register_pass
     from byoc_mlir.inference_session import InferenceSession
     from byoc_mlir.limits import Limits
     from byoc_mlir.runtime import Executable, Report
@@ -23,6 +24,7 @@ __all__ = [
     "compile",
     "load",
     "register_backend",
+    "register_pass",
 ]
 
 _HOMES = {
@@ -33,6 +35,7 @@ _HOMES = {
     "compile": "byoc_mlir.compiler",
     "load": "byoc_mlir.runtime.load",
     "register_backend": "byoc_mlir.backends",
+    "register_pass": "byoc_mlir.compiler.user_passes",
 }
 
 

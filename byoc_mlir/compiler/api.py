@@ -43,6 +43,7 @@ def compile(
     dump_ir: str | Path | None = None,
     rates: str | Path | None = None,
     disable: Sequence[str] = (),
+    passes: Sequence[str] = (),
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -76,6 +77,8 @@ def compile(
             the same code, and nothing is measured. See docs/costs.md.
         disable: names of passes, patterns and backends to leave out, `("simplify",
             "mine.conv2d_relu")`, to find the one that makes a difference. See docs/debugging.md.
+        passes: passes of your own, with options where wanted, `("my-pass{factor=2}",)`; they run
+            on the model before it is partitioned. See docs/passes.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled when inputs come: once, where
@@ -103,6 +106,7 @@ def compile(
             dump_ir=dump_ir,
             rates=known,
             disable=disable,
+            passes=passes,
         )
         request.check()
         if cache is not False:

@@ -66,11 +66,14 @@ REQUIRED_PASSES: Mapping[str, str] = {
 """Passes that a program cannot be without, and why."""
 
 
-def check_disabled(names: Sequence[str], targets: Sequence[str]) -> None:
+def check_disabled(
+    names: Sequence[str], targets: Sequence[str], passes: Sequence[str] = ()
+) -> None:
     """Refuses what cannot be left out.
 
     Args:
         targets: with their options, on which patterns and passes may depend.
+        passes: of the user.
 
     Raises:
         ByocError: a name is that of a pass which a program needs, or of nothing.
@@ -78,7 +81,8 @@ def check_disabled(names: Sequence[str], targets: Sequence[str]) -> None:
     if not names:
         return
     backends = list(map(get_backend, (*backend_names(), *targets)))
-    known = frozenset((*OPTIONAL_PASSES, *(name for one in backends for name in _names(one))))
+    named = (name for one in backends for name in _names(one))
+    known = frozenset((*OPTIONAL_PASSES, *passes, *named))
     required = {**REQUIRED_PASSES, **_required_by(backends)}
     for name in names:
         if name in known:

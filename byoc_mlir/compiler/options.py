@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from byoc_mlir.backends import Setting, Target, backend_names, get_backend
 from byoc_mlir.compiler.disable import check_disabled
 from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import Document
@@ -43,6 +44,8 @@ class CompileOptions:
     """Whether the caller named no targets, and left it to them and the host what runs where."""
     disable: tuple[str, ...] = ()
     """Passes, patterns and backends that are left out."""
+    passes: tuple[str, ...] = ()
+    """Passes of the user, with their options, checked."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -74,7 +77,8 @@ class CompileOptions:
             if request.fallback == "warn":
                 _warn_of_missing(missing)
         asked = targets_with_options(targets, request.backend_options)
-        check_disabled(request.disable, asked)
+        passes_of(request.passes)  # it checks names and options
+        check_disabled(request.disable, asked, names_of(request.passes))
         return CompileOptions(
             tuple(one for one in asked if Target.parse(one).name not in request.disable),
             available_threads() if request.threads is None else request.threads,
@@ -88,6 +92,7 @@ class CompileOptions:
             request.rates,
             is_default,
             tuple(sorted(set(request.disable))),
+            tuple(request.passes),
         )
 
 

@@ -24,7 +24,7 @@ from byoc_mlir.compiler.link import (
     place_contexts,
 )
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.partition.backend_passes import run_module_passes
+from byoc_mlir.compiler.partition.backend_passes import run_module_passes, run_user_passes
 from byoc_mlir.compiler.partition.fallback import targets_with_interpreter
 from byoc_mlir.compiler.partition.generate import declare_regions, generate_regions
 from byoc_mlir.compiler.partition.profitability import profitable, prune_unprofitable
@@ -32,6 +32,7 @@ from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import Shapes, Source, Values
+from byoc_mlir.compiler.user_passes import passes_of
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
@@ -182,10 +183,15 @@ def import_model(build: Build) -> None:
 
 
 def canonicalise(build: Build) -> None:
-    """Folds and simplifies."""
+    """Folds and simplifies, before and after the passes that the user named."""
     with build.stages.stage("canonicalise"):
         passes = _canonicalisation(build.options.targets)
         run_passes(build.context, build.module, passes, build.stages.add_pass)
+        named = passes_of(build.options.passes)
+        if named:
+            run_user_passes(build.context, build.module, named, build.stages.add_pass)
+            tidying = (FoldConstants(), Simplify())
+            run_passes(build.context, build.module, tidying, build.stages.add_pass)
 
 
 def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:

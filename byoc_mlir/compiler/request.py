@@ -37,6 +37,7 @@ class Request:
     rates: Document | None = None
     """What a file of rates says."""
     disable: Sequence[str] = ()
+    passes: Sequence[str] = ()
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -65,6 +66,10 @@ class Request:
             raise ByocError(
                 f"disable is {self.disable!r}, accepted is a sequence of names, as ('simplify',)"
             )
+        if isinstance(self.passes, str) or not _is_texts(self.passes):
+            raise ByocError(
+                f"passes is {self.passes!r}, accepted is a sequence of names, as ('my-pass',)"
+            )
         if not _is_options(self.backend_options):
             raise ByocError(
                 f"backend_options is {self.backend_options!r}, accepted is a dictionary of"
@@ -88,6 +93,7 @@ class Request:
             self.profile,
             self.rates,
             sorted(self.disable),
+            list(self.passes),
         ]
 
 

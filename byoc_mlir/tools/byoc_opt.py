@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -18,6 +19,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from byoc_mlir.backends import backend_names, get_backend, load_backend_module
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.rates import rates_of
+from byoc_mlir.compiler.user_passes import user_pass, user_pass_names
 from byoc_mlir.dialects import core_dialects
 from byoc_mlir.dialects.boundary import node_of
 from byoc_mlir.errors import ByocError, CompilationError, InvalidModelError
@@ -52,7 +54,7 @@ class ByocOptMain(xDSLOptMain):
             action="append",
             default=[],
             metavar="FILE.py|package.module",
-            help="load a module that registers backends; may be given several times",
+            help="load a module that registers backends or passes; may be given several times",
         )
         arg_parser.add_argument(
             "--explain",
@@ -113,6 +115,8 @@ class ByocOptMain(xDSLOptMain):
                 self.ctx.load_dialect(dialect)
             for name, factory in backend.passes().items():
                 self.register_pass(name, factory)
+        for name in user_pass_names():
+            self.register_pass(name, partial(user_pass, name))
         super().setup_pipeline()
 
     def output_resulting_program(self, prog: ModuleOp) -> str:

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from byoc_mlir.files import open_regular
 from byoc_mlir.runtime.cpu import Cpu
@@ -21,11 +21,11 @@ from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.serialise import array_bytes
 
-if TYPE_CHECKING:
-    from byoc_mlir.backends import Backend
-
 _PACKAGES = ("xdsl", "llvmlite", "onnx", "numpy", "ml_dtypes")
-_ENTRY_POINTS = "byoc_mlir.backends"
+_VERSIONED = frozenset((*_PACKAGES, *sys.stdlib_module_names))
+"""What is known by its version."""
+
+_ENTRY_POINTS = ("byoc_mlir.backends", "byoc_mlir.passes")
 
 
 def model_digest(model: object) -> str | None:
@@ -70,18 +70,20 @@ def machine_and_software() -> Sequence[Any] | None:
     """What every compilation depends on, beside the model and the options.
 
     Returns:
-        Something that JSON can say; `None` when the source of a backend, or of the importer of an
-        op, is unknown.
+        Something that JSON can say; `None` when the source of a backend, of a pass, or of the
+        importer of an op is unknown.
     """
-    software, registered, importers = _software(), _registered_backends(), _registered_importers()
-    if software is None or registered is None or importers is None:
+    software, backends, passes = _software(), _registered_backends(), _registered_passes()
+    importers = _registered_importers()
+    if software is None or backends is None or passes is None or importers is None:
         return None
     cpu = Cpu.host()
     return [
         *software,
         [cpu.architecture, *cpu.features],
         str(find_openmp()),
-        registered,
+        backends,
+        passes,
         importers,
     ]
 
@@ -102,9 +104,9 @@ def stamp(path: Path) -> str:
 
 @cache
 def _software() -> Sequence[Any] | None:
-    """Versions and sources; `None` when the source of an installed backend is unknown."""
+    """Versions and sources; `None` when the source of what is installed is unknown."""
     points: list[list[str]] = []
-    for point in entry_points(group=_ENTRY_POINTS):
+    for point in (one for group in _ENTRY_POINTS for one in entry_points(group=group)):
         if point.module.startswith("byoc_mlir."):
             continue
         found = _entry_point(point)
@@ -155,17 +157,25 @@ def _module_stamps(module: str) -> list[list[str]] | None:
 def _registered_backends() -> list[Any] | None:
     """Backends that the process itself registered; a user's script may be one."""
     registry = sys.modules.get("byoc_mlir.backends.registry")
-    if registry is None:
-        return []
-    points = entry_points(group=_ENTRY_POINTS)
+    return [] if registry is None else _registered(registry.registered_backends())
+
+
+def _registered_passes() -> list[Any] | None:
+    """Passes that the process itself registered."""
+    registry = sys.modules.get("byoc_mlir.compiler.user_passes")
+    return [] if registry is None else _registered(registry.registered_passes())
+
+
+def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
+    """Classes by name, and their sources: all but ours and those of installed packages."""
+    points = (one for group in _ENTRY_POINTS for one in entry_points(group=group))
     known = {(point.name, _outermost(point.module)) for point in points}
-    classes: Mapping[str, type[Backend]] = registry.registered_backends()
     found: list[Any] = []
     for name, cls in sorted(classes.items()):
         if _is_ours(cls) or (name, _outermost(cls.__module__)) in known:
             continue
         for part in cls.__mro__:
-            if _is_ours(part) or part.__module__ in sys.stdlib_module_names:
+            if _is_ours(part) or _outermost(part.__module__) in _VERSIONED:
                 continue
             source = _source_of(part)
             stamps = None if source is None else _source_stamps(source)

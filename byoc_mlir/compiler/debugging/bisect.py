@@ -13,6 +13,7 @@ from byoc_mlir.compiler.disable import OPTIONAL_PASSES
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.user_passes import names_of
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime.verification import Bisection, Kind
@@ -91,7 +92,7 @@ class _Subject:
             composites = list(executable.report().composites)
         return {
             "pattern": composites,
-            "pass": [*passes, *OPTIONAL_PASSES],
+            "pass": [*names_of(self.request.passes), *passes, *OPTIONAL_PASSES],
             "backend": [Target.parse(target).name for target in targets],
         }
 

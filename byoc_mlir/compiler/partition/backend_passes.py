@@ -1,7 +1,8 @@
-"""The passes that backends run on the whole module before it is partitioned."""
+"""Passes from outside, of backends and of users, on the whole module before it is partitioned."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from xdsl.context import Context
@@ -11,8 +12,16 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import Backend
 from byoc_mlir.compiler.options import Fallback
-from byoc_mlir.errors import BackendError, FallbackForbiddenError
+from byoc_mlir.dialects.boundary import node_of
+from byoc_mlir.errors import (
+    BackendError,
+    ByocError,
+    CompilationError,
+    FallbackForbiddenError,
+    LimitExceededError,
+)
 from byoc_mlir.ir_dump import apply_pass
+from byoc_mlir.lowering.llvm_ir.codegen import Timing
 
 _DIALECTS = ("relay", "byoc", "func", "builtin")
 """What the host can compile when no backend takes it."""
@@ -32,19 +41,55 @@ def run_module_passes(
     for backend in backends:
         for pass_ in backend.module_passes():
             try:
-                changed = _run(context, module, pass_)
+                changed = run_on_copy(context, module, pass_)
             except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
                 problem = f"pass {pass_.name} of backend '{backend.name}' failed: {error}"
                 if fallback == "forbid":
                     raise FallbackForbiddenError(problem) from error
                 problems.append(problem)
                 continue
-            module.body.detach_block(0)
-            module.body.add_block(changed.body.detach_block(0))
+            _take_over(module, changed)
     return problems
 
 
-def _run(context: Context, module: ModuleOp, pass_: ModulePass) -> ModuleOp:
+def run_user_passes(
+    context: Context, module: ModuleOp, passes: Sequence[ModulePass], timing: Timing
+) -> None:
+    """Runs passes that the user named on the module.
+
+    Args:
+        timing: told how long each pass took.
+
+    Raises:
+        CompilationError: one failed; the error names it, and the ONNX node.
+        LimitExceededError: something is larger than its limit.
+    """
+    for pass_ in passes:
+        start = time.perf_counter()
+        try:
+            _take_over(module, run_on_copy(context, module, pass_))
+        except LimitExceededError:
+            raise
+        except Exception as error:  # a user's code
+            detail = str(error) if isinstance(error, ByocError) else repr(error)
+            failed = CompilationError(f"pass '{pass_.name}' failed: {detail}")
+            failed.locate(f"pass {pass_.name}", node_of(error))
+            raise failed from error
+        timing(pass_.name, time.perf_counter() - start)
+
+
+def _take_over(module: ModuleOp, changed: ModuleOp) -> None:
+    module.body.detach_block(0)
+    module.body.add_block(changed.body.detach_block(0))
+
+
+def run_on_copy(context: Context, module: ModuleOp, pass_: ModulePass) -> ModuleOp:
+    """What a foreign pass makes of a copy of the module.
+
+    Raises:
+        BackendError: it changed the functions, or made what the host cannot compile.
+        Exception: whatever the pass raises.
+    """
     copy = module.clone()
     apply_pass(pass_, context, copy)
     copy.verify()

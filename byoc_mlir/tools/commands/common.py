@@ -82,13 +82,22 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE.py|package.module",
-        help="load a module that registers backends; may be given several times",
+        help="load a module that registers backends or passes; may be given several times",
     )
     parser.add_argument(
         "--rates",
         metavar="FILE",
         help="what was measured before, from `byoc compile --write-rates FILE`: the same file gives"
         " the same code",
+    )
+    parser.add_argument(
+        "--pass",
+        action="append",
+        default=[],
+        dest="passes",
+        metavar="NAME",
+        help="run a pass of your own before the model is partitioned, with options where wanted,"
+        " 'my-pass{factor=2}'; may be given several times",
     )
     parser.add_argument(
         "--disable",
@@ -148,6 +157,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "prune": args.prune,
         "limits": limits_of(args),
         "disable": args.disable,
+        "passes": args.passes,
     }
 
 

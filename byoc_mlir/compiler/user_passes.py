@@ -1,0 +1,122 @@
+"""Passes of users: found by name, registered in the process or installed as an entry point.
+
+`compile(passes=…)` runs them; see docs/passes.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from byoc_mlir.boundary import check_argument
+from byoc_mlir.errors import ByocError
+from byoc_mlir.names import meant
+
+ENTRY_POINT_GROUP = "byoc_mlir.passes"
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+_registered: dict[str, type[ModulePass]] = {}
+
+
+def register_pass(cls: type[ModulePass]) -> type[ModulePass]:
+    """Makes a pass known under its `name`; usable as a decorator.
+
+    A class that was defined again, as in a notebook, takes the place of its earlier version.
+
+    Raises:
+        ByocError: it is no pass, or its name is malformed or taken.
+    """
+    check_argument("the pass", cls, type, "a class derived from xdsl.passes.ModulePass")
+    if ModulePass not in cls.__mro__:
+        raise ByocError(f"{cls.__name__} is no pass: it is not derived from ModulePass")
+    name: object = getattr(cls, "name", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ByocError(
+            f"pass {cls.__name__}: `name` must be lower-case words with hyphens, as"
+            f" 'my-pass', found {name!r}"
+        )
+    known = _registered.get(name)
+    if known is not None and _written_at(known) != _written_at(cls):
+        raise ByocError(f"a pass named '{name}' is registered already; choose another name")
+    _registered[name] = cls
+    return cls
+
+
+def _written_at(cls: type[ModulePass]) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
+
+
+def registered_passes() -> Mapping[str, type[ModulePass]]:
+    """The classes that are registered in the process, by name."""
+    return dict(_registered)
+
+
+def user_pass_names() -> list[str]:
+    """The names of all known passes of users, sorted."""
+    return sorted({*_registered, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
+
+
+def user_pass(name: str) -> type[ModulePass]:
+    """The pass of a user with this name.
+
+    Raises:
+        ByocError: there is none, or it cannot be imported.
+    """
+    if name not in _registered:
+        for point in entry_points(group=ENTRY_POINT_GROUP):
+            if point.name == name:
+                register_pass(_loaded(point))
+    if name not in _registered:
+        known = ", ".join(user_pass_names()) or "none"
+        raise ByocError(
+            f"no pass of a user is named '{name}'; known are {known}"
+            f"{meant(name, user_pass_names())}; @byoc_mlir.register_pass, or an entry point"
+            f" '{ENTRY_POINT_GROUP}', makes one known"
+        )
+    return _registered[name]
+
+
+def passes_of(specs: Sequence[str]) -> tuple[ModulePass, ...]:
+    """The passes of a list such as `("my-pass", "my-pass{factor=2}")`.
+
+    Raises:
+        ByocError: one is unknown, malformed, or does not accept its options.
+    """
+    return tuple(_pass_of(spec, text) for text in specs for spec in _parsed(text))
+
+
+def names_of(specs: Sequence[str]) -> list[str]:
+    """The names of the passes of such a list; errors as `passes_of`."""
+    return [spec.name for text in specs for spec in _parsed(text)]
+
+
+def _parsed(text: str) -> list[ArgSpec]:
+    try:
+        return list(parse_pipeline(text))
+    except ArgSpecParseError as error:
+        raise ByocError(
+            f"passes has '{text}', accepted is a name, or a name with options as in"
+            " 'name{key=value other=value}'"
+        ) from error
+
+
+def _pass_of(spec: ArgSpec, text: str) -> ModulePass:
+    kind = user_pass(spec.name)
+    try:
+        return kind.from_spec(spec)
+    except Exception as error:  # its constructor is a user's code
+        raise ByocError(f"pass '{text}': {error}") from error
+
+
+def _loaded(point: EntryPoint) -> type[ModulePass]:
+    try:
+        return point.load()
+    except Exception as error:  # a user's code
+        detail = f"{type(error).__name__}: {error}"
+        raise ByocError(f"pass '{point.name}' cannot be loaded: {detail}") from error
