@@ -135,8 +135,9 @@ class Executable(ABC):
             against: `"onnxruntime"`, `"reference"`: ONNX's reference evaluator, `"host"`: the host
                 compiler alone, without the passes that may be left out. Left out: ONNX Runtime
                 where it is installed, else the reference.
-            rtol, atol: elements may be off by `atol + rtol * |wanted|`. Left out: `rtol` by the
-                type, 1e-4 for `f32`; `atol` is `rtol` of the largest element of the tensor.
+            rtol: elements may be off by `atol + rtol * |wanted|`. Left out: by the type, 1e-4 for
+                `f32`.
+            atol: left out: `rtol` of the largest element of the tensor.
             nodes: whether to compare all nodes of a model that agrees, too; it is compiled again
                 with all tensors as outputs.
 
