@@ -135,7 +135,7 @@ def _ops_of(family: ModuleType) -> list[type[IRDLOperation]]:
 def _family_page(family: ModuleType, ops: Sequence[type[IRDLOperation]]) -> Page:
     title = family.__name__.rpartition(".")[2].replace("_", " ")
     heading = f"# {title}\n\n{inspect.cleandoc(family.__doc__ or '')}\n"
-    path = f"{FOLDER}/{title.replace(' ', '-')}.md"
+    path = f"{FOLDER}/{title.replace(' ', '-')}-ops.md"
     return Page(title, path, "\n".join([heading, *map(_section, ops)]))
 
 

@@ -21,7 +21,9 @@ def _module(name: str) -> ModuleType:
 
 def test_every_op_has_words_and_an_example() -> None:
     ops = _module("ops")
-    pages = "\n".join(page.text for page in ops.op_pages())
+    made = ops.op_pages()
+    assert len({page.path for page in made}) == len(made)
+    pages = "\n".join(page.text for page in made)
     for op in ops.op_names():
         assert op.__doc__, op.name
         assert f"## {op.name} " in pages
