@@ -6,72 +6,132 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docs_pages import (
+    ELSEWHERE,
+    GIVEN,
+    MODEL,
+    NOT_TRIED,
+    PARSED,
+    READ,
+    ROOT,
+    RUN,
+    VALUES,
+    Block,
+    blocks,
+)
 
 import byoc_mlir
 from byoc_mlir import register_backend
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
+from byoc_mlir.tools.byoc_opt import main as byoc_opt
 
-DOCS = Path(__file__).parents[3] / "docs"
-PAGES = (
-    "first-backend.md",
-    "codegen-native.md",
-    "codegen-c.md",
-    "codegen-blob.md",
-    "custom-ops.md",
-    "precision.md",
-)
-
-BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (?P<name>\w+\.py)\n")
 
 RUN_ALL = """
-import subprocess, sys
-for path in sys.argv[1:]:
-    text = open(path).read()
-    if path.endswith(".sh"):
+import shlex, subprocess, sys
+from byoc_mlir.tools import byoc, byoc_opt
+commands = {"byoc": byoc.main, "byoc-opt": byoc_opt.main}
+
+def run(path):
+    lines = [line for line in open(path) if line.strip()]
+    if any(line.split()[0] not in commands for line in lines):
         subprocess.run(["sh", "-e", path], check=True)
+        return
+    for line in lines:  # here, since a process takes a second to start
+        words = shlex.split(line, comments=True)
+        assert commands[words[0]](words[1:]) == 0, line
+
+for path in sys.argv[1:]:
+    if path.endswith(".sh"):
+        run(path)
     else:
-        exec(compile(text, path, "exec"))
+        exec(compile(open(path).read(), path, "exec"))
 """
 
+BLOCKS = [block for block in blocks() if block.page not in ELSEWHERE]
+TRIED = [block for block in BLOCKS if block.reason is None]
+RUN_BY_PAGE = {
+    page: list(found)
+    for page, found in groupby((one for one in TRIED if one.language in RUN), lambda one: one.page)
+}
 
-@pytest.mark.parametrize("page", PAGES)
-def test_all_code_runs(page: str, tmp_path: Path) -> None:
+
+@pytest.mark.parametrize("page", RUN_BY_PAGE)
+def test_all_code_runs(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Python blocks run in one process, shell blocks between them; `# name.py` begins a file."""
-    blocks: list[str] = []
-    for match in BLOCK.finditer((DOCS / page).read_text()):
-        language, code = match["language"], match["code"]
-        if language not in ("python", "sh"):
-            continue
-        named = FILE.match(code)
-        path = tmp_path / f"block{len(blocks)}.{'sh' if language == 'sh' else 'py'}"
-        if named:
-            path = tmp_path / named["name"]
-        else:
-            blocks.append(str(path))
-        path.write_text(code)
-    assert blocks
+    cache = tmp_path_factory.getbasetemp() / "cache"  # rates of the machine are measured once
+    given = tmp_path / "given.py"
+    given.write_text(MODEL + GIVEN.get(page, ""))
     result = subprocess.run(
-        [sys.executable, "-c", RUN_ALL, *blocks],
+        [sys.executable, "-c", RUN_ALL, given, *_written(RUN_BY_PAGE[page], tmp_path)],
         capture_output=True,
         text=True,
         check=False,
         cwd=tmp_path,
-        env=os.environ | _pip_installs_into(tmp_path / "site"),
+        env=os.environ
+        | _pip_installs_into(tmp_path / "site")
+        | {"BYOC_CACHE": "on", "BYOC_CACHE_DIR": str(cache)},
     )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def _written(run: Sequence[Block], folder: Path) -> list[Path]:
+    """The files of blocks; those to be run."""
+    paths: list[Path] = []
+    for number, block in enumerate(run):
+        named = FILE.match(block.code) if block.language == "python" else None
+        if named is None:
+            paths.append(folder / f"block{number}.{'sh' if block.language == 'sh' else 'py'}")
+        (folder / named["name"] if named else paths[-1]).write_text(block.code)
+    return paths
+
+
+@pytest.mark.parametrize(
+    "block",
+    [block for block in TRIED if block.language in PARSED],
+    ids=lambda block: f"{block.page}-{block.code.split()[2]}",
+)
+def test_all_ir_is_valid(block: Block, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = next((v for start, v in VALUES.items() if block.code.startswith(start)), None)
+    whole = block.code if values is None else _function(values, block.code)
+    path = tmp_path / "block.mlir"
+    path.write_text(whole)
+    assert byoc_opt([str(path)]) == 0, capsys.readouterr().err
+
+
+def _function(values: str, code: str) -> str:
+    """A function with this body, and those that it calls."""
+    calls = re.findall(r"func\.call (@\w+)\(.*?\)\s*: (\(.*?\) -> \(.*?\))", code)
+    declared = "".join(f"func.func private {name}{type_}\n" for name, type_ in calls)
+    return f"{declared}func.func @given({values}) {{\n{code}func.return\n}}\n"
+
+
+def test_every_block_is_of_a_known_language() -> None:
+    known = {*RUN, *PARSED, *READ}
+    assert not [block for block in BLOCKS if block.language not in known]
+
+
+def test_the_lists_have_nothing_else() -> None:
+    for page, start in NOT_TRIED:
+        assert any(block.is_at(page, start) for block in BLOCKS), start
+    for start in VALUES:
+        assert any(block.code.startswith(start) for block in BLOCKS), start
+    for page, test in ELSEWHERE.items():
+        assert f"{page}.md" in (ROOT / test).read_text()
+    assert {block.page for block in BLOCKS} >= GIVEN.keys()
+
+
 def test_the_backend_in_the_readme_computes() -> None:
-    section = (DOCS.parent / "README.md").read_text().split("## Bring a backend")[1]
+    (block,) = [one for one in BLOCKS if one.page == "README" and "class MyNpu" in one.code]
     names: dict[str, Any] = {"__name__": "readme"}
-    (code,) = [match["code"] for match in BLOCK.finditer(section) if match["language"] == "python"]
-    exec(code, names)
+    exec(block.code, names)
     register_backend(names["MyNpu"])
     b = GraphBuilder("two", seed=0)
     b.output(b.relu(b.op("Neg", b.relu(b.input("x", [3, 5])))), "out", [3, 5])
@@ -89,5 +149,5 @@ def _pip_installs_into(folder: Path) -> dict[str, str]:
         "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it as the value of build isolation
         "PIP_NO_DEPS": "1",
         "PIP_NO_INDEX": "1",
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }
