@@ -21,6 +21,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.importer import import_loaded
+from byoc_mlir.frontend.in_memory import ModelInMemory
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.load import load_model
@@ -30,7 +31,7 @@ from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
 
-ModelSource: TypeAlias = "str | Path | bytes | ModelProto | ModuleOp"
+ModelSource: TypeAlias = "str | Path | bytes | ModelProto | ModelInMemory | ModuleOp"
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 Values: TypeAlias = Mapping[str, Array]
 
@@ -89,13 +90,16 @@ def read_source(model: ModelSource) -> Source:
         model = read_mlir(model)
     if isinstance(model, ModuleOp):
         return _from_module(model)
+    arrays = None
+    if isinstance(model, ModelInMemory):
+        model, arrays = model.proto, model.arrays
     accepted = "the path of an .onnx or .mlir file, bytes, an onnx.ModelProto, or an xDSL ModuleOp"
     kinds = str | Path | bytes | ModelProto
     check_argument("the model", model, kinds, accepted, InvalidModelError)
     loaded = load_model(model)
     outputs = tuple(output.name for output in loaded.graph.output)
     folder = Path(model).parent if isinstance(model, str | Path) else None
-    inputs, tensors = model_inputs(loaded), TensorReader(folder)
+    inputs, tensors = model_inputs(loaded), TensorReader(folder, arrays)
     if all(info.is_static for info in inputs):
         return Source(inputs, outputs, loaded, tensors)
     check_nodes(loaded)  # it is imported when the first inputs come

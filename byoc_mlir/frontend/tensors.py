@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from byoc_mlir.dialects.relay.constant import borrow
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 from byoc_mlir.frontend.external_data import ExternalFiles
 from byoc_mlir.frontend.tensor_check import external_entries, payload_bytes
@@ -21,16 +22,24 @@ class TensorReader:
 
     Args:
         folder: where external data lies; `None` for a model that did not come from a file, which
-            may have no external data.
+            may have no external data but in memory.
+        arrays: external data in memory, by location; see `in_memory.ModelInMemory`.
     """
 
-    def __init__(self, folder: Path | None):
-        self.folder = folder
+    def __init__(self, folder: Path | None, arrays: Mapping[str, Array] | None = None):
+        self._folder = folder
         self._files = None if folder is None else ExternalFiles(folder)
+        self._arrays = dict(arrays or {})
+        for array in self._arrays.values():
+            borrow(array)
         self._graphs: dict[int, tuple[onnx.GraphProto, Mapping[str, Array]]] = {}
 
-    def __reduce__(self) -> tuple[type[TensorReader], tuple[Path | None]]:
-        return TensorReader, (self.folder,)
+    def __reduce__(self) -> tuple[type[TensorReader], tuple[Path | None, Mapping[str, Array]]]:
+        return TensorReader, (self._folder, self._arrays)
+
+    def for_another(self) -> TensorReader:
+        """A reader for a model that was made of this one's."""
+        return TensorReader(self._folder, self._arrays)
 
     def graph_tensors(self, graph: onnx.GraphProto) -> Mapping[str, Array]:
         """The initializers of a graph by name, the same arrays each time.
@@ -86,6 +95,8 @@ class TensorReader:
 
     def _external_array(self, tensor: TensorProto) -> Array:
         what = f"tensor '{tensor.name}'"
+        if self._arrays:
+            return self._array_in_memory(tensor, what)
         if self._files is None:
             raise UnsafeModelError(
                 f"{what}: its data is in a file beside the model, but the model did not come from"
@@ -107,6 +118,19 @@ class TensorReader:
         if "checksum" in entries:
             self._files.verify_checksum(location, entries["checksum"], what)
         return _typed(tensor, data[offset : offset + length])
+
+    def _array_in_memory(self, tensor: TensorProto, what: str) -> Array:
+        location = external_entries(tensor)["location"]
+        array = self._arrays.get(location)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        shape = tuple(tensor.dims)
+        if array is None or (array.dtype, array.shape) != (dtype, shape):
+            found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+            raise InvalidModelError(
+                f"{what}: in memory there is {found} at {location[:200]!r}, the model says"
+                f" {dtype}{list(shape)}"
+            )
+        return array
 
 
 def _typed(tensor: TensorProto, data: memoryview) -> Array:

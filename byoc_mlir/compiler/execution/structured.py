@@ -15,7 +15,6 @@ from byoc_mlir.frontend.structures import (
     map_keys,
     output_kinds,
 )
-from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.structured import StructuredExecutable, Structures
 from byoc_mlir.tensors import StructureInfo
@@ -38,7 +37,7 @@ def compile_structured(
 
     def compile_flat(structures: Structures) -> Executable:
         flat = flattened_model(tensors_only, structures)
-        reader = TensorReader(source.tensors.folder)
+        reader = source.tensors.for_another()
         return compile_source(Source(model_inputs(flat), source.outputs, flat, reader))
 
     takes_tensors = not any(

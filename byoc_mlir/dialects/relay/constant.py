@@ -6,6 +6,7 @@ import hashlib
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Self, TypeAlias, cast
 from weakref import WeakValueDictionary
 
@@ -36,6 +37,11 @@ _DERIVED: WeakValueDictionary[Hashable, Array] = WeakValueDictionary()
 
 _DIGESTS: dict[int, str] = {}
 """Their digests, by the identity of the array."""
+
+_BORROWED: dict[int, str] = {}
+"""What sets arrays apart that others may change, by the identity of the array."""
+
+_borrowed_so_far = count()
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,29 @@ class Weight:
     def of(name: str, array: Array) -> Weight:
         """The handle for `array`, which must not be changed afterwards.
 
-        Equal content is one array as long as any of them lives, and an array is hashed once.
+        Equal content is one array as long as any of them lives, and an array is hashed once. What
+        is borrowed is equal to nothing but itself.
         """
         array = np.asarray(array, order="C")
         known = _DIGESTS.get(id(array))
         if known is None:
-            digest = content_digest(array)
-            array = _ARRAYS.setdefault(digest, array)
+            owner = _BORROWED.get(id(array)) or _BORROWED.get(id(array.base))
+            digest = content_digest(array, owner or "")
+            array = array if owner else _ARRAYS.setdefault(digest, array)
             known = _DIGESTS[id(array)] = digest
             weakref.finalize(array, _DIGESTS.pop, id(array), None).atexit = False
         return Weight(name, known, array)
+
+
+def borrow(array: Array) -> None:
+    """Declares that an array's memory belongs to somebody who may change it later.
+
+    Handles for it, and for views of it, are not those for equal content elsewhere: what is made
+    from them is their owner's alone.
+    """
+    if id(array) not in _BORROWED:
+        _BORROWED[id(array)] = f"borrowed {next(_borrowed_so_far)} "
+        weakref.finalize(array, _BORROWED.pop, id(array), None).atexit = False
 
 
 def held_bytes() -> int:
@@ -103,11 +122,15 @@ def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Ar
     return known
 
 
-def content_digest(array: Array) -> str:
-    """The key of an array in a store: SHA-256 over dtype, shape and bytes, 32 hex digits."""
+def content_digest(array: Array, owner: str = "") -> str:
+    """The key of an array in a store: SHA-256 over dtype, shape and bytes, 32 hex digits.
+
+    Args:
+        owner: tells content from equal content of others.
+    """
     # types that numpy does not know itself are all alike to `str`
     kind = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
-    digest = hashlib.sha256(f"{kind}{array.shape}".encode())
+    digest = hashlib.sha256(f"{owner}{kind}{array.shape}".encode())
     digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()[:32]
 
