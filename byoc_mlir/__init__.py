@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from byoc_mlir.limits import Limits
     from byoc_mlir.runtime import Executable, Report
     from byoc_mlir.runtime.load import load
+    from byoc_mlir.torch import from_torch
 
 __version__ = "0.1.0"
 
@@ -22,6 +23,7 @@ __all__ = [
     "Report",
     "__version__",
     "compile",
+    "from_torch",
     "load",
     "register_backend",
     "register_pass",
@@ -33,6 +35,7 @@ _HOMES = {
     "Limits": "byoc_mlir.limits",
     "Report": "byoc_mlir.runtime",
     "compile": "byoc_mlir.compiler",
+    "from_torch": "byoc_mlir.torch",
     "load": "byoc_mlir.runtime.load",
     "register_backend": "byoc_mlir.backends",
     "register_pass": "byoc_mlir.compiler.user_passes",

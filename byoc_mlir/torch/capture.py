@@ -1,0 +1,117 @@
+"""A module as a graph, by PyTorch's exporter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from byoc_mlir.errors import ByocError, NodeProblem, UnsupportedModelError
+from byoc_mlir.torch.places import place_of_error, place_of_node
+from byoc_mlir.torch.tensors import pytorch
+
+
+def capture(
+    module: Any,
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
+    dynamic_shapes: Any,
+) -> Any:
+    """The `torch.export.ExportedProgram` of a module, which shares its parameters.
+
+    Raises:
+        UnsupportedModelError: the module cannot be captured, or does more than compute outputs;
+            it names the line of the user's code.
+    """
+    torch = pytorch()
+    config = pytorch("torch.fx.experimental._config")
+    try:
+        # sizes of 1 in the example say nothing about other sizes
+        with torch.no_grad(), config.patch(backed_size_oblivious=True):
+            program = torch.export.export(
+                module,
+                tuple(arguments),
+                dict(keywords),
+                dynamic_shapes=_without_names(dynamic_shapes, torch.export.Dim.DYNAMIC),
+            )
+    except ByocError:
+        raise
+    except Exception as error:  # whatever the module raises, or PyTorch about it
+        raise _refused(module, place_of_error(error), _summary(error)) from error
+    check_effects(program)
+    return program
+
+
+def check_effects(program: Any) -> None:
+    """Refuses a program that does more than compute outputs.
+
+    Raises:
+        UnsupportedModelError: it changes tensors in place, or draws random numbers.
+    """
+    problems = [*_changes(program), *_random_nodes(program)]
+    if problems:
+        raise UnsupportedModelError(problems)
+
+
+def _without_names(shapes: Any, dynamic: Any) -> Any:
+    """Dynamic shapes with `dynamic` in the place of names, which the exporter does not take."""
+    if isinstance(shapes, str):
+        return dynamic
+    if isinstance(shapes, Mapping):
+        items = cast("Mapping[Any, Any]", shapes).items()
+        return {key: _without_names(value, dynamic) for key, value in items}
+    if isinstance(shapes, list | tuple):
+        parts = cast("Sequence[Any]", shapes)
+        return type(shapes)(_without_names(value, dynamic) for value in parts)
+    return shapes
+
+
+def _refused(module: Any, place: str, reason: str) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        [NodeProblem(place or "the module", type(module).__name__, "", reason)]
+    )
+
+
+def _summary(error: Exception) -> str:
+    """The beginning of what PyTorch says, which goes on for pages."""
+    text = str(error).split("\n\n")[0].strip()
+    return f"PyTorch cannot export it: {type(error).__name__}: {text}"
+
+
+def _changes(program: Any) -> Iterator[NodeProblem]:
+    """What the module changes, instead of computing outputs only."""
+    signature = program.graph_signature
+    for changed in (
+        *signature.buffers_to_mutate.values(),
+        *signature.user_inputs_to_mutate.values(),
+    ):
+        yield NodeProblem(
+            changed,
+            "tensor",
+            "",
+            "the module changes it in place, and compiled modules change nothing; for batch norm"
+            " and the like, call module.eval()",
+        )
+
+
+def _random_nodes(program: Any) -> Iterator[NodeProblem]:
+    torch = pytorch()
+    for node in program.graph.nodes:
+        is_seeded = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+        if is_seeded and not any(_arguments(node).get(name) == 0 for name in _NO_CHANCE):
+            yield NodeProblem(
+                place_of_node(node),
+                str(node.target),
+                "",
+                "it draws random numbers; for dropout, call module.eval()",
+            )
+
+
+_NO_CHANCE = ("dropout_p", "dropout", "train")
+"""Arguments of operations that draw nothing if one of these is zero."""
+
+
+def _arguments(node: Any) -> dict[str, Any]:
+    """The arguments of an operation by name, defaults among them."""
+    names = node.target._schema.arguments
+    given = dict(zip((one.name for one in names), node.args, strict=False))
+    return {one.name: one.default_value for one in names} | given | dict(node.kwargs)

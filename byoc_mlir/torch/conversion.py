@@ -1,0 +1,107 @@
+"""A captured module as an ONNX model that shares its parameters."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from byoc_mlir.errors import NodeProblem, UnsupportedModelError
+from byoc_mlir.extras import import_extra
+from byoc_mlir.frontend.in_memory import ModelInMemory
+from byoc_mlir.frontend.value import Array
+from byoc_mlir.torch.capture import check_effects
+from byoc_mlir.torch.places import place_of_node
+from byoc_mlir.torch.tensors import EXTRA, array_of, pytorch
+
+_LEAST_BYTES = 1024
+"""Smaller tensors are copied into the model."""
+
+_TARGET = re.compile(r"\[target=torch\.ops\.(?P<target>[\w.]+)\]")
+
+
+def convert(program: Any, dynamic_shapes: Any = None) -> ModelInMemory:
+    """The ONNX model of an `ExportedProgram`.
+
+    Args:
+        program: its parameters are not copied.
+        dynamic_shapes: as the program was captured with; names in it name dimensions.
+
+    Raises:
+        UnsupportedModelError: ONNX has nothing for an operation.
+        ByocError: `onnxscript`, with which PyTorch's exporter writes ONNX, is not installed.
+    """
+    import_extra("onnxscript", EXTRA)
+    torch = pytorch()
+    _forget_constants(program)
+    try:
+        with warnings.catch_warnings():  # what PyTorch says there is not for our users
+            warnings.simplefilter("ignore")
+            converted = torch.onnx.export(
+                program, dynamo=True, verbose=False, dynamic_shapes=dynamic_shapes
+            )
+    except torch.onnx.errors.OnnxExporterError as error:
+        raise _refused(program, error) from error
+    check_effects(converted.exported_program)  # some of them show in its smaller operations
+    return _shared(converted.model)
+
+
+def _forget_constants(program: Any) -> None:
+    """Leaves numbers and texts among the outputs to the signature: ONNX has tensors only."""
+    node = program.graph.output_node()
+    kind = type(node)
+    node.args = (tuple(one if isinstance(one, kind) else None for one in node.args[0]),)
+
+
+def _shared(model: Any) -> ModelInMemory:
+    """The model, whose large tensors stay where they are."""
+    ir = import_extra("onnx_ir", EXTRA)
+    arrays: dict[str, Array] = {}
+    for name, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if tensor is None or tensor.nbytes < _LEAST_BYTES:
+            continue
+        arrays[name] = _array(tensor, name)
+        value.const_value = ir.ExternalTensor(
+            name, None, None, tensor.dtype, shape=tensor.shape, name=name
+        )
+    return ModelInMemory(ir.serde.serialize_model(model), arrays)
+
+
+def _array(tensor: Any, name: str) -> Array:
+    raw = tensor.raw
+    array = array_of(raw.detach(), name) if hasattr(raw, "detach") else tensor.numpy()
+    return np.asarray(array, order="C")
+
+
+def _refused(program: Any, error: Exception) -> UnsupportedModelError:
+    """What ONNX has nothing for: the operation, and the line of the user's code."""
+    target = _target(error)
+    places = _places(program)
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    reason = f"PyTorch has no form of it in ONNX: {str(cause).splitlines()[0]}"
+    return UnsupportedModelError(
+        [NodeProblem(places.get(target, "the module"), target, "", reason)]
+    )
+
+
+def _target(error: BaseException | None) -> str:
+    while error is not None:
+        found = _TARGET.search(str(error))
+        if found:
+            return found["target"]
+        error = error.__cause__
+    return "an operation"
+
+
+def _places(program: Any) -> Mapping[str, str]:
+    """The first place of each operation of a program, and of those that it is made of."""
+    places: dict[str, str] = {}
+    for node in (*program.graph.nodes, *program.run_decompositions().graph.nodes):
+        places.setdefault(str(node.target), place_of_node(node))
+    return places

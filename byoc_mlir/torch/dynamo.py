@@ -1,0 +1,205 @@
+"""The backend of `torch.compile`: graphs that PyTorch has traced, compiled for inference."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from byoc_mlir.boundary import boundary
+from byoc_mlir.errors import ByocError, InvalidInputError
+from byoc_mlir.torch.capture import capture
+from byoc_mlir.torch.module import CompiledModule, compile_program
+from byoc_mlir.torch.tensors import pytorch
+
+_MOST_PROGRAMS = 16
+"""For one graph: it may be called with the parameters of several modules, and with many sizes."""
+
+
+def dynamo_backend(
+    graph: Any,
+    examples: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """What `torch.compile(module, backend="byoc_mlir")` calls.
+
+    A graph that wants gradients, or that cannot be compiled, runs in PyTorch, with a warning that
+    says why. Graphs are compiled when they are first called: while PyTorch traces a module, it
+    would take what is captured here for a part of that.
+
+    Args:
+        graph: a `torch.fx.GraphModule`.
+        examples: its inputs, among them the parameters of modules and sizes.
+        mode: of PyTorch's own backend, without meaning here.
+        options: of `byoc_mlir.compile`.
+    """
+    return CompiledGraph(graph, examples, dict(options or {}))
+
+
+@dataclass(frozen=True)
+class _Input:
+    """One input of a graph."""
+
+    name: str
+    kind: str
+    """`tensor`, `parameter`, `size`: of a tensor, or `value`: a number that is compiled in."""
+    dynamic: tuple[int, ...] = ()
+    """Of a tensor, the dimensions that change from call to call."""
+    source: tuple[int, int] = (0, 0)
+    """Of a size, the position of the tensor's input and the dimension."""
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A compiled graph."""
+
+    module: CompiledModule
+    arguments: Sequence[Any]
+    """What it was compiled for, held so that no other tensor has the identity of a parameter."""
+
+
+class CompiledGraph:
+    """A graph with a program for each set of parameters, and of sizes where these must be known.
+
+    Args:
+        graph: a `torch.fx.GraphModule`.
+        examples: its inputs.
+        options: of `byoc_mlir.compile`.
+    """
+
+    def __init__(self, graph: Any, examples: Sequence[Any], options: Mapping[str, Any]):
+        self._graph, self._options = graph, options
+        self._inputs = list(_inputs(graph, examples))
+        self._is_dynamic = any(one.dynamic for one in self._inputs)
+        self._programs: dict[tuple[Any, ...], _Program] = {}
+        self._runs_in_pytorch = False
+
+    @property
+    def programs(self) -> int:
+        """How many programs there are."""
+        return len(self._programs)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._runs_in_pytorch:
+            return self._graph(*arguments)
+        try:
+            module = self._program(arguments)
+        except ByocError as error:
+            return self._give_up(str(error), arguments)
+        return module(*self._tensors(arguments))
+
+    def _give_up(self, reason: str, arguments: Sequence[Any]) -> Any:
+        warnings.warn(f"a graph runs in PyTorch: {reason}", stacklevel=3)
+        self._runs_in_pytorch = True
+        return self._graph(*arguments)
+
+    def _tensors(self, arguments: Sequence[Any]) -> Iterator[Any]:
+        for one, argument in zip(self._inputs, arguments, strict=True):
+            if one.kind == "tensor":
+                yield argument
+
+    def _program(self, arguments: Sequence[Any]) -> CompiledModule:
+        key = tuple(self._key(arguments))
+        known = self._programs.get(key)
+        if known is not None and known.module.changed_parameter() is None:
+            return known.module
+        _check_gradients(arguments)
+        module = self._compiled(arguments)
+        if len(self._programs) >= _MOST_PROGRAMS:
+            self._programs.pop(next(iter(self._programs)))
+        self._programs[tuple(self._key(arguments))] = _Program(module, arguments)
+        return module
+
+    def _key(self, arguments: Sequence[Any]) -> Iterator[Any]:
+        """What a program is right for."""
+        for one, argument in zip(self._inputs, arguments, strict=True):
+            if one.kind == "parameter":
+                yield id(argument)
+            elif one.kind == "value":
+                yield argument
+            elif one.dynamic and not self._is_dynamic:
+                yield tuple(argument.shape)
+
+    def _compiled(self, arguments: Sequence[Any]) -> CompiledModule:
+        with boundary("torch.compile"):
+            module = _frozen(self._graph, self._inputs, arguments)
+            tensors = list(self._tensors(arguments))
+            if self._is_dynamic:
+                try:
+                    return self._captured(module, tensors, self._dynamic_shapes())
+                except ByocError:
+                    self._is_dynamic = False  # some size must be known
+            return self._captured(module, tensors, None)
+
+    def _captured(self, module: Any, tensors: Sequence[Any], shapes: Any) -> CompiledModule:
+        return compile_program(capture(module, tensors, {}, shapes), shapes, self._options)
+
+    def _dynamic_shapes(self) -> Any:
+        dynamic = pytorch("torch.export").Dim.DYNAMIC
+        tensors = [one for one in self._inputs if one.kind == "tensor"]
+        return {"tensors": tuple(dict.fromkeys(one.dynamic, dynamic) for one in tensors)}
+
+
+def _check_gradients(arguments: Sequence[Any]) -> None:
+    torch = pytorch()
+    tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise InvalidInputError("gradients are wanted; for inference, call it in torch.no_grad()")
+
+
+def _inputs(graph: Any, examples: Sequence[Any]) -> Iterator[_Input]:
+    torch = pytorch()
+    nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    known = [node.meta.get("example_value") for node in nodes]
+    dynamic = [_dynamic_dimensions(torch, value) for value in known]
+    sources: dict[str, tuple[int, int]] = {}
+    for position, dimensions in enumerate(dynamic):
+        for dimension in dimensions:
+            sources.setdefault(str(known[position].shape[dimension]), (position, dimension))
+    for node, value, example, dimensions in zip(nodes, known, examples, dynamic, strict=True):
+        if isinstance(example, torch.nn.Parameter) or hasattr(example, "_dynamo_static_input_type"):
+            yield _Input(node.name, "parameter")
+        elif isinstance(example, torch.Tensor):
+            yield _Input(node.name, "tensor", dimensions)
+        elif str(value) in sources:
+            yield _Input(node.name, "size", source=sources[str(value)])
+        else:
+            yield _Input(node.name, "value")
+
+
+def _dynamic_dimensions(torch: Any, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, torch.Tensor):
+        return ()
+    return tuple(at for at, size in enumerate(value.shape) if isinstance(size, torch.SymInt))
+
+
+def _frozen(graph: Any, inputs: Sequence[_Input], arguments: Sequence[Any]) -> Any:
+    """The graph as a module of its tensors, which has the parameters that it is given."""
+    torch = pytorch()
+
+    class Frozen(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.graph = graph
+            for one, argument in zip(inputs, arguments, strict=True):
+                if one.kind == "parameter":
+                    self.register_buffer(one.name, argument.detach())
+
+        def forward(self, *tensors: Any) -> Any:
+            left = iter(tensors)
+            given = {
+                one.name: next(left) if one.kind == "tensor" else argument
+                for one, argument in zip(inputs, arguments, strict=True)
+            }
+            for one in inputs:
+                if one.kind == "parameter":
+                    given[one.name] = getattr(self, one.name)
+                if one.kind == "size":
+                    position, dimension = one.source
+                    given[one.name] = given[inputs[position].name].shape[dimension]
+            return self.graph(*given.values())
+
+    return Frozen()

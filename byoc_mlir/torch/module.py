@@ -1,0 +1,155 @@
+"""`from_torch`: a module of PyTorch, compiled whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from byoc_mlir.boundary import boundary, check_argument
+from byoc_mlir.compiler import compile
+from byoc_mlir.errors import ByocError, ExecutionError, InvalidInputError
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.torch.capture import capture
+from byoc_mlir.torch.conversion import convert
+from byoc_mlir.torch.parameters import Parameters
+from byoc_mlir.torch.tensors import array_of, pytorch, tensor_of
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One of what a module takes or gives: a tensor, or a value that is compiled in."""
+
+    name: str
+    is_tensor: bool
+    value: Any = None
+
+    @staticmethod
+    def of(argument: Any) -> _Place:
+        """From the signature of a program."""
+        is_tensor = not hasattr(argument, "value")
+        return _Place(argument.name, is_tensor, None if is_tensor else argument.value)
+
+    def check(self, leaf: Any) -> None:
+        """Refuses what is not as in the example."""
+        if self.is_tensor and not isinstance(leaf, pytorch().Tensor):
+            raise InvalidInputError(f"argument '{self.name}' is {leaf!r}, accepted is a tensor")
+        if not self.is_tensor and leaf != self.value:
+            raise InvalidInputError(
+                f"argument '{self.name}' is {leaf!r}; the module was compiled for {self.value!r}"
+            )
+
+    def result(self, results: Mapping[str, Any]) -> Any:
+        """What the module gives here."""
+        return tensor_of(results[self.name]) if self.is_tensor else self.value
+
+
+class CompiledModule:
+    """A compiled module: called as the module is, with tensors, it gives what the module gives.
+
+    Attributes:
+        executable: what runs, with `report()` and `export_library()`.
+    """
+
+    def __init__(self, program: Any, executable: Executable):
+        self.executable = executable
+        self._tree = pytorch("torch.utils._pytree")
+        self._call = program.call_spec
+        self._keywords: Sequence[str] = self._call.in_spec.child(1).context
+        signature = program.graph_signature
+        self._inputs = [_Place.of(spec.arg) for spec in signature.input_specs if _is_user(spec)]
+        self._outputs = [_Place.of(spec.arg) for spec in signature.output_specs if _is_user(spec)]
+        self._parameters = Parameters(chain(program.named_parameters(), program.named_buffers()))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the module; no tensor has a gradient.
+
+        Raises:
+            InvalidInputError: the arguments are not like the example's, or want a gradient.
+            ExecutionError: a parameter was changed since the module was compiled.
+        """
+        with boundary("run"):
+            changed = self.changed_parameter()
+            if changed is not None:
+                raise ExecutionError(
+                    f"parameter '{changed}' was changed after the module was compiled; compile the"
+                    " module again"
+                )
+            results = self.executable.run(self._arrays(args, kwargs))
+            leaves = [place.result(results) for place in self._outputs]
+            return self._tree.tree_unflatten(leaves, self._call.out_spec)
+
+    def changed_parameter(self) -> str | None:
+        """The name of a parameter that was changed since the module was compiled, if one was."""
+        return self._parameters.changed()
+
+    def close(self) -> None:
+        """Frees all native memory; nothing may be running."""
+        self.executable.close()
+
+    def __repr__(self) -> str:
+        return f"<CompiledModule of {self.executable!r}>"
+
+    def _arrays(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if set(kwargs) == set(self._keywords):
+            kwargs = {name: kwargs[name] for name in self._keywords}
+        leaves, spec = self._tree.tree_flatten((tuple(args), dict(kwargs)))
+        if spec != self._call.in_spec:
+            raise InvalidInputError(
+                f"the arguments are {spec}, the module was compiled for {self._call.in_spec}"
+            )
+        arrays: dict[str, Any] = {}
+        for place, leaf in zip(self._inputs, leaves, strict=True):
+            place.check(leaf)
+            if place.is_tensor:
+                arrays[place.name] = array_of(leaf, f"argument '{place.name}'")
+        return arrays
+
+
+def _is_user(spec: Any) -> bool:
+    return spec.kind.name in ("USER_INPUT", "USER_OUTPUT")
+
+
+def from_torch(
+    module: Any,
+    example: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    **options: Any,
+) -> CompiledModule:
+    """Compiles a module of PyTorch for this machine.
+
+    Args:
+        module: a `torch.nn.Module` in evaluation mode. Its parameters are not copied.
+        example: arguments to capture it with; their sizes and values that are no tensors are
+            compiled in.
+        kwargs: keyword arguments that belong to them.
+        dynamic_shapes: which sizes change from call to call, as `torch.export.export` takes it;
+            names of dimensions may be text, `{"tokens": {1: "length"}}`.
+        options: of `byoc_mlir.compile`; `threads`, left out, is what PyTorch uses. Nothing is put
+            into a cache.
+
+    Raises:
+        UnsupportedModelError: the module cannot be captured, or has operations that cannot be
+            compiled; it names the operation and the line of the user's code.
+        ByocError: PyTorch is not installed. All others as `byoc_mlir.compile` raises them.
+    """
+    with boundary("from_torch"):
+        torch = pytorch()
+        check_argument("the module", module, torch.nn.Module, "a torch.nn.Module")
+        check_argument("example", example, tuple | list, "a tuple of arguments")
+        program = capture(module, example, kwargs or {}, dynamic_shapes)
+        return compile_program(program, dynamic_shapes, options)
+
+
+def compile_program(
+    program: Any, dynamic_shapes: Any, options: Mapping[str, Any]
+) -> CompiledModule:
+    """Compiles what `capture` gave; arguments and errors are those of `from_torch`."""
+    if "cache" in options:
+        raise ByocError("cache is not accepted: what shares a module's memory is not kept")
+    model = convert(program, dynamic_shapes)
+    options = {"threads": pytorch().get_num_threads(), **options}
+    return CompiledModule(program, compile(model, cache=False, **options))
