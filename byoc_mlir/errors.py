@@ -79,6 +79,10 @@ class BackendError(ByocError):
     """A backend is unknown, ill-declared, or not usable on this machine."""
 
 
+class MissingExtraError(ByocError):
+    """An optional part is not installed; the message says how to install it."""
+
+
 class FallbackForbiddenError(ByocError):
     """`fallback="forbid"` was asked for and some nodes stayed on the host; all are listed."""
 

@@ -76,7 +76,7 @@ class Cache:
             ByocError: it is no folder, or a variable has a value that is not accepted.
         """
         if folder:
-            return Cache(_made(Path(folder).expanduser()), _limit())
+            return Cache(own_folder(Path(folder).expanduser()), _limit())
         if folder is False or not is_switched_on():
             return None
         named = os.environ.get(FOLDER_VARIABLE)
@@ -84,7 +84,7 @@ class Cache:
             return Cache.open(named)
         limit = _limit()
         try:
-            return Cache(_made(users_folder()), limit)
+            return Cache(own_folder(users_folder()), limit)
         except ByocError as error:
             _warn_once(f"nothing is cached: {error}; {FOLDER_VARIABLE} names another folder")
             return None
@@ -174,7 +174,7 @@ def users_folder() -> Path:
     return folder
 
 
-def _made(folder: Path) -> Path:
+def own_folder(folder: Path) -> Path:
     """The folder, which is there and the user's own."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,0 +1,66 @@
+"""Datasets of Ray Data, scored by workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from byoc_mlir.ray.datatypes import Array
+from byoc_mlir.ray.extra import load
+from byoc_mlir.ray.scorer import ERROR, Scorer
+from byoc_mlir.ray.shipping import ShippedModel, ship
+
+
+def score(
+    dataset: Any,
+    model: str | Path | ShippedModel,
+    *,
+    workers: int = 1,
+    batch_rows: int = 64,
+    **arguments: Any,
+) -> Any:
+    """A dataset with the model's outputs and the column `error` in place of the inputs.
+
+    The model is shipped to each node once. Ray Data starts a worker that dies again, and the
+    batches that it had are scored by whoever is there: each row is in the result once.
+
+    Args:
+        dataset: a `ray.data.Dataset`.
+        model: the path of an `.onnx` or `.so` file, or what `ship` gives.
+        workers: processes that score, a core each.
+        batch_rows: rows that a worker gets at once.
+        arguments: those of `Scorer`.
+
+    Returns:
+        A dataset that is computed when it is read, as all of Ray Data.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        InvalidModelError: the model cannot be read.
+    """
+    shipped = model if isinstance(model, ShippedModel) else ship(model)
+    return dataset.map_batches(
+        Scorer,
+        fn_constructor_args=(shipped,),
+        fn_constructor_kwargs=arguments,
+        batch_format="numpy",
+        batch_size=batch_rows,
+        compute=load("ray.data").ActorPoolStrategy(size=workers),
+        num_cpus=1,
+    )
+
+
+def apart(scored: Any) -> tuple[Any, Any]:
+    """The rows that were scored, without `error`, and those that were refused.
+
+    The dataset is computed once, for both.
+    """
+    computed = scored.materialize()
+    good = computed.map_batches(_rows, fn_args=(False,), batch_format="numpy")
+    bad = computed.map_batches(_rows, fn_args=(True,), batch_format="numpy")
+    return good.drop_columns([ERROR]), bad
+
+
+def _rows(batch: dict[str, Array], refused: bool) -> dict[str, Array]:
+    chosen = (batch[ERROR] != "") == refused
+    return {name: column[chosen] for name, column in batch.items()}

@@ -1,0 +1,108 @@
+"""A model as a deployment of Ray Serve."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from byoc_mlir.errors import ByocError
+from byoc_mlir.ray.extra import load
+from byoc_mlir.ray.protocol import Answer
+from byoc_mlir.ray.refusals import described, status_of
+from byoc_mlir.ray.served import open_model, output_tensors, warm_up
+from byoc_mlir.ray.service import Service, ServingLimits
+
+_DEPLOYMENT = "byoc_mlir"
+
+
+class ModelServer:
+    """One replica: a model that is loaded once and answers requests.
+
+    Args: as for `application`.
+    """
+
+    def __init__(self, path: str, name: str, limits: ServingLimits, options: Mapping[str, Any]):
+        model = open_model(path, **options)
+        warm_up(model)
+        replica = f"{socket.gethostname()}-{os.getpid()}"
+        self._service = Service(name, model, output_tensors(path, model), limits, replica)
+        self._response = load("starlette.responses").Response
+
+    async def __call__(self, request: Any) -> Any:
+        """Answers a `starlette.requests.Request`."""
+        answer = await self._answer(request)
+        return self._response(answer.body, answer.status, headers=dict(answer.headers))
+
+    async def _answer(self, request: Any) -> Answer:
+        try:
+            self._service.refuse_length(request.headers.get("content-length"))
+        except ByocError as error:
+            return Answer.of(described(error), status_of(error))
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        body = await request.body()
+        return await self._service.answer(request.method, request.url.path, headers, body)
+
+
+def application(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    replicas: int = 1,
+    limits: ServingLimits | None = None,
+    **options: Any,
+) -> Any:
+    """A model as an application for `serve.run`.
+
+    Args:
+        path: of an `.onnx` or `.so` file, on all nodes that have replicas.
+        name: of the model, in the paths of requests; left out, that of the file.
+        replicas: processes that answer, each with the model.
+        limits: how much each takes on.
+        options: those of `compile`; of a `.so` file `threads` alone. Left out, a replica uses one
+            thread.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+    """
+    limits = limits or ServingLimits()
+    options = {"threads": 1, **options}
+    deployment = load("ray.serve").deployment(
+        ModelServer,
+        name=_DEPLOYMENT,
+        num_replicas=replicas,
+        ray_actor_options={"num_cpus": options["threads"]},
+        max_ongoing_requests=2 * (limits.waiting + limits.batch_rows),  # the replica refuses more
+    )
+    path = Path(path)
+    return deployment.bind(str(path.absolute()), name or path.stem, limits, options)
+
+
+@contextmanager
+def serving(app: Any, *, host: str, port: int, cores: int) -> Generator[str]:
+    """Serves an application on this machine alone, with Ray started for it, and ended after it.
+
+    Args:
+        cores: those that its replicas need.
+
+    Yields:
+        The address, `http://127.0.0.1:8000`.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        SystemRefusedError: the port is in use.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray, serve = load("ray"), load("ray.serve")
+    socket.create_server((host, port)).close()  # its error is clearer than that of Ray's proxy
+    ray.init(address="local", include_dashboard=False, num_cpus=cores, log_to_driver=False)
+    try:
+        serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": port})
+        serve.run(app, name=_DEPLOYMENT, route_prefix="/")
+        yield f"http://{host}:{port}"
+    finally:
+        serve.shutdown()
+        ray.shutdown()

@@ -1,0 +1,50 @@
+"""Why a request is refused, as the client hears it: a status of HTTP and a document."""
+
+from __future__ import annotations
+
+from byoc_mlir.errors import ByocError, InvalidInputError, OutOfMemoryError
+
+
+class RefusedRequestError(ByocError):
+    """A request that is refused before the model runs."""
+
+    status = 400
+
+
+class UnknownPathError(RefusedRequestError):
+    """There is nothing at that path, or no such model."""
+
+    status = 404
+
+
+class WrongMethodError(RefusedRequestError):
+    """The path is asked with another method."""
+
+    status = 405
+
+
+class RequestTooLargeError(RefusedRequestError):
+    """The body has more bytes, or the tensors more rows, than a request may have."""
+
+    status = 413
+
+
+class OverloadedError(RefusedRequestError):
+    """More requests wait than may; the client may ask again later."""
+
+    status = 503
+
+
+def status_of(error: ByocError) -> int:
+    """The status of HTTP for an error: what the client did wrong is 400 to 499."""
+    if isinstance(error, RefusedRequestError):
+        return error.status
+    if isinstance(error, InvalidInputError):
+        return 400
+    return 503 if isinstance(error, OutOfMemoryError) else 500
+
+
+def described(error: ByocError) -> dict[str, str]:
+    """What the client is told: `error` as the protocol says, and the class of it."""
+    document = {"error": str(error), "type": type(error).__name__}
+    return {**document, "node": error.node} if error.node else document

@@ -1,0 +1,86 @@
+"""A model on its way to the nodes of a cluster: each gets it once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from byoc_mlir.compiler.cache.external_files import external_locations
+from byoc_mlir.compiler.cache.folder import own_folder
+from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.files import read_file
+from byoc_mlir.frontend.load import parse_model
+from byoc_mlir.ray.extra import load
+
+
+@dataclass(frozen=True)
+class ShippedModel:
+    """The files of a model in Ray's object store.
+
+    A node fetches an object once for all of its workers, and the first of them writes the files.
+    """
+
+    name: str
+    """Of the model's file."""
+    digest: str
+    """The hash of all files."""
+    files: Mapping[str, Any]
+    """References to their bytes, by paths relative to the model's folder."""
+
+    def place(self) -> Path:
+        """The model's file on this node.
+
+        Raises:
+            UnsafeCacheError: others may write to the folder for it.
+            ByocError: the folder cannot be made.
+        """
+        owner = own_folder(Path(tempfile.gettempdir()) / f"byoc_mlir_{os.getuid()}")
+        folder = own_folder(owner / self.digest)
+        for name, reference in self.files.items():
+            path = folder / name
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write(path, load("ray").get(reference))
+        return folder / self.name
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file that appears complete or not at all, whoever else does the same."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+
+
+def _inside(location: str) -> str:
+    """A path that stays below the model's folder, on this machine and on the nodes."""
+    if Path(location).is_absolute() or ".." in Path(location).parts:
+        raise UnsafeModelError(f"external data at '{location}' is outside of the model's folder")
+    return location
+
+
+def ship(path: str | Path) -> ShippedModel:
+    """Puts a model, an `.onnx` file with its external data or a `.so` file, where all nodes find
+    it.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        InvalidModelError: the files cannot be read.
+        UnsafeModelError: external data is outside of the model's folder.
+    """
+    path = Path(path)
+    names = [path.name]
+    if path.suffix == ".onnx":
+        names += map(_inside, external_locations(parse_model(path)))
+    contents = {name: read_file(path.parent / name, InvalidModelError) for name in names}
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(f"{name}\n{len(content)}\n".encode())
+        digest.update(content)
+    put = load("ray").put
+    files = {name: put(content) for name, content in contents.items()}
+    return ShippedModel(path.name, digest.hexdigest(), files)

@@ -1,0 +1,140 @@
+"""The paths of the protocol, and errors on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from served_models import F32, Doubling
+
+from byoc_mlir.errors import ByocError, InvalidInputError, UnsupportedModelError
+from byoc_mlir.ray.protocol import Answer
+from byoc_mlir.ray.refusals import RequestTooLargeError
+from byoc_mlir.ray.service import Service, ServingLimits
+from byoc_mlir.tensors import StructureInfo, TensorInfo
+
+
+def _service(**limits: int) -> Service:
+    model = Doubling()
+    return Service("twice", model, model.outputs, ServingLimits(**limits))
+
+
+def _asked(service: Service, method: str, path: str, body: bytes = b"") -> Answer:
+    return asyncio.run(service.answer(method, path, {}, body))
+
+
+def _request(rows: Sequence[Sequence[float]]) -> bytes:
+    one = {"name": "x", "shape": [len(rows), 2], "datatype": "FP32", "data": rows}
+    return json.dumps({"id": "a", "inputs": [one]}).encode()
+
+
+INFER = "/v2/models/twice/infer"
+
+
+@pytest.mark.parametrize("path", [INFER, "/v2/models/twice/versions/1/infer"])
+def test_an_inference(path: str) -> None:
+    answer = _asked(_service(), "POST", path, _request([[1, 2], [3, 4]]))
+    assert answer.status == 200
+    assert json.loads(answer.body) == {
+        "model_name": "twice",
+        "model_version": "1",
+        "id": "a",
+        "outputs": [{"name": "y", "datatype": "FP32", "shape": [2, 2], "data": [2, 4, 6, 8]}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("/v2", {"name": "byoc_mlir", "extensions": ["binary_tensor_data"]}),
+        ("/v2/health/live", {"live": True}),
+        ("/v2/health/ready", {"ready": True}),
+        ("/v2/models/twice/ready", {"name": "twice", "ready": True}),
+        (
+            "/v2/models/twice",
+            {
+                "versions": ["1"],
+                "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}],
+                "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 2]}],
+            },
+        ),
+    ],
+)
+def test_health_and_metadata(path: str, part: dict[str, Any]) -> None:
+    answer = _asked(_service(), "GET", path)
+    assert answer.status == 200
+    assert part.items() <= json.loads(answer.body).items()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "kind"),
+    [
+        ("GET", "/", b"", 404, "UnknownPathError"),
+        ("GET", "/v2/models/other", b"", 404, "UnknownPathError"),
+        ("GET", "/v2/models/twice/versions/2", b"", 404, "UnknownPathError"),
+        ("GET", "/v2/models/twice/what", b"", 404, "UnknownPathError"),
+        ("GET", INFER, b"", 405, "WrongMethodError"),
+        ("POST", "/v2/health/live", b"", 405, "WrongMethodError"),
+        ("POST", INFER, b"{", 400, "InvalidInputError"),
+        ("POST", INFER, _request([[13, 1]]), 400, "InvalidInputError"),
+        ("POST", INFER, b"x" * 1001, 413, "RequestTooLargeError"),
+    ],
+)
+def test_errors_have_a_status_and_a_type(
+    method: str, path: str, body: bytes, status: int, kind: str
+) -> None:
+    answer = _asked(_service(request_bytes=1000), method, path, body)
+    assert (answer.status, json.loads(answer.body)["type"]) == (status, kind)
+    assert json.loads(answer.body)["error"]
+
+
+def test_a_defect_of_the_model_is_500() -> None:
+    class Broken(Doubling):
+        def run(self, inputs: Any, /) -> Any:
+            raise RuntimeError("out of order")
+
+    service = Service("twice", Broken(), Broken().outputs, ServingLimits())
+    answer = _asked(service, "POST", INFER, _request([[1, 2]]))
+    assert (answer.status, json.loads(answer.body)["type"]) == (500, "InternalError")
+
+
+def test_metrics_count_answers_and_rows() -> None:
+    service = _service()
+    _asked(service, "POST", INFER, _request([[1, 2], [3, 4]]))
+    _asked(service, "POST", INFER, b"{")
+    text = _asked(service, "GET", "/metrics").body.decode()
+    labels = 'model="twice",replica=""'
+    assert f'byoc_requests_total{{{labels},status="200",error=""}} 1' in text
+    assert f'byoc_requests_total{{{labels},status="400",error="InvalidInputError"}} 1' in text
+    assert f"byoc_batch_rows_sum{{{labels}}} 2\n" in text
+    assert f'byoc_batch_rows_bucket{{{labels},le="1"}} 0\n' in text
+    assert f'byoc_batch_rows_bucket{{{labels},le="2"}} 1\n' in text
+
+
+def test_a_length_is_refused_before_the_body_is_read() -> None:
+    service = _service(request_bytes=1000)
+    service.refuse_length("1000")
+    service.refuse_length(None)
+    for length in ("1001", "9" * 50):
+        with pytest.raises(RequestTooLargeError):
+            service.refuse_length(length)
+
+
+def test_what_the_protocol_cannot_say_is_refused_at_the_start() -> None:
+    model = Doubling()
+    model.inputs = (StructureInfo("s", F32, (), "sequence"),)
+    with pytest.raises(UnsupportedModelError, match="sequence"):
+        Service("m", model, [], ServingLimits())
+    model.inputs = (TensorInfo("c", np.dtype(np.complex64), (2,)),)
+    with pytest.raises(InvalidInputError, match="complex64"):
+        Service("m", model, [], ServingLimits())
+
+
+@pytest.mark.parametrize("limits", [{"waiting": 0}, {"batch_rows": -1}, {"request_bytes": 1.5}])
+def test_limits_are_checked(limits: dict[str, Any]) -> None:
+    with pytest.raises(ByocError, match=next(iter(limits))):
+        ServingLimits(**limits)
