@@ -23,6 +23,7 @@ from byoc_mlir.tools.commands import (
     profile,
     report,
     run,
+    serve,
     verify,
     view,
 )
@@ -31,7 +32,7 @@ from byoc_mlir.tools.words import on_command_line
 
 COMMANDS = (
     *(run, compile_, report, view, bench, profile, verify, bisect, explain),
-    *(check, cache, doctor, new_backend),
+    *(check, cache, doctor, new_backend, serve),
 )
 
 

@@ -1,0 +1,95 @@
+"""`byoc serve`: answer requests for a model over HTTP, on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.tools.commands.common import (
+    add_json_argument,
+    add_model_argument,
+    at_least,
+    find_model,
+)
+
+_PATHS = ("v2/models/{name}", "v2/models/{name}/infer", "v2/health/ready", "metrics")
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("serve", help=__doc__)
+    add_model_argument(parser)
+    parser.add_argument("--name", help="of the model, in paths (default: that of the file)")
+    parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
+    parser.add_argument("--port", type=at_least(1), default=8000)
+    parser.add_argument("--replicas", type=at_least(1), default=1, help="processes that answer")
+    parser.add_argument("--threads", type=at_least(1), default=1, help="of each of them")
+    parser.add_argument("--targets", help="backends, as for `byoc run`")
+    parser.add_argument(
+        "--batch-rows",
+        type=at_least(1),
+        default=32,
+        help="rows of requests that run together, if the first dimension is symbolic (1: none do)",
+    )
+    parser.add_argument(
+        "--waiting", type=at_least(1), default=256, help="requests that may wait for a replica"
+    )
+    parser.add_argument(
+        "--request-bytes", type=at_least(1), default=64 << 20, help="the longest body of a request"
+    )
+    add_json_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand: until it is interrupted."""
+    from byoc_mlir.backends import split_targets
+    from byoc_mlir.ray import ServingLimits, application, serving
+
+    if args.port > 65535:
+        raise InvalidInputError(f"--port is {args.port}, accepted are 1 to 65535")
+    path = find_model(args.model)
+    options: dict[str, Any] = {"threads": args.threads}
+    if args.targets is not None:
+        options["targets"] = split_targets(args.targets)
+    limits = ServingLimits(args.request_bytes, args.batch_rows, args.waiting)
+    name = args.name or Path(path).stem
+    app = application(path, name=name, replicas=args.replicas, limits=limits, **options)
+    _check(path, options)
+    cores = args.replicas * args.threads
+    with serving(app, host=args.host, port=args.port, cores=cores) as address:
+        paths = [f"{address}/{one.format(name=name)}" for one in _PATHS]
+        if args.json:
+            print(json.dumps({"model": name, "address": address, "paths": paths}), flush=True)
+        else:
+            print("\n".join([f"serves {name}:", *paths, "until Ctrl-C"]), flush=True)
+        _wait()
+    return 0
+
+
+def _check(path: Path, options: dict[str, Any]) -> None:
+    """Compiles the model here first: what is wrong with it is said at once, and the cache has it.
+
+    Raises:
+        ByocError: it cannot be compiled, or not be served.
+    """
+    from byoc_mlir.ray.served import open_model, output_tensors, warm_up
+    from byoc_mlir.ray.service import Service, ServingLimits
+
+    model = open_model(path, **options)
+    Service(path.stem, model, output_tensors(path, model), ServingLimits()).close()
+    warm_up(model)
+
+
+def _wait() -> None:
+    """Returns when the process is told to end."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while True:
+            signal.pause()
+    except KeyboardInterrupt:
+        return
