@@ -216,8 +216,8 @@ def _converted(value: object, info: TensorInfo) -> Array:
         raise InvalidInputError(f"input '{info.name}' is no array: {error}") from error
     if not _can_become(array, info.dtype):
         raise InvalidInputError(
-            f"input '{info.name}' of a row must be of {info.dtype}, found {array.dtype} with numbers"
-            " that are none"
+            f"input '{info.name}' of a row must be of {info.dtype}, found {array.dtype}, with"
+            " numbers that are none"
         )
     return array.astype(info.dtype)
 
