@@ -74,9 +74,7 @@ def test_again(tmp_path: Path) -> None:
     model.graph.node[0].metadata_props.add(key="mine", value="kept")
     with byoc_mlir.compile(model, (), threads=1) as executable:
         report = executable.report()
-    rows = (
-        ProfileRow(("product", "Sin_1"), ("Mul", "Sin"), "host", "", "f", milliseconds=0.25),
-    )
+    rows = (ProfileRow(("product", "Sin_1"), ("Mul", "Sin"), "host", "", "f", milliseconds=0.25),)
     once = annotated(model, report, Profile(rows, 0.25, 1, 1))
     assert _metadata(once.graph.node[0])["byoc.together_with"] == "Sin_1"
     twice = _metadata(annotated(once, report).graph.node[0])
