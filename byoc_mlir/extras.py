@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from byoc_mlir.errors import ByocError
+from byoc_mlir.errors import MissingExtraError
 
 
 def import_extra(module: str, extra: str) -> Any:
@@ -16,14 +16,13 @@ def import_extra(module: str, extra: str) -> Any:
         extra: the extra of this package that installs it.
 
     Raises:
-        ByocError: it is not installed; the message says how to install it.
+        MissingExtraError: it, or what it needs, is not installed; the message says how to install
+            it.
     """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
-            raise
-        raise ByocError(
-            f"the package '{error.name}' is not installed; install it with"
-            f" `pip install 'byoc_mlir[{extra}]'`"
+        raise MissingExtraError(
+            f"'{module}' cannot be imported: {error}; install it with `pip install"
+            f" 'byoc_mlir[{extra}]'`"
         ) from error

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from byoc_mlir.extras import import_extra
 from byoc_mlir.ray.datatypes import Array
-from byoc_mlir.ray.extra import load
 from byoc_mlir.ray.scorer import ERROR, Scorer
+from byoc_mlir.ray.served import EXTRA
 from byoc_mlir.ray.shipping import ShippedModel, ship
 
 
@@ -45,7 +46,7 @@ def score(
         fn_constructor_kwargs=arguments,
         batch_format="numpy",
         batch_size=batch_rows,
-        compute=load("ray.data").ActorPoolStrategy(size=workers),
+        compute=import_extra("ray.data", EXTRA).ActorPoolStrategy(size=workers),
         num_cpus=1,
     )
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from byoc_mlir.errors import ByocError
-from byoc_mlir.ray.extra import load
+from byoc_mlir.extras import import_extra
 from byoc_mlir.ray.protocol import Answer
 from byoc_mlir.ray.refusals import described, status_of
-from byoc_mlir.ray.served import open_model, output_tensors, warm_up
+from byoc_mlir.ray.served import EXTRA, open_model, output_tensors, warm_up
 from byoc_mlir.ray.service import Service, ServingLimits
 
 _DEPLOYMENT = "byoc_mlir"
@@ -30,7 +30,7 @@ class ModelServer:
         warm_up(model)
         replica = f"{socket.gethostname()}-{os.getpid()}"
         self._service = Service(name, model, output_tensors(path, model), limits, replica)
-        self._response = load("starlette.responses").Response
+        self._response = import_extra("starlette.responses", EXTRA).Response
 
     async def __call__(self, request: Any) -> Any:
         """Answers a `starlette.requests.Request`."""
@@ -70,7 +70,7 @@ def application(
     """
     limits = limits or ServingLimits()
     options = {"threads": 1, **options}
-    deployment = load("ray.serve").deployment(
+    deployment = import_extra("ray.serve", EXTRA).deployment(
         ModelServer,
         name=_DEPLOYMENT,
         num_replicas=replicas,
@@ -96,7 +96,7 @@ def serving(app: Any, *, host: str, port: int, cores: int) -> Generator[str]:
         SystemRefusedError: the port is in use.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray, serve = load("ray"), load("ray.serve")
+    ray, serve = import_extra("ray", EXTRA), import_extra("ray.serve", EXTRA)
     socket.create_server((host, port)).close()  # its error is clearer than that of Ray's proxy
     ray.init(address="local", include_dashboard=False, num_cpus=cores, log_to_driver=False)
     try:

@@ -17,6 +17,9 @@ from byoc_mlir.frontend.load import parse_model
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.tensors import StructureInfo, TensorInfo
 
+EXTRA = "ray"
+"""The extra of this package that installs Ray."""
+
 
 class Model(Protocol):
     """What runs: an `Executable`, or something of another library that looks like one."""

@@ -13,9 +13,10 @@ from typing import Any
 from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.compiler.cache.folder import own_folder
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.extras import import_extra
 from byoc_mlir.files import read_file
 from byoc_mlir.frontend.load import parse_model
-from byoc_mlir.ray.extra import load
+from byoc_mlir.ray.served import EXTRA
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class ShippedModel:
             path = folder / name
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _write(path, load("ray").get(reference))
+                _write(path, import_extra("ray", EXTRA).get(reference))
         return folder / self.name
 
 
@@ -81,6 +82,6 @@ def ship(path: str | Path) -> ShippedModel:
     for name, content in contents.items():
         digest.update(f"{name}\n{len(content)}\n".encode())
         digest.update(content)
-    put = load("ray").put
+    put = import_extra("ray", EXTRA).put
     files = {name: put(content) for name, content in contents.items()}
     return ShippedModel(path.name, digest.hexdigest(), files)

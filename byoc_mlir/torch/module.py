@@ -134,7 +134,7 @@ def from_torch(
     Raises:
         UnsupportedModelError: the module cannot be captured, or has operations that cannot be
             compiled; it names the operation and the line of the user's code.
-        ByocError: PyTorch is not installed. All others as `byoc_mlir.compile` raises them.
+        MissingExtraError: PyTorch is not installed. All others as `byoc_mlir.compile` raises them.
     """
     with boundary("from_torch"):
         torch = pytorch()

@@ -131,7 +131,7 @@ def test_a_node_gets_a_model_once(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, node = _Store(), tmp_path / "node"
-    monkeypatch.setattr("byoc_mlir.ray.shipping.load", lambda module: store)
+    monkeypatch.setattr("byoc_mlir.ray.shipping.import_extra", lambda module, extra: store)
     node.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(node))
     shipped = ship(path)
