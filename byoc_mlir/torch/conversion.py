@@ -32,7 +32,7 @@ def convert(program: Any, dynamic_shapes: Any = None) -> ModelInMemory:
 
     Raises:
         UnsupportedModelError: ONNX has nothing for an operation.
-        MissingExtraError: `onnxscript`, with which PyTorch's exporter writes ONNX, is not installed.
+        MissingExtraError: `onnxscript`, which writes ONNX for PyTorch, is not installed.
     """
     import_extra("onnxscript", EXTRA)
     torch = pytorch()
