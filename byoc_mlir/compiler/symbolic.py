@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
@@ -9,6 +10,7 @@ from typing import Any, TypeAlias
 
 from onnx import ModelProto
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValues
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.boundary import raise_if_strict
@@ -47,6 +49,7 @@ class SymbolicModel:
         self._model = model
         self._tensors = tensors
         self._variants: list[ImportedModel] = []
+        weakref.finalize(self, _free, self._variants).atexit = False
         self._failures = 0
         self._lock = Lock()
         self.reason: str | None = None
@@ -125,6 +128,31 @@ class SymbolicModel:
             return None
         self._variants.append(variant)
         return variant if _fits(variant.module, sizes) else None
+
+
+def _free(variants: list[ImportedModel]) -> None:
+    """Frees the modules, of which everyone else has had clones, and the weights that they mention.
+
+    IR refers to itself. What was kept for long is old to the garbage collector, whose next full
+    collection may be hundreds of compilations away.
+    """
+    for variant in variants:
+        _take_apart(variant.module)
+    variants.clear()
+
+
+def _take_apart(module: ModuleOp) -> None:
+    ops, blocks = list(module.walk()), list(module.walk_blocks())
+    for op in ops:
+        op.operands = ()
+    for block in blocks:
+        for op in list(block.ops):
+            block.detach_op(op)
+        for argument in reversed(block.args):
+            block.erase_arg(argument)
+    for op in ops:
+        op.drop_all_references()
+        op.results = SSAValues()
 
 
 def _fits(module: ModuleOp, sizes: Mapping[str, int]) -> bool:
