@@ -107,11 +107,13 @@ class CachedModel:
             return None
         return entry if self._files(list(entry.files)) == entry.files else None
 
-    def keep(self, source: Source, options: CompileOptions, compiler: Specialiser) -> Specialiser:
+    def keep(
+        self, source: Source, options: CompileOptions, make: Callable[[], Specialiser]
+    ) -> Specialiser:
         """Puts a model into the cache, if it can be there; its programs follow when they are made.
 
         Args:
-            compiler: makes the programs.
+            make: gives what compiles the model.
         """
         from onnx import ModelProto
 
@@ -120,19 +122,19 @@ class CachedModel:
 
         backends = [get_backend(target) for target in options.targets]
         if not all(backend.is_cacheable for backend in backends):
-            return compiler
+            return make()
         model = source.model
         files = self._files(external_locations(model)) if isinstance(model, ModelProto) else None
         if files is None:
-            return compiler
+            return make()
         variables = tuple(name for backend in backends for name in backend.environment)
         environment = environment_values(variables)
         entry = ModelEntry(source.inputs, source.outputs, (), files, variables, environment)
         self.write_entry(entry)
-        return CachedSpecialiser(self, entry, compiler)
+        return CachedSpecialiser(self, entry, make)
 
     def keep_part(
-        self, source: Source, options: CompileOptions, compiler: Specialiser
+        self, source: Source, options: CompileOptions, make: Callable[[], Specialiser]
     ) -> Specialiser:
         """As `keep`, for a part of the model that is compiled as a model of its own; takes from the
         cache what is there.
@@ -140,14 +142,14 @@ class CachedModel:
         from onnx import ModelProto
 
         if not isinstance(source.model, ModelProto):
-            return compiler
+            return make()
         part = CachedModel.of(self.cache, replace(self.request, model=source.model))
         if part is None:
-            return compiler
+            return make()
         entry = part.read_entry()
         if entry is None:
-            return part.keep(source, options, compiler)
-        return CachedSpecialiser(part, entry, compiler)
+            return part.keep(source, options, make)
+        return CachedSpecialiser(part, entry, make)
 
     def write_entry(self, entry: ModelEntry) -> None:
         """Keeps what is known of the model."""
@@ -254,13 +256,17 @@ class CachedSpecialiser:
     """Takes programs from the cache; what is not there is compiled and put there.
 
     Args:
-        compiler: makes the programs; left out, it is made when it is first needed.
+        make: gives what makes the programs, when it is first needed; left out, the model is read
+            for that.
     """
 
-    def __init__(self, model: CachedModel, entry: ModelEntry, compiler: Specialiser | None = None):
+    def __init__(
+        self, model: CachedModel, entry: ModelEntry, make: Callable[[], Specialiser] | None = None
+    ):
         self._model = model
         self._entry = entry
-        self._compiler = compiler
+        self._make = make
+        self._compiler: Specialiser | None = None
         self._weights = StoredWeights(model.cache)
 
     @property
@@ -368,10 +374,13 @@ class CachedSpecialiser:
 
     def _compiler_now(self) -> Specialiser:
         if self._compiler is None:
-            from byoc_mlir.compiler.execution.model import specialiser
-
-            self._compiler = specialiser(self._model.request)
+            self._compiler = self._read() if self._make is None else self._make()
         return self._compiler
+
+    def _read(self) -> Specialiser:
+        from byoc_mlir.compiler.execution.model import specialiser
+
+        return specialiser(self._model.request)
 
 
 def _libraries(program: Program) -> dict[str, str]:

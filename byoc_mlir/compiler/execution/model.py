@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.execution.staged import compile_in_stages
 from byoc_mlir.compiler.execution.strings import compile_around_strings
 from byoc_mlir.compiler.execution.structured import compile_structured
+from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import Source, read_source
-from byoc_mlir.compiler.specialise import ModelSpecialiser
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.limits import limited
 from byoc_mlir.runtime.executable import Executable
@@ -32,8 +33,8 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
         options, source = _read(request)
 
         def compile_whole(source: Source) -> Executable:
-            specialiser = ModelSpecialiser(source, options)
-            kept = specialiser if cached is None else cached.keep_part(source, options, specialiser)
+            make = partial(_model_specialiser, source, options)
+            kept = make() if cached is None else cached.keep_part(source, options, make)
             return compile_ahead(source.inputs, source.outputs, kept, request.limits)
 
         def compile_part(source: Source) -> Executable:
@@ -49,8 +50,8 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
         )
         if special is not None:
             return special
-        specialiser = ModelSpecialiser(source, options)
-        kept = specialiser if cached is None else cached.keep(source, options, specialiser)
+        make = partial(_model_specialiser, source, options)
+        kept = make() if cached is None else cached.keep(source, options, make)
         return compile_ahead(source.inputs, source.outputs, kept, request.limits)
 
 
@@ -58,7 +59,17 @@ def specialiser(request: Request) -> Specialiser:
     """What compiles the model of a request for given inputs."""
     with ir_boundary("read"), limited(request.limits):
         options, source = _read(request)
-        return ModelSpecialiser(source, options)
+        return _model_specialiser(source, options)
+
+
+@collection_paused()  # much is made while modules are imported, and nothing freed
+def _model_specialiser(source: Source, options: CompileOptions) -> Specialiser:
+    """What compiles a model. The compiler is imported only here: a model whose parts are all in the
+    cache does not pay for it.
+    """
+    from byoc_mlir.compiler.specialise import ModelSpecialiser
+
+    return ModelSpecialiser(source, options)
 
 
 def _read(request: Request) -> tuple[CompileOptions, Source]:
