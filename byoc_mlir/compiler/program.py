@@ -21,6 +21,7 @@ from byoc_mlir.abi import (
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.link import external_functions, external_globals
 from byoc_mlir.dialects.relay.base import Ints
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
@@ -73,8 +74,17 @@ def steps_of(build: Build) -> Iterator[Step]:
         nodes = tuple(name.data for name in cast(ArrayAttr[StringAttr], one.data["nodes"]))
         keys = ("region", "implementation", "layout")
         region, implementation, layout = (cast(StringAttr, one.data[key]).data for key in keys)
-        work = build.traffic.multiplications(nodes), build.traffic.bytes(nodes)
+        work = (size if isinstance(size, int) else 0 for size in _work(build, nodes))
         yield Step(nodes, region, implementation, layout, *work)
+
+
+def work_of(build: Build, steps: Sequence[Step]) -> tuple[tuple[Size, Size], ...]:
+    """The multiplications and the bytes of each step, in terms of the symbols in shapes."""
+    return tuple(_work(build, step.nodes) for step in steps)
+
+
+def _work(build: Build, nodes: tuple[str, ...]) -> tuple[Size, Size]:
+    return build.traffic.multiplications(nodes), build.traffic.bytes(nodes)
 
 
 def _checks(build: Build) -> Iterator[ValueCheck]:

@@ -21,7 +21,7 @@ from byoc_mlir.compiler.pipeline import (
     optimise,
     partition,
 )
-from byoc_mlir.compiler.program import assemble
+from byoc_mlir.compiler.program import assemble, work_of
 from byoc_mlir.compiler.source import Shapes, Source, main_function
 from byoc_mlir.compiler.symbolic import with_numbers
 from byoc_mlir.dialects.byoc import REASON
@@ -78,7 +78,8 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
         program = assemble(build)
     symbols, guards = tuple(questions.symbols.values()), tuple(questions.guards)
     limits = options.limits
-    return SizedProgram(program, symbols, guards, inputs, outputs, arena, limits, tensors)
+    work = work_of(build, program.steps)
+    return SizedProgram(program, symbols, guards, inputs, outputs, arena, limits, tensors, work)
 
 
 def _checked_tensors(build: Build, options: CompileOptions) -> tuple[SizedTensor, ...]:

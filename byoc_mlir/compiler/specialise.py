@@ -81,8 +81,7 @@ class ModelSpecialiser:
 
     def generalise(self, shapes: Shapes) -> SizedProgram | None:
         """The program for all input shapes for which the same is decided as for these; `None`
-        where some part of the model needs numbers, the user wants a backend to take it, or a
-        profile.
+        where some part of the model needs numbers, or the user wants a backend to take it.
 
         What fails is compiled for each set of shapes; errors of the model come up there. That a
         part needs numbers is an `UndecidedSizeError`; else a defect stands behind it.
@@ -100,7 +99,7 @@ class ModelSpecialiser:
 
     def _may_generalise(self) -> bool:
         options = self._options
-        if options.profile or self._problems:
+        if self._problems:
             return False
         if not options.targets:
             return True

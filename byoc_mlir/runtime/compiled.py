@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +12,7 @@ from byoc_mlir.runtime.destinations import run_into
 from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import on_live_threads
 from byoc_mlir.runtime.instance import Instance
-from byoc_mlir.runtime.profile import Profile
-from byoc_mlir.runtime.profiled import profiled
+from byoc_mlir.runtime.profiled import TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.tensors import TensorInfo
 
@@ -40,8 +40,11 @@ class CompiledExecutable(Executable):
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Array]:
         return run_into(self._instance, self._arguments.checked(inputs), out)
 
-    def _profile(self, inputs: Inputs, runs: int) -> Profile:
-        return profiled(self._instance, self._arguments.checked(inputs), runs)
+    def timed(self, inputs: Inputs) -> TimedRun:
+        start = time.perf_counter()
+        values, part = self._instance.timed(self._arguments.checked(inputs))
+        outputs = dict(zip(self.outputs, values, strict=True))
+        return TimedRun(outputs, time.perf_counter() - start, (part,))
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         self._arguments.shapes(shapes)  # the only shapes there are

@@ -13,6 +13,7 @@ from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InvalidInpu
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.destinations import check_names, copied_into
 from byoc_mlir.runtime.profile import Profile
+from byoc_mlir.runtime.profiled import TimedRun, profile_of
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.sized import SizedProgram
@@ -100,17 +101,17 @@ class Executable(ABC):
 
         Args:
             inputs: as for `run`.
-            runs: how many are averaged; one before them is not counted.
+            runs: of which the one that took the median time is told of; one before them is not
+                counted.
 
         Raises:
-            ExecutionError: the model was not compiled with `profile=True`, or runs in several
-                pieces.
+            ExecutionError: the model was not compiled with `profile=True`.
             InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape.
         """
         with boundary("profile"):
             if runs < 1:
                 raise InvalidInputError(f"runs is {runs}, accepted are 1 and more")
-            return self._profile(inputs, runs)
+            return profile_of(lambda: self.timed(inputs), runs)
 
     def verify(
         self,
@@ -214,8 +215,12 @@ class Executable(ABC):
     @abstractmethod
     def _run(self, inputs: Inputs) -> dict[str, Any]: ...
 
-    def _profile(self, inputs: Inputs, runs: int) -> Profile:
-        raise ExecutionError("the model runs in several pieces, of which no profile is made")
+    @abstractmethod
+    def timed(self, inputs: Inputs) -> TimedRun:
+        """One run, and where its time went, as far as the model was compiled with `profile=True`.
+
+        Arguments and errors are those of `run`.
+        """
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
         """As `_run`; here by a copy of what it gives."""

@@ -7,7 +7,6 @@ import importlib
 import math
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, cast
@@ -24,11 +23,13 @@ from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.memory import return_freed_memory
 from byoc_mlir.runtime.module import RegionModule
+from byoc_mlir.runtime.profiled import TimedPart
 from byoc_mlir.runtime.program import (
     Array,
     LoadedCode,
     Program,
     PythonRegion,
+    Step,
     TensorSpec,
 )
 
@@ -130,32 +131,32 @@ class Instance:
             self._free.append(context)
         return outputs
 
-    def profile(self, inputs: Sequence[Array], runs: int) -> tuple[float, list[float]]:
-        """Runs the model some times, in one context.
-
-        Returns:
-            Of the run that took the median time: its seconds as the caller sees them, and those of
-            each of `program.steps`.
+    def timed(self, inputs: Sequence[Array]) -> tuple[list[Array], TimedPart]:
+        """As `run`, and what each of `program.steps` took.
 
         Raises:
             ExecutionError: a native call failed.
         """
-        outputs, count = new_outputs(self._outputs), len(self.program.steps)
+        outputs = new_outputs(self._outputs)
         context = self._lease()
         try:
             for index, array in enumerate((*inputs, *outputs)):
                 context.pointers[index] = address_of(array)
-            first = self.program.context_slots - count
-            sums = context.slots[first : first + count]
-            timed: list[tuple[float, list[float]]] = []
-            for _ in range(runs):
-                sums[:] = 0
-                start = time.perf_counter()
-                self._run_in(context)
-                timed.append((time.perf_counter() - start, (sums * 1e-9).tolist()))
-            return sorted(timed)[runs // 2]
+            seconds = self._run_timed(context)
         finally:
             self._free.append(context)
+        return outputs, self._timed_part(self.program.steps, seconds)
+
+    def _run_timed(self, context: Context) -> list[float]:
+        """Runs the model on the pointers of a context; the seconds of each step."""
+        first = self.program.context_slots - len(self.program.steps)
+        sums = context.slots[first : self.program.context_slots]
+        sums[:] = 0
+        self._run_in(context)
+        return (sums * 1e-9).tolist()
+
+    def _timed_part(self, steps: Sequence[Step], seconds: Sequence[float]) -> TimedPart:
+        return TimedPart(self.program.report, steps, seconds, self.program.threads)
 
     @property
     def held_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.profiled import TimedPart, TimedRun
+from byoc_mlir.runtime.program import Array, Program, Step
 from byoc_mlir.runtime.report import Report
 
 
@@ -50,6 +52,16 @@ class InterpretedExecutable(Executable):
             raise ExecutionError(f"the nodes on strings could not be run: {error}") from error
         texts = [array.astype(object) if array.dtype.kind == "U" else array for array in results]
         return dict(zip(self.outputs, texts, strict=True))
+
+    def timed(self, inputs: Inputs) -> TimedRun:
+        start = time.perf_counter()
+        outputs = self._run(inputs)
+        seconds = time.perf_counter() - start
+        nodes = tuple(row.node for row in self._report)
+        backend = next((row.placement for row in self._report), "host")
+        step = Step(nodes, "", "node by node, in Python")
+        part = TimedPart(self._report, (step,), (seconds,), threads=1, home=backend)
+        return TimedRun(outputs, seconds, (part,))
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         pass  # there is nothing to compile

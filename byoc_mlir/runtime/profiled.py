@@ -1,15 +1,14 @@
-"""Making the profile of a loaded program."""
+"""Making the profile of an executable: of several runs, the one that took the median time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.profile import Profile, ProfileRow
-from byoc_mlir.runtime.program import Array, Step
+from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import Report
 
 CALL = "call from Python"
@@ -21,22 +20,54 @@ _Timed: TypeAlias = tuple[Step, float]
 """A step and its seconds."""
 
 
-def profiled(instance: Instance, inputs: Sequence[Array], runs: int) -> Profile:
-    """Runs a program on checked inputs and says what took how long.
+@dataclass(frozen=True)
+class TimedPart:
+    """What one program of a model took in a run."""
+
+    report: Report
+    steps: Sequence[Step]
+    seconds: Sequence[float]
+    """Of each step."""
+    threads: int
+    home: str = "host"
+    """What runs the steps that are in no region."""
+
+
+@dataclass(frozen=True)
+class TimedRun:
+    """A run of a model, and where its time went."""
+
+    outputs: Mapping[str, Any]
+    seconds: float
+    """As the caller sees them."""
+    parts: tuple[TimedPart, ...]
+    """Of the programs that the model consists of, in their order."""
+
+
+def profile_of(timed: Callable[[], TimedRun], runs: int) -> Profile:
+    """Runs a model some times, and once before that does not count.
 
     Raises:
         ExecutionError: it was not compiled for that, or a native call failed.
     """
-    program = instance.program
-    if not program.steps:
+    if not any(part.steps for part in timed().parts):
         raise ExecutionError("no step is timed; compile the model with profile=True")
-    instance.run(inputs)
-    total, seconds = instance.profile(inputs, runs)
-    steps = [(step, spent) for step, spent in zip(program.steps, seconds, strict=True) if spent > 0]
-    rows = [_row(program.report, step, spent) for step, spent in _with_work_once(steps)]
-    outside = max(0.0, total - sum(spent for _, spent in steps))
+    found: list[tuple[float, tuple[TimedPart, ...]]] = []
+    for _ in range(runs):
+        run = timed()
+        found.append((run.seconds, run.parts))
+    total, parts = sorted(found, key=lambda one: one[0])[runs // 2]
+    rows = [row for part in parts for row in _rows(part)]
+    outside = max(0.0, total - sum(spent for part in parts for spent in part.seconds))
     rows.append(ProfileRow((), (), "", "", CALL, milliseconds=outside * 1e3))
-    return Profile(tuple(rows), total * 1e3, runs, program.threads)
+    return Profile(tuple(rows), total * 1e3, runs, max(part.threads for part in parts))
+
+
+def _rows(part: TimedPart) -> Iterator[ProfileRow]:
+    steps = [
+        (step, spent) for step, spent in zip(part.steps, part.seconds, strict=True) if spent > 0
+    ]
+    return (_row(part, step, spent) for step, spent in _with_work_once(steps))
 
 
 def _with_work_once(steps: Sequence[_Timed]) -> Iterator[_Timed]:
@@ -60,7 +91,8 @@ def _has_its_work(other: Step, seconds: float, step: Step, spent: float) -> bool
     return mine < theirs or (mine == theirs and seconds > spent)
 
 
-def _row(report: Report, step: Step, seconds: float) -> ProfileRow:
+def _row(part: TimedPart, step: Step, seconds: float) -> ProfileRow:
+    report = part.report
     regions = {row.region: row.placement for row in report if row.region}
     if step.implementation in regions:  # its own steps are told apart, or it has none
         return _row_of_region(step, seconds, regions[step.implementation])
@@ -70,7 +102,7 @@ def _row(report: Report, step: Step, seconds: float) -> ProfileRow:
     return ProfileRow(
         nodes=step.nodes,
         ops=tuple(dict.fromkeys(row.op_type for row in rows)),
-        backend=regions.get(step.region, "host"),
+        backend=regions.get(step.region, part.home),
         region=step.region,
         implementation=step.implementation,
         layout=step.layout,

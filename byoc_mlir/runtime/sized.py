@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,8 @@ from byoc_mlir.limits import Limits, check_tensor, limited
 from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.instance import Context, Instance, new_outputs
-from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.profiled import TimedPart
+from byoc_mlir.runtime.program import Array, Program, Step
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class SizedProgram:
     limits: Limits
     tensors: tuple[SizedTensor, ...] = ()
     """Those that are checked, where the limit is less than what can be addressed."""
+    work: tuple[tuple[Size, Size], ...] = ()
+    """Of each step that is timed: its multiplications and its bytes."""
 
     def sizes(self, shapes: Sequence[Shape]) -> Mapping[str, int]:
         """What the symbols are for input shapes.
@@ -116,6 +119,7 @@ class Call:
 
     def __init__(self, program: SizedProgram, sizes: Mapping[str, int]):
         limits = program.limits
+        self._program, self._numbers = program, sizes
         self.seconds = 0.0
         """What calls of these shapes have taken in all, where that is of interest."""
         self.sizes = np.array([sizes[info.name] for info in program.symbols], np.int64)
@@ -133,6 +137,19 @@ class Call:
         limits.check("arena_bytes", self.arena_bytes, "bytes of the arena")
         limits.check("output_bytes", output_bytes, "bytes of the model's outputs")
 
+    @cached_property
+    def steps(self) -> Sequence[Step]:
+        """The steps that are timed, with their work at these sizes."""
+        return [
+            replace(step, multiplications=self._number(products), bytes=self._number(moved))
+            for step, (products, moved) in zip(
+                self._program.program.steps, self._program.work, strict=True
+            )
+        ]
+
+    def _number(self, size: Size) -> int:
+        return evaluated(size, self._numbers)
+
 
 class SizedContext(Context):
     """As `Context`; its first pointer is that of the sizes, and its arena grows."""
@@ -144,6 +161,16 @@ class SizedContext(Context):
         self.allocate(size)
         state, slots, _, inputs, outputs = self.arguments
         self.arguments = (state, slots, ctypes.c_void_p(self.arena_address), inputs, outputs)
+
+
+def _prepare(context: Context, call: Call, arrays: Sequence[Array]) -> None:
+    """Sets what native code reads: the sizes, inputs and outputs, an arena that is large enough."""
+    assert isinstance(context, SizedContext)
+    context.reserve(call.arena_bytes)
+    pointers = context.pointers
+    pointers[0] = call.sizes_address
+    for place, array in enumerate(arrays, start=1):
+        pointers[place] = address_of(array)
 
 
 class SizedInstance(Instance):
@@ -167,17 +194,23 @@ class SizedInstance(Instance):
         """As `run`, for inputs and outputs of the shapes of `call`."""
         outputs = new_outputs(call.outputs) if outputs is None else outputs
         context = self._lease()
-        assert isinstance(context, SizedContext)
         try:
-            context.reserve(call.arena_bytes)
-            pointers = context.pointers
-            pointers[0] = call.sizes_address
-            for place, array in enumerate((*inputs, *outputs), start=1):
-                pointers[place] = address_of(array)
+            _prepare(context, call, (*inputs, *outputs))
             self._run_in(context)
         finally:
             self._free.append(context)
         return outputs
+
+    def timed_sized(self, call: Call, inputs: Sequence[Array]) -> tuple[list[Array], TimedPart]:
+        """As `timed`, for inputs of the shapes of `call`."""
+        outputs = new_outputs(call.outputs)
+        context = self._lease()
+        try:
+            _prepare(context, call, (*inputs, *outputs))
+            seconds = self._run_timed(context)
+        finally:
+            self._free.append(context)
+        return outputs, self._timed_part(call.steps, seconds)
 
     def _make_context(self) -> Context:
         return SizedContext(self.program, self._state_address, hidden=1)

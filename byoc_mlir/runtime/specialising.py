@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
@@ -13,8 +14,7 @@ from byoc_mlir.runtime.destinations import run_into
 from byoc_mlir.runtime.executable import Executable, Exporter
 from byoc_mlir.runtime.forks import on_live_threads
 from byoc_mlir.runtime.instance import Instance
-from byoc_mlir.runtime.profile import Profile
-from byoc_mlir.runtime.profiled import profiled
+from byoc_mlir.runtime.profiled import TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.promotion import Verdict
 from byoc_mlir.runtime.recent import Recent
@@ -132,9 +132,13 @@ class SpecialisingExecutable(Executable):
         arrays = self._arguments.checked(inputs)
         return run_into(self._instance_for(arrays), arrays, out)
 
-    def _profile(self, inputs: Inputs, runs: int) -> Profile:
+    def timed(self, inputs: Inputs) -> TimedRun:
+        start = time.perf_counter()
         arrays = self._arguments.checked(inputs)
-        return profiled(self._instance_for(arrays), arrays, runs)
+        instance = self._instance_for(arrays)
+        values, part = instance.timed(arrays)
+        outputs = dict(zip(instance.output_names, values, strict=True))
+        return TimedRun(outputs, time.perf_counter() - start, (part,))
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         self._instance_of_shapes(shapes)

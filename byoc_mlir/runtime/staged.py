@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.profiled import TimedPart, TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report
@@ -60,12 +62,30 @@ class StagedExecutable(Executable):
         self._compiled.close()
 
     def _run(self, inputs: Inputs) -> dict[str, Array]:
+        return self._through(inputs, lambda stage, named: stage.run(named))
+
+    def timed(self, inputs: Inputs) -> TimedRun:
+        parts: list[TimedPart] = []
+
+        def timed(stage: Executable, named: Named) -> Mapping[str, Any]:
+            run = stage.timed(named)
+            parts.extend(run.parts)
+            return run.outputs
+
+        start = time.perf_counter()
+        outputs = self._through(inputs, timed)
+        return TimedRun(outputs, time.perf_counter() - start, tuple(parts))
+
+    def _through(
+        self, inputs: Inputs, run: Callable[[Executable, Named], Mapping[str, Any]]
+    ) -> dict[str, Array]:
+        """The outputs, each stage run by `run`."""
         arrays = self._arguments.checked(inputs)
         given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
         values = dict(given)
         for number, stage in enumerate(self._stages):
             named = {name: values[name] for name in stage.inputs}
-            values.update(stage.trim(self._stage(number, named).run(named)))
+            values.update(stage.trim(run(self._stage(number, named), named)))
         return {
             name: values[name].copy() if name in given else values[name] for name in self.outputs
         }

@@ -48,6 +48,7 @@ class StoredSizes:
     outputs: tuple[_Shape, ...]
     arena: str
     tensors: tuple[StoredTensor, ...]
+    work: tuple[tuple[str, str], ...]
 
     @staticmethod
     def of(sized: SizedProgram) -> StoredSizes:
@@ -65,6 +66,7 @@ class StoredSizes:
                 StoredTensor(_texts(one.sizes), one.item_bytes, one.what, one.node)
                 for one in sized.tensors
             ),
+            tuple((str(products), str(moved)) for products, moved in sized.work),
         )
 
     def program(self, program: Program, limits: Limits) -> SizedProgram:
@@ -86,6 +88,7 @@ class StoredSizes:
                     SizedTensor(_sizes(one.sizes), one.item_bytes, one.what, one.node)
                     for one in self.tensors
                 ),
+                tuple((parse_size(products), parse_size(moved)) for products, moved in self.work),
             )
         except UndecidedSizeError as error:
             raise InvalidArtifactError(f"the sizes of a program: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any, TypeAlias
@@ -12,6 +13,7 @@ from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.map_rows import row_of
+from byoc_mlir.runtime.profiled import TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report
@@ -67,6 +69,18 @@ class StructuredExecutable(Executable):
         self._executables.close()
 
     def _run(self, inputs: Inputs) -> dict[str, Any]:
+        executable, tensors = self._in_tensors(inputs)
+        return self._of_tensors(executable.run(tensors))
+
+    def timed(self, inputs: Inputs) -> TimedRun:
+        start = time.perf_counter()
+        executable, tensors = self._in_tensors(inputs)
+        run = executable.timed(tensors)
+        outputs = self._of_tensors(run.outputs)
+        return TimedRun(outputs, time.perf_counter() - start, run.parts)
+
+    def _in_tensors(self, inputs: Inputs) -> tuple[Executable, dict[str, Any]]:
+        """The executable for inputs of this structure, and the tensors that they are made of."""
         named = self._arguments.by_name(inputs)
         structures = {info.name: _structure(info, named[info.name]) for info in self._structured}
         tensors = {
@@ -74,7 +88,10 @@ class StructuredExecutable(Executable):
             for name, whole in named.items()
             for piece, value in self._pieces(name, whole, structures)
         }
-        results = self._executable(structures).run(tensors)
+        return self._executable(structures), tensors
+
+    def _of_tensors(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs that tensors make up."""
         return {
             name: self._maps(name, results) if kind == "maps" else _assembled(name, kind, results)
             for name, kind in self._kinds.items()

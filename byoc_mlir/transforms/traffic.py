@@ -12,9 +12,9 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.dialects.relay.shape import known_shape
+from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
-from byoc_mlir.transforms.work import multiplications
+from byoc_mlir.transforms.work import sized_multiplications, tensor_sizes
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,18 @@ class _Op:
     """An op by the numbers of the values that it reads and writes."""
 
     nodes: frozenset[str]
-    multiplications: int
+    multiplications: Size
     reads: tuple[int, ...]
     writes: tuple[int, ...]
 
 
 @dataclass
 class Traffic:
-    """The ops of a module in `relay`, kept when it has been lowered."""
+    """The ops of a module in `relay`, kept when it has been lowered; in terms of the symbols in its
+    shapes, if it has some."""
 
     _ops: list[_Op] = field(default_factory=list[_Op])
-    _bytes: list[int] = field(default_factory=list[int])
+    _bytes: list[Size] = field(default_factory=list[Size])
     _readers: dict[int, list[_Op]] = field(default_factory=dict[int, list[_Op]])
 
     @staticmethod
@@ -51,18 +52,18 @@ class Traffic:
             if is_constant(op) or not (op.operands or op.results) or op.regions:
                 continue
             reads, writes = tuple(number(op.operands)), tuple(number(op.results))
-            one = _Op(frozenset(node_names(op)), multiplications(op), reads, writes)
+            one = _Op(frozenset(node_names(op)), sized_multiplications(op), reads, writes)
             if isinstance(op, RelayOp):  # calls and terminators only read
                 traffic._ops.append(one)
             for value in reads:
                 traffic._readers.setdefault(value, []).append(one)
         return traffic
 
-    def multiplications(self, nodes: Collection[str]) -> int:
+    def multiplications(self, nodes: Collection[str]) -> Size:
         """The products of the ops that belong to these ONNX nodes."""
         return sum(op.multiplications for op in self._ops_of(nodes))
 
-    def bytes(self, nodes: Collection[str]) -> int:
+    def bytes(self, nodes: Collection[str]) -> Size:
         """The bytes that these nodes read from elsewhere and write for others, each once."""
         ops = self._ops_of(nodes)
         written = {value for op in ops for value in op.writes}
@@ -80,8 +81,8 @@ class Traffic:
         return [op for op in self._ops if op.nodes and op.nodes <= wanted]
 
 
-def _size(value: SSAValue) -> int:
+def _size(value: SSAValue) -> Size:
     type_ = value.type
-    if not isinstance(type_, TensorType) or not type_.has_static_shape():
+    if not isinstance(type_, TensorType):
         return 0
-    return math.prod(known_shape(type_)) * numpy_dtype(type_.element_type).itemsize
+    return math.prod(tensor_sizes(value)) * numpy_dtype(type_.element_type).itemsize

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import Tensor, relay_name
+from byoc_mlir.dialects.relay.shape import DYNAMIC, type_sizes
+from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
+
+_ShapeOf: TypeAlias = Callable[[SSAValue], Sequence[Size]]
 
 _WEIGHTED = ("conv", "dense", "lstm", "gru", "rnn")
 
@@ -29,15 +34,33 @@ def estimated_work(op: Operation) -> int:
 
 
 def multiplications(op: Operation) -> int:
-    """The products of one convolution or matrix product; 0 for other ops."""
+    """The products of one convolution or matrix product; 0 for other ops. Unknown dimensions count
+    as 1."""
+    return cast(int, _products(op, _shape))
+
+
+def sized_multiplications(op: Operation) -> Size:
+    """As `multiplications`, in terms of the symbols in shapes."""
+    return _products(op, tensor_sizes)
+
+
+def tensor_sizes(value: SSAValue) -> tuple[Size, ...]:
+    """The sizes of a tensor, with symbols where it has some; none of other values. What has neither
+    name nor number counts as 1."""
+    if not isinstance(value.type, TensorType):
+        return ()
+    return tuple(1 if size == DYNAMIC else size for size in type_sizes(cast(Tensor, value.type)))
+
+
+def _products(op: Operation, shape_of: _ShapeOf) -> Size:
     name = relay_name(op).rpartition(".")[2]
     if len(op.operands) > 1 and name.endswith("_transpose") and "conv" in name:
-        return _elements(op.operands[0]) * _per_channel(op.operands[1])
-    written = sum(_elements(result) for result in op.results)
+        return math.prod(shape_of(op.operands[0])) * _per_channel(shape_of(op.operands[1]))
+    written = sum(math.prod(shape_of(result)) for result in op.results)
     if len(op.operands) > 1 and name.startswith(_WEIGHTED):
-        return written * _per_channel(op.operands[1])
+        return written * _per_channel(shape_of(op.operands[1]))
     if name.endswith("matmul"):
-        return written * _inner(op)
+        return written * _inner(op, shape_of(op.operands[0]))
     return 0
 
 
@@ -49,13 +72,11 @@ def precision(op: Operation) -> str:
     return "int8" if element in ("i8", "ui8") else element
 
 
-def _per_channel(weight: SSAValue) -> int:
-    shape = _shape(weight)
-    return math.prod(shape[1:])
+def _per_channel(weight: Sequence[Size]) -> Size:
+    return math.prod(weight[1:])
 
 
-def _inner(op: Operation) -> int:
-    shape = _shape(op.operands[0])
+def _inner(op: Operation, shape: Sequence[Size]) -> Size:
     transposed = str(op.properties.get("transpose_a", "")).startswith("true")
     return shape[-2 if transposed else -1] if len(shape) > 1 else 1
 

@@ -13,6 +13,7 @@ from onnx import ModelProto, numpy_helper, parser
 
 import byoc_mlir
 from byoc_mlir.errors import ExecutionError, InvalidInputError
+from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.profiled import CALL
 from byoc_mlir.tools.byoc import main
@@ -94,15 +95,84 @@ def test_a_compiled_file_keeps_its_steps(tmp_path: Path) -> None:
         assert {row.nodes for row in loaded.profile({"x": _X})} == steps
 
 
-def test_symbolic_sizes() -> None:
+def _symbolic() -> ModelProto:
     model = parser.parse_model(_CONVOLUTIONS.replace("float[1,", "float[n,"))
     model.graph.initializer.extend(_convolutions().graph.initializer)
-    with byoc_mlir.compile(model, (), threads=1, profile=True) as executable:
-        products = [
-            sum(row.multiplications for row in executable.profile({"x": np.repeat(_X, n, 0)}))
-            for n in (1, 3)
-        ]
-    assert products == [2 * _PRODUCTS, 6 * _PRODUCTS]
+    return model
+
+
+def _products_and_bytes(executable: Executable) -> list[tuple[int, int]]:
+    """Of the second convolution, for one image and for three."""
+    profiles = [executable.profile({"x": np.repeat(_X, n, 0)}, runs=1) for n in (1, 3)]
+    steps = [[row for row in one if "second" in row.nodes] for one in profiles]
+    return [
+        (sum(row.multiplications for row in rows), sum(row.bytes for row in rows)) for rows in steps
+    ]
+
+
+_WORK = [(n * _PRODUCTS, 2 * n * _X.nbytes + 4 * 8 * 8 * 3 * 3) for n in (1, 3)]
+
+
+def test_one_program_for_all_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "model.so"
+    with byoc_mlir.compile(_symbolic(), (), threads=1, profile=True) as executable:
+        assert _products_and_bytes(executable) == _WORK
+        assert executable.report().variants[0].shapes == ()  # no program for one set of them
+        executable.export_library(path)
+    with byoc_mlir.load(path) as loaded:
+        assert _products_and_bytes(loaded) == _WORK
+
+
+def test_a_program_for_each_set_of_shapes() -> None:
+    options = {"threads": 1, "fallback": "allow", "profile": True}
+    with byoc_mlir.compile(_symbolic(), ("dnnl",), **options) as executable:
+        assert _products_and_bytes(executable) == _WORK
+
+
+_STAGES = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[8, 16] x) => (float[8, 16] y, int64[2, m] z) {
+  [sine] s = Sin(x)
+  [found] z = NonZero(s)
+  [cosine] y = Cos(s)
+  [rows] r = Cast<to = 1>(z)
+  [sum] t = ReduceSum(r)
+}
+"""
+_TEXTS = """
+<ir_version: 8, opset_import: ["" : 20]>
+g (string[3] a, float[3] x) => (string[3] b, float[3] y) {
+  [joined] b = StringConcat(a, a)
+  [sine] y = Sin(x)
+}
+"""
+_SEQUENCES = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[4] x, float[4] y) => (seq(float[4]) z) {
+  [sine] s = Sin(x)
+  [cosine] c = Cos(y)
+  [both] z = SequenceConstruct(s, c)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs", "nodes"),
+    [
+        (_STAGES, {"x": np.eye(8, 16, dtype=np.float32)}, {"sine", "found", "cosine"}),
+        (
+            _TEXTS,
+            {"a": np.array(["a", "b", "c"], object), "x": np.ones(3, np.float32)},
+            {"joined", "sine"},
+        ),
+        (_SEQUENCES, dict.fromkeys("xy", np.ones(4, np.float32)), {"sine", "cosine"}),
+    ],
+)
+def test_models_of_several_parts(text: str, inputs: dict[str, Any], nodes: set[str]) -> None:
+    profile = _profile(parser.parse_model(text), (), inputs)
+    assert {node for row in profile for node in row.nodes} >= nodes
+    assert sum(row.milliseconds for row in profile) == pytest.approx(profile.milliseconds)
+    assert [row.implementation for row in profile].count(CALL) == 1
 
 
 def test_text_and_documents() -> None:
