@@ -38,23 +38,38 @@ class IrDump:
         (folder / SUMMARY).write_text("number  ms  ops before  ops after  pass\n")
 
     def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
-        """Applies a pass, and writes what it made of the module."""
+        """Applies a pass, and writes what it made of the module; of one that fails, what it was
+        given."""
         before, ops_before = located_text(module), _ops(module)
         start = time.perf_counter()
-        pass_.apply(context, module)
+        try:
+            pass_.apply(context, module)
+        except Exception as error:
+            self._note_failure(pass_, before, error)
+            raise
         milliseconds = (time.perf_counter() - start) * 1e3
-        self._number += 1
-        number = self._number
+        number = self._next_number()
         after, ops_after = located_text(module), _ops(module)
         if after not in (before, self._written):  # a pass of passes leaves what its last one did
             self.write(f"{number:03}-{pass_.name}.mlir", after)
             self._written = after
         counts = f"{ops_before.total()} {ops_after.total()}"
         kinds = [f"{name} {count:+}" for name, count in sorted(_changes(ops_before, ops_after))]
-        line = f"{number:03} {milliseconds:.1f} {counts} {pass_.name}"
         changed = f": {', '.join(kinds)}" if kinds else "" if after != before else ": nothing"
+        self._note(f"{number:03} {milliseconds:.1f} {counts} {pass_.name}{changed}")
+
+    def _note_failure(self, pass_: ModulePass, given: str, error: Exception) -> None:
+        number = self._next_number()
+        self.write(f"{number:03}-{pass_.name}.failed.mlir", given)
+        self._note(f"{number:03} {pass_.name} failed: {type(error).__name__}: {error}")
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _note(self, line: str) -> None:
         with (self._folder / SUMMARY).open("a") as summary:
-            summary.write(f"{line}{changed}\n")
+            summary.write(f"{line}\n")
 
     def write(self, name: str, text: str) -> None:
         """Writes a file."""

@@ -26,7 +26,7 @@ from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import BackendError
-from byoc_mlir.ir_dump import apply_pass
+from byoc_mlir.ir_dump import apply_pass, dump_text
 from byoc_mlir.runtime.program import LibrarySymbol, PythonRegion, TensorSpec
 
 _POINTER = LLVMPointerType()
@@ -154,6 +154,7 @@ def _from_c(backend: Backend, region: FuncOp, code: CSource) -> RegionCode:
     weights = code.constants
     if weights is None:
         weights = tuple(op.weight for op in region.walk() if isinstance(op, ConstantOp))
+    dump_text(f"{symbol}.generated", lambda: code.source)  # also of what no compiler accepts
     external = LibrarySymbol(f"{symbol}_c", compile_c(code, symbol), symbol)
     inputs, outputs = _counts(region)
     block = _run_block(inputs + outputs)

@@ -15,6 +15,7 @@ from byoc_mlir.backends import Backend, CodegenContext
 from byoc_mlir.backends.generate import RegionCode, generate_all
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
+from byoc_mlir.ir_dump import dump_text, located_text
 from byoc_mlir.lowering.region_calls import RegionCall, region_functions
 from byoc_mlir.transforms.inline_partitions import inline_partition
 
@@ -52,6 +53,8 @@ def generate_regions(
         if isinstance(answer, RegionCode):
             codes.append(answer)
             continue
+        dump_text(f"{symbol}.failed.mlir", lambda region=region: located_text(_alone(region)))
+        dump_text(f"{symbol}.failed.txt", lambda answer=answer: _with_trace(answer))
         attempt = f"{_compiler(region)} could not compile @{symbol}"
         problem = f"compile_failed: {attempt}: {_words(answer)}"
         if options.fallback == "forbid":
@@ -98,6 +101,16 @@ def _compiler(region: FuncOp) -> str:
     compiler = region.attributes[COMPILER]
     assert isinstance(compiler, StringAttr)
     return compiler.data
+
+
+def _alone(region: FuncOp) -> ModuleOp:
+    """A module with nothing but a region."""
+    return ModuleOp([region.clone()])
+
+
+def _with_trace(error: Exception) -> str:
+    """An error as Python shows it, for who writes the backend."""
+    return "".join(traceback.format_exception(error))
 
 
 def _words(error: Exception) -> str:
