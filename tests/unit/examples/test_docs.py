@@ -45,8 +45,10 @@ def run(path):
         subprocess.run(["sh", "-e", path], check=True)
         return
     for line in lines:  # here, since a process takes a second to start
+        line, _, otherwise = line.partition(" || ")
         words = shlex.split(line, comments=True)
-        assert commands[words[0]](words[1:]) == 0, line
+        failed = commands[words[0]](words[1:])
+        assert failed == bool(otherwise), line
 
 for path in sys.argv[1:]:
     if path.endswith(".sh"):
