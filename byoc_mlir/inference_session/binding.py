@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from onnx import helper
 
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.inference_session.model_info import type_name
@@ -35,6 +36,29 @@ class OrtValue:
         check_device(device_type)
         return cls(np.empty(tuple(shape), element_type))
 
+    @classmethod
+    def from_dlpack(cls, value: Any) -> Self:
+        """The value in the memory of a tensor of another library; it is not copied.
+
+        Raises:
+            InvalidInputError: it gives no DLPack capsule, or its memory is not the processor's.
+        """
+        try:
+            return cls(np.from_dlpack(value))
+        except Exception as error:  # the other library makes the capsule
+            raise InvalidInputError(
+                f"the {type(value).__name__} gives no DLPack capsule of the processor's memory:"
+                f" {error}"
+            ) from error
+
+    def __dlpack__(self, **options: Any) -> object:
+        """The capsule by which other libraries take the value without a copy."""
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The processor."""
+        return self._array.__dlpack_device__()
+
     def numpy(self) -> Array:
         """The array."""
         return self._array
@@ -61,6 +85,14 @@ class OrtValue:
         """The type as ONNX writes it, `tensor(float)`."""
         return type_name(self._array.dtype)
 
+    def element_type(self) -> int:
+        """The type's number in ONNX."""
+        return int(helper.np_dtype_to_tensor_dtype(self._array.dtype))
+
+    def tensor_size_in_bytes(self) -> int:
+        """The bytes of the elements."""
+        return self._array.nbytes
+
     def data_ptr(self) -> int:
         """The address of the first element."""
         return int(self._array.ctypes.data)
@@ -76,6 +108,14 @@ class OrtValue:
     def is_tensor(self) -> bool:
         """Yes."""
         return True
+
+    def is_sparse_tensor(self) -> bool:
+        """No."""
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        """No."""
+        return False
 
 
 class IOBinding:

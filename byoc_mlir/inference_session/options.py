@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from typing import Any, cast
 
+from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import ByocError
+from byoc_mlir.names import meant
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -27,14 +31,56 @@ class ExecutionMode(IntEnum):
 
 _FLUSH = "session.set_denormal_as_zero"
 
+_WITHOUT_MEANING: Mapping[str, tuple[object, str]] = {
+    "enable_profiling": (
+        False,
+        "byoc_mlir.compile(profile=True) has Executable.profile",
+    ),
+    "optimized_model_filepath": ("", "byoc_mlir.compile(dump_ir=FOLDER) writes what was made"),
+    "terminate": (False, "a run cannot be ended from outside"),
+}
+"""Fields that would promise something if they were set: what they may be, and what to do."""
+
+
+class Options:
+    """Base of options: fields that there are, set to values of their types.
+
+    Setting another field, or one to a value of another type, raises a `ByocError`.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            self._check(name, value)
+        object.__setattr__(self, name, value)
+
+    def _check(self, name: str, value: object) -> None:
+        cls = type(self)
+        known = [one.name for one in fields(cast(Any, cls)) if not one.name.startswith("_")]
+        if name not in known:
+            raise ByocError(
+                f"{cls.__name__} has no field '{name}'{meant(name, known)}; there are"
+                f" {', '.join(known)}"
+            )
+        kind = _kind_of(getattr(cls, name))
+        check_argument(f"{cls.__name__}.{name}", value, kind, kind.__name__)
+        only, instead = _WITHOUT_MEANING.get(name, (value, ""))
+        if value != only:
+            raise ByocError(f"{cls.__name__}.{name} is {value!r}, accepted is {only!r}; {instead}")
+
+
+def _kind_of(default: object) -> type:
+    """The type of a field: that of its default; for an enumeration any whole number will do."""
+    return int if isinstance(default, IntEnum) else type(default)
+
 
 @dataclass
-class SessionOptions:
+class SessionOptions(Options):
     """Options of a session.
 
     `intra_op_num_threads`, sizes given by `add_free_dimension_override_by_name`, and the entry
     `session.set_denormal_as_zero` have an effect. The others are accepted and change nothing, since
-    they say how ONNX Runtime goes about it.
+    they say how ONNX Runtime goes about it; `enable_profiling` and `optimized_model_filepath`,
+    which ask for files, are refused.
     """
 
     intra_op_num_threads: int = 0
@@ -42,10 +88,15 @@ class SessionOptions:
     inter_op_num_threads: int = 0
     graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_ENABLE_ALL
     execution_mode: ExecutionMode = ExecutionMode.ORT_SEQUENTIAL
+    execution_order: int = 0
     enable_cpu_mem_arena: bool = True
     enable_mem_pattern: bool = True
     enable_mem_reuse: bool = True
+    enable_profiling: bool = False
+    profile_file_prefix: str = "onnxruntime_profile_"
+    optimized_model_filepath: str = ""
     use_deterministic_compute: bool = False
+    use_per_session_threads: bool = True
     logid: str = ""
     log_severity_level: int = 2
     log_verbosity_level: int = 0
@@ -70,11 +121,18 @@ class SessionOptions:
         Raises:
             ByocError: there is none.
         """
-        if key not in self._entries:
-            raise ByocError(
-                f"there is no entry '{key}'; there is {', '.join(self._entries) or '-'}"
-            )
-        return self._entries[key]
+        return _entry(self._entries, key)
+
+    def register_custom_ops_library(self, path: str) -> None:
+        """Refused: such libraries are made for ONNX Runtime.
+
+        Raises:
+            ByocError: always; it says what to do instead.
+        """
+        raise ByocError(
+            f"'{path}' has code for ONNX Runtime; byoc_mlir.frontend.register_op imports ops of"
+            " your own, see docs/custom-ops.md"
+        )
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -88,9 +146,30 @@ class SessionOptions:
 
 
 @dataclass
-class RunOptions:
-    """Options of a run: accepted, and they change nothing."""
+class RunOptions(Options):
+    """Options of a run: accepted, and they change nothing; `terminate` is refused."""
 
     log_severity_level: int = 2
     log_verbosity_level: int = 0
     logid: str = ""
+    only_execute_path_to_fetches: bool = False
+    terminate: bool = False
+    _entries: dict[str, str] = field(default_factory=dict[str, str])
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        """Keeps an entry."""
+        self._entries[key] = value
+
+    def get_run_config_entry(self, key: str) -> str:
+        """An entry that was added before.
+
+        Raises:
+            ByocError: there is none.
+        """
+        return _entry(self._entries, key)
+
+
+def _entry(entries: Mapping[str, str], key: str) -> str:
+    if key not in entries:
+        raise ByocError(f"there is no entry '{key}'; there is {', '.join(entries) or '-'}")
+    return entries[key]
