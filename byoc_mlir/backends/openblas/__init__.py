@@ -1,0 +1,1 @@
+"""OpenBLAS as a backend. See `docs/openblas.md`."""

@@ -1,0 +1,85 @@
+"""Finding OpenBLAS: the shared object of the wheel `scipy-openblas64`, or one built like it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+from byoc_mlir.errors import BackendError, ExecutionError
+from byoc_mlir.runtime import libraries
+from byoc_mlir.runtime.program import SharedLibrary
+
+ENVIRONMENT_VARIABLE = "BYOC_OPENBLAS_LIBRARY"
+"""Names the shared object to use instead of the installed one."""
+
+WHEEL = "scipy-openblas64"
+SONAME = "libscipy_openblas64_.so"
+
+SGEMM = "scipy_cblas_sgemm64_"
+SGEMV = "scipy_cblas_sgemv64_"
+SET_THREADS = "scipy_openblas_set_num_threads64_"
+_CONFIGURATION = "scipy_openblas_get_config64_"
+"""The wheel's names: integers have 64 bits, and nothing has the name that NumPy's OpenBLAS has."""
+
+_INSTALL = f"install it with `pip install {WHEEL}`"
+
+
+@dataclass(frozen=True)
+class Library:
+    """A loaded OpenBLAS."""
+
+    path: Path
+    configuration: str
+    """Its version, how it was built, and which of its kernels it uses."""
+
+    @property
+    def requirement(self) -> SharedLibrary:
+        """What compiled code needs where it is loaded."""
+        return SharedLibrary(self.path, ENVIRONMENT_VARIABLE)
+
+
+@cache
+def load_library() -> Library:
+    """The OpenBLAS of this process: the user's choice first, then the wheel.
+
+    Raises:
+        BackendError: there is none, or it is one with other names.
+    """
+    path = _locate()
+    if path is None:
+        raise BackendError(f"there is no OpenBLAS; {_INSTALL}")
+    try:
+        handle = libraries.load_library(path)
+    except ExecutionError as error:
+        raise BackendError(f"OpenBLAS cannot be loaded ({error}); {_INSTALL}") from error
+    for name in (SGEMM, SGEMV, SET_THREADS, _CONFIGURATION):
+        if not hasattr(handle, name):
+            raise BackendError(f"{path} has no function {name}; {_INSTALL}")
+    function = handle[_CONFIGURATION]
+    function.restype = ctypes.c_char_p
+    return Library(path, function().decode().strip())
+
+
+def unavailable_reason() -> str | None:
+    """Why there is no usable OpenBLAS and what to do about it, or `None`."""
+    try:
+        load_library()
+    except BackendError as error:
+        return str(error)
+    return None
+
+
+def _locate() -> Path | None:
+    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    try:
+        installed = files(WHEEL) or []
+    except PackageNotFoundError:
+        return None
+    found = (Path(str(file.locate())) for file in installed if file.name == SONAME)
+    return next((path.resolve() for path in found), None)

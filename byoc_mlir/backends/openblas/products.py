@@ -1,0 +1,75 @@
+"""Matrix products of a region as calls of OpenBLAS see them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from xdsl.ir import Operation
+
+from byoc_mlir.backends.region import only_f32
+from byoc_mlir.dialects.byoc import CompositeOp
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.nn import BiasAddOp, DenseOp, MatmulOp
+
+
+@dataclass(frozen=True)
+class Product:
+    """`count` products `[rows, depth] · [depth, units]` of row-major matrices, one after another
+    in memory; an operand that all of them share is there once.
+    """
+
+    count: int
+    rows: int
+    units: int
+    depth: int
+    transposes: tuple[bool, bool]
+    """Whether an operand is stored with its dimensions swapped."""
+    shares: tuple[bool, bool]
+    """Whether all products read the same operand."""
+    has_bias: bool = False
+    """Whether a number for each unit is added, a third operand."""
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether each result is one row, so that the second matrix is read once."""
+        return self.rows == 1
+
+
+def product_of(op: Operation) -> Product:
+    """What an op that `refused` accepts computes, or a composite of a dense layer and its bias."""
+    if isinstance(op, CompositeOp):
+        return replace(product_of(next(iter(op.ops()))), has_bias=True)
+    assert isinstance(op, DenseOp | MatmulOp)
+    *batch, rows, units = (1, 1, *shape_of(op.output))
+    if isinstance(op, DenseOp):
+        depth = shape_of(op.weight)[1]
+        return Product(1, math.prod(batch) * rows, units, depth, (False, True), (False, False))
+    transposes = (bool(op.transpose_a.value.data), bool(op.transpose_b.value.data))
+    depth = shape_of(op.a)[-2 if transposes[0] else -1]
+    count = math.prod(batch)
+    matrices = [math.prod(shape_of(value)[:-2]) for value in op.operands]
+    if matrices[1] == 1 and not transposes[0]:  # rows of all the matrices follow each other
+        return Product(1, count * rows, units, depth, transposes, (False, False))
+    shares = (matrices[0] < count, matrices[1] < count)
+    return Product(count, rows, units, depth, transposes, shares)
+
+
+def bias_refused(op: Operation) -> str | None:
+    """A rule: a bias of the units."""
+    assert isinstance(op, BiasAddOp)
+    if op.positive_axis != len(shape_of(op.data)) - 1:
+        return "only a bias of the last axis is supported"
+    return only_f32(op)
+
+
+def refused(op: Operation) -> str | None:
+    """A rule: products of float32 whose stacks are as long as each other, or one matrix long."""
+    if 0 in (size for value in (*op.operands, *op.results) for size in shape_of(value)):
+        return "a tensor is empty"
+    if isinstance(op, MatmulOp):
+        stacks = math.prod(shape_of(op.output)[:-2])
+        for value in op.operands:
+            if math.prod(shape_of(value)[:-2]) not in (1, stacks):
+                return f"{value.type} would have to be broadcast in some of its dimensions"
+    return only_f32(op)
