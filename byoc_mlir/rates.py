@@ -95,6 +95,20 @@ def using(rates: Rates) -> Generator[None]:
         _current.reset(token)
 
 
+@contextmanager
+def using_file(path: str) -> Generator[None]:
+    """The rates that a file says, and no others; without a path, those that are used already.
+
+    Raises:
+        ByocError: as `read_rates`.
+    """
+    if not path:
+        yield
+        return
+    with using(Rates(read_rates(path), may_measure=False)):
+        yield
+
+
 def read_rates(path: str | Path) -> dict[str, Any]:
     """The parts in a file that `write_rates` wrote.
 

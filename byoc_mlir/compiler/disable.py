@@ -26,6 +26,7 @@ OPTIONAL_PASSES = (
     "keep-channels-last",
     "fuse-elementwise",
     "pack-weights",
+    "choose-schedules",
     "mark-cold-functions",
 )
 """Passes that make a program better, in the order in which they run."""

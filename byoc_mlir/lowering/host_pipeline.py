@@ -29,6 +29,7 @@ from byoc_mlir.lowering.convolutions.decompose_transposed_convolutions import (
 from byoc_mlir.lowering.convolutions.keep_channels_last import KeepChannelsLast
 from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
 from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
+from byoc_mlir.lowering.linalg_to_loops.choose_schedules import ChooseSchedules
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
 from byoc_mlir.lowering.llvm_ir.codegen import Target, Timing
 from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
@@ -68,6 +69,7 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
         OutlineKernels(),
         CheckLegal("buffers"),
         PlanBuffers(),
+        ChooseSchedules(threads=threads > 1, vector_bits=bits),
         ConvertLinalgToLoops(threads=threads > 1, vector_bits=bits),
         BindSizes(),
         CheckLegal("loops"),

@@ -51,7 +51,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "lower-convolutions",
     ),
     "lowering.integer_products": ("lower-integer-products",),
-    "lowering.linalg_to_loops": ("convert-linalg-to-loops",),
+    "lowering.linalg_to_loops": ("choose-schedules", "convert-linalg-to-loops"),
     "lowering.relay_to_linalg": ("convert-relay-to-linalg",),
     "lowering.to_llvm": (
         "convert-to-llvm",

@@ -12,13 +12,21 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
+from byoc_mlir.kernels.tuned import choice_for, took
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.kernels.winograd.winograd import Winograd
-from byoc_mlir.lowering.convolutions.description import ALGORITHM, convolutions, described
+from byoc_mlir.lowering.convolutions.description import (
+    ALGORITHM,
+    ConvolutionOp,
+    convolutions,
+    described,
+)
+from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.cpu import Cpu
 
 _PRODUCTS_A_LANE = 3e6
@@ -42,7 +50,9 @@ class ChooseConvolutionAlgorithms(ModulePass):
 
     Options:
         threads: those that run it.
-        algorithm: the one to take where it is written for a convolution; left out, the fastest.
+        algorithm: the one to take where it is written for a convolution; left out, the one that
+            tuning found, else the one that is believed to be the fastest.
+        rates: a file of rates, `compile(rates=…)`; nothing is measured then.
 
     ```mlir
     %0 = relay.nn.conv2d %x, %w {strides = [1, 1], …} : …
@@ -55,22 +65,29 @@ class ChooseConvolutionAlgorithms(ModulePass):
 
     threads: int = 1
     algorithm: str = ""
+    rates: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        with using_file(self.rates):
+            self._apply(op)
+
+    def _apply(self, op: ModuleOp) -> None:
         with asking_of(op):
             times = {
-                found: self._times(described(found))
+                found: self._times(found)
                 for block in host_blocks(op)
                 for found in convolutions(tuple(block.ops))
             }
         names = _worth_compiling(tuple(times.values()))
         for found, taken in times.items():
             name = min(names & taken.keys(), key=lambda one: taken[one])
+            took(_problem(described(found), self.threads), name)
             if name != _LOOPS:
                 found.attributes[ALGORITHM] = StringAttr(name)
 
-    def _times(self, convolution: Convolution) -> Times:
+    def _times(self, op: ConvolutionOp) -> Times:
         """The milliseconds by each algorithm that may be taken."""
+        convolution = described(op)
         unit = VectorUnit.of(Cpu.host().features)
         kernels = tuple(convolution_kernels(convolution, unit))
         if self.algorithm:
@@ -79,7 +96,17 @@ class ChooseConvolutionAlgorithms(ModulePass):
         threads = max(self.threads, 1)
         times = {one.name: _milliseconds(one, threads) for one in kernels if not _is_heavy(one)}
         times[_LOOPS] = _LOOPS_FACTOR * _direct(convolution, unit) / threads
-        return times
+        problem = _problem(convolution, self.threads)
+        by_time = sorted(times, key=lambda name: times[name])
+        choice = choice_for(problem, by_time, nodes=node_names(op)) if len(times) > 1 else None
+        return times if choice is None else {choice: times[choice]}
+
+
+def _problem(convolution: Convolution, threads: int) -> str:
+    """What the choice of an algorithm depends on."""
+    it = convolution
+    sizes = (it.source.shape, it.result.shape, it.window, it.strides, it.dilation)
+    return f"convolution {(*sizes, it.begins, it.ends)}, threads {threads}".replace(" ", "")
 
 
 def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:

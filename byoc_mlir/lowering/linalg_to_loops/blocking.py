@@ -16,12 +16,34 @@ _PACKED_BYTES = 1 << 17
 """A packed block: a part of the second-level cache."""
 _ROW_BYTES = 1 << 18
 """What a block reads of `a` again for each panel of `b`: a part of the second-level cache."""
-_BLOCK_COLUMNS = 128
 _MOST_ROW_COLUMNS = 256
 """Longest row of columns of which only whole ones are put in a block."""
-_LARGEST_TILE_ROWS = 6
 _PARALLEL_BLOCKS = 4
 _LARGE = 1 << 12
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a block and its tiles shall be like, where sizes allow it."""
+
+    rows: int = 6
+    """Of the largest tile."""
+    columns: int = 128
+    """About those of a block."""
+
+    @staticmethod
+    def of(schedule: str) -> Wanted:
+        """What a schedule asks for, `columns=256`; the usual for an empty one.
+
+        Raises:
+            ValueError, TypeError: it asks for something else.
+        """
+        name, _, number = schedule.partition("=")
+        return Wanted(**{name: int(number)}) if schedule else Wanted()
+
+
+PRODUCT_SCHEDULES = ("columns=256", "rows=8", "columns=64", "rows=12")
+"""Those that may be faster on some machine, or for some sizes."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +77,14 @@ def _planned(size: Size) -> int:
     return size if isinstance(size, int) else _LARGE
 
 
-def choose_blocking(contraction: Contraction, vector_bits: int, *, threads: bool) -> Blocking:
+def choose_blocking(
+    contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
+) -> Blocking:
     """Block sizes for the machine's vectors."""
     nest = contraction.nest
-    tile = _tile(contraction, vector_bits)
+    tile = _tile(contraction, vector_bits, wanted)
     element, rows = tile.element, tile.rows
-    lines, width = _block_columns(contraction, tile.columns, threads=threads)
+    lines, width = _block_columns(contraction, tile.columns, wanted, threads=threads)
     inner_steps = math.prod(_planned(nest.sizes[loop]) for loop in contraction.steps[1:])
     capacity = _PACKED_BYTES // element.size // _round_up(lines * width, tile.columns)
     outer_steps = _planned(nest.sizes[contraction.steps[0]])
@@ -70,10 +94,12 @@ def choose_blocking(contraction: Contraction, vector_bits: int, *, threads: bool
     return Blocking(tile, lines, width, -(-outer_steps // blocks), -(-panels // row_blocks))
 
 
-def panel_blocking(contraction: Contraction, vector_bits: int, *, threads: bool) -> Blocking:
+def panel_blocking(
+    contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
+) -> Blocking:
     """Block sizes when `b` is stored in panels: all steps at once, rows that fit the cache."""
-    tile = _tile(contraction, vector_bits)
-    lines, width = _block_columns(contraction, tile.columns, threads=threads)
+    tile = _tile(contraction, vector_bits, wanted)
+    lines, width = _block_columns(contraction, tile.columns, wanted, threads=threads)
     steps = _planned(contraction.nest.sizes[contraction.steps[0]])
     panels = -(-_planned(contraction.rows) // tile.rows)
     fitting = max(1, _ROW_BYTES // (tile.element.size * steps * tile.rows))
@@ -83,10 +109,10 @@ def panel_blocking(contraction: Contraction, vector_bits: int, *, threads: bool)
     return Blocking(tile, lines, width, steps, -(-panels // row_blocks))
 
 
-def _tile(contraction: Contraction, vector_bits: int) -> Tile:
+def _tile(contraction: Contraction, vector_bits: int, wanted: Wanted) -> Tile:
     element = contraction.nest.accesses[_C].element_type
     assert isinstance(element, FixedBitwidthType)
-    rows = min(_LARGEST_TILE_ROWS, _planned(contraction.rows))
+    rows = min(wanted.rows, _planned(contraction.rows))
     return Tile(rows, tile_lanes(element, vector_bits), element, masked=False)
 
 
@@ -98,11 +124,13 @@ def _row_blocks(contraction: Contraction, lines: int, width: int, panels: int) -
     return min(panels, -(-_PARALLEL_BLOCKS // count))
 
 
-def _block_columns(contraction: Contraction, multiple: int, *, threads: bool) -> tuple[int, int]:
+def _block_columns(
+    contraction: Contraction, multiple: int, wanted: Wanted, *, threads: bool
+) -> tuple[int, int]:
     sizes = [_planned(contraction.nest.sizes[loop]) for loop in contraction.columns]
     width = sizes[-1]
     if len(sizes) == 1 or width > _MOST_ROW_COLUMNS:
-        blocks = max(1, round(width / _BLOCK_COLUMNS))
+        blocks = max(1, round(width / wanted.columns))
         if threads and blocks > 1:  # equal shares for the threads
             blocks = _round_up(blocks, _PARALLEL_BLOCKS)
         return 1, min(width, _round_up(-(-width // blocks), multiple))
@@ -111,9 +139,9 @@ def _block_columns(contraction: Contraction, multiple: int, *, threads: bool) ->
         columns = lines * width
         blocks = -(-sizes[0] // lines)
         waste = blocks * _round_up(columns, multiple) / (sizes[0] * width)
-        return waste + 0.1 * abs(columns - _BLOCK_COLUMNS) / _BLOCK_COLUMNS
+        return waste + 0.1 * abs(columns - wanted.columns) / wanted.columns
 
-    most = max(1, min(sizes[0], 2 * _BLOCK_COLUMNS // width))
+    most = max(1, min(sizes[0], 2 * wanted.columns // width))
     return min(range(1, most + 1), key=cost), width
 
 

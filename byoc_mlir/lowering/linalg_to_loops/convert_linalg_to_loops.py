@@ -26,6 +26,7 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import (
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.nest import nest_of
 from byoc_mlir.lowering.linalg_to_loops.products import emit_contraction
+from byoc_mlir.lowering.linalg_to_loops.schedule import schedule_of
 from byoc_mlir.lowering.linalg_to_loops.simple import emit_nest, emit_window, is_window
 
 
@@ -79,7 +80,8 @@ class _FunctionLowering:
             taken = self._contraction(group) or self._filled_window(group)
             if not taken:
                 code = Code(self._block, group[0])
-                emit_nest(code, nest_of(group[0]), threads=self._options.threads)
+                nest, schedule = nest_of(group[0]), schedule_of(group[0])
+                emit_nest(code, nest, threads=self._options.threads, schedule=schedule)
                 taken = 1
             for op in reversed(group[:taken]):
                 self._block.erase_op(op)
@@ -110,6 +112,7 @@ class _FunctionLowering:
             self._kernels,
             vector_bits=self._options.vector_bits,
             threads=self._options.threads,
+            schedule=schedule_of(op),
         )
         return first + 1 + len(followers)
 

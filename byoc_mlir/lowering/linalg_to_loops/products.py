@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.lowering.linalg_to_loops.blocking import choose_blocking, panel_blocking
+from byoc_mlir.lowering.linalg_to_loops.blocking import Wanted, choose_blocking, panel_blocking
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
@@ -21,16 +21,22 @@ def emit_contraction(
     *,
     vector_bits: int,
     threads: bool,
+    schedule: str = "",
 ) -> None:
-    """Writes the loops of a contraction and its epilogues."""
+    """Writes the loops of a contraction and its epilogues.
+
+    Args:
+        schedule: how it is cut, of `PRODUCT_SCHEDULES`; empty: as usual.
+    """
+    wanted = Wanted.of(schedule)
     iterations = contraction.nest.iterations
     cycles = hint(iterations) / ASSUMED.loop_products
     parallel = threads and is_worth_threads([iterations], cycles)
     if contraction.panel_columns:
-        blocking = panel_blocking(contraction, vector_bits, threads=parallel)
+        blocking = panel_blocking(contraction, vector_bits, wanted, threads=parallel)
         PanelWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
     else:
-        blocking = choose_blocking(contraction, vector_bits, threads=parallel)
+        blocking = choose_blocking(contraction, vector_bits, wanted, threads=parallel)
         overlap = overlap_of(contraction, blocking)
         if overlap is not None:
             OverlapWriter(code, contraction, kernels, blocking, overlap).write(

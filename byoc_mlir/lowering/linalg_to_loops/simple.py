@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.lowering.linalg_to_loops.blocked import blocked
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Index, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
 from byoc_mlir.lowering.threads import is_worth_threads
@@ -27,12 +28,18 @@ _ROWS_AT_A_TIME = 4
 _FEWEST_COMMON_STEPS = 32
 
 
-def emit_nest(code: Code, nest: Nest, *, threads: bool) -> None:
-    """Writes the loops of a nest."""
+def emit_nest(code: Code, nest: Nest, *, threads: bool, schedule: str = "") -> None:
+    """Writes the loops of a nest.
+
+    Args:
+        schedule: of those that `nest_schedules` offers.
+    """
     if nest.iterations == 0:
         return
     if not nest.reductions:
-        _elementwise(code, nest, threads)
+        cut = blocked(nest, schedule)
+        nest, loops = (nest, nest.parallel) if cut is None else (cut.nest, cut.loops)
+        _elementwise(code, nest, loops, threads)
     elif is_window(nest):
         emit_window(code, nest, None, threads=threads)
     elif _vector_loop(nest) is None:
@@ -105,8 +112,8 @@ def _step(code: Code, nest: Nest, at: Position, running: Sequence[SSAValue]) -> 
     return code.inline(nest.body, [*inputs, *running], at.counters)
 
 
-def _elementwise(code: Code, nest: Nest, threads: bool) -> None:
-    """Each element is computed once, the last loop innermost."""
+def _elementwise(code: Code, nest: Nest, loops: Sequence[int], threads: bool) -> None:
+    """Each element is computed once, the last of the loops innermost."""
 
     def body(at: Position) -> None:
         running = (
@@ -116,7 +123,6 @@ def _elementwise(code: Code, nest: Nest, threads: bool) -> None:
         )
         _store_results(code, nest, at, _step(code, nest, at, running))
 
-    loops = nest.parallel
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
 

@@ -1,0 +1,115 @@
+"""Choices among ways to compute one thing that were measured for it, and trials of others.
+
+A *problem* is a text that says all that a choice depends on: sizes, strides, threads. Passes that
+choose ask `choice_for` before they estimate. What is known comes with the rates of the compilation:
+from a file, or what `compile(tune=…)` found on this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from byoc_mlir.rates import current_rates
+
+PART = "tuned"
+"""The part of the rates that has the choices."""
+
+
+@dataclass
+class Tuned:
+    """What is known: by problem, the name of the way."""
+
+    choices: dict[str, str]
+
+    @staticmethod
+    def of_json(document: Any) -> Tuned:
+        """Those that a file has.
+
+        Raises:
+            TypeError, AttributeError: it is something else.
+        """
+        found = {} if document is None else dict(document)
+        if not all(isinstance(one, str) for item in found.items() for one in item):
+            raise TypeError("accepted are texts")
+        return Tuned(found)
+
+    def as_json(self) -> dict[str, str]:
+        """All of them."""
+        return dict(self.choices)
+
+
+@dataclass
+class Question:
+    """A choice that a compilation had."""
+
+    candidates: tuple[str, ...]
+    """All ways; which one is taken without a choice, its pass knows."""
+    nodes: set[str] = field(default_factory=set[str])
+    """The ONNX nodes that it was asked for."""
+    kernels: set[str] = field(default_factory=set[str])
+    """The functions of the host that it was asked for."""
+    taken: str = ""
+
+
+@dataclass
+class Trial:
+    """A compilation to find out how long things take.
+
+    Args:
+        choices: what it takes, in place of what is known.
+    """
+
+    choices: Mapping[str, str]
+    questions: dict[str, Question] = field(default_factory=dict[str, Question])
+    """By problem."""
+
+
+_trial: ContextVar[Trial | None] = ContextVar("trial", default=None)
+
+
+@contextmanager
+def trying(trial: Trial) -> Generator[None]:
+    """What this thread compiles inside is that trial."""
+    token = _trial.set(trial)
+    try:
+        yield
+    finally:
+        _trial.reset(token)
+
+
+def choice_for(
+    problem: str,
+    candidates: Sequence[str],
+    *,
+    nodes: Collection[str] = (),
+    kernel: str | None = None,
+) -> str | None:
+    """The way to take; `None` where nothing is known.
+
+    Args:
+        problem: all that the choice depends on.
+        candidates: the names of the ways there are.
+        nodes: the ONNX nodes that it is for.
+        kernel: or the function of the host.
+    """
+    trial = _trial.get()
+    if trial is None:
+        choice = current_rates().part(PART, Tuned.of_json).choices.get(problem)
+        return choice if choice in candidates else None
+    question = trial.questions.setdefault(problem, Question(tuple(candidates)))
+    question.nodes.update(nodes)
+    if kernel is not None:
+        question.kernels.add(kernel)
+    choice = trial.choices.get(problem)
+    return choice if choice in candidates else None
+
+
+def took(problem: str, choice: str) -> None:
+    """Tells a trial what was taken in the end."""
+    trial = _trial.get()
+    if trial is not None and problem in trial.questions:
+        trial.questions[problem].taken = choice

@@ -1,0 +1,58 @@
+"""The pass `choose-schedules`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.passes import ModulePass
+
+from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.kernels.tuned import choice_for, took
+from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE, USUAL, described, schedules_for
+from byoc_mlir.rates import using_file
+
+
+@dataclass(frozen=True)
+class ChooseSchedules(ModulePass):
+    """Writes down for which `linalg` ops, in kernels, tuning found other loops to be faster.
+
+    Options:
+        threads: write for several threads.
+        vector_bits: the length of the vector registers of the target.
+        rates: a file of rates, `compile(rates=…)`.
+
+    ```mlir
+    linalg.generic … ins(%x : memref<32x1024xf32>) outs(%y : memref<1024x32xf32>) …
+    // becomes
+    linalg.generic … attrs = {schedule = "blocked"} …
+    ```
+    """
+
+    name = "choose-schedules"
+
+    threads: bool = True
+    vector_bits: int = 256
+    rates: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        with using_file(self.rates), asking_of(op):
+            for function in op.ops:
+                if isinstance(function, func.FuncOp) and function.body.blocks:
+                    self._choose(function)
+
+    def _choose(self, function: func.FuncOp) -> None:
+        for op in function.body.block.ops:
+            if not isinstance(op, linalg.GenericOp):
+                continue
+            candidates = schedules_for(op)
+            if len(candidates) == 1:
+                continue
+            problem = f"{described(op)},threads{int(self.threads)},bits{self.vector_bits}"
+            choice = choice_for(problem, candidates, kernel=function.sym_name.data) or USUAL
+            took(problem, choice)
+            if choice != USUAL:
+                op.attributes[SCHEDULE] = StringAttr(choice)

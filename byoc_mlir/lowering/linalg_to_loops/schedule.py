@@ -1,0 +1,53 @@
+"""Schedules: other loops than the usual ones for an op, by their names in the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.dialects.relay.shape import is_symbolic
+from byoc_mlir.lowering.linalg_to_loops.blocked import ACROSS, ALONG, block_schedules
+from byoc_mlir.lowering.linalg_to_loops.blocking import PRODUCT_SCHEDULES
+from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
+from byoc_mlir.lowering.linalg_to_loops.nest import Nest, nest_of
+
+SCHEDULE = "schedule"
+"""On a `linalg.generic`: which loops it becomes; without it, the usual ones."""
+
+USUAL = "usual"
+"""What choices call these."""
+
+_ALL = (ALONG, ACROSS, *PRODUCT_SCHEDULES)
+
+
+def schedule_of(op: linalg.GenericOp) -> str:
+    """The schedule of an op; empty for the usual one.
+
+    Raises:
+        PassFailedException: there is no such schedule.
+    """
+    found = op.attributes.get(SCHEDULE)
+    if found is None:
+        return ""
+    if not isinstance(found, StringAttr) or found.data not in _ALL:
+        raise PassFailedException(f"schedule is {found}, accepted are {', '.join(_ALL)}")
+    return found.data
+
+
+def schedules_for(op: linalg.GenericOp) -> Sequence[str]:
+    """The schedules that an op may have, the usual one first."""
+    nest = nest_of(op)
+    if is_symbolic(nest.sizes) or nest.iterations == 0:
+        return (USUAL,)
+    return (USUAL, *(PRODUCT_SCHEDULES if is_product_sum(op) else block_schedules(nest)))
+
+
+def described(op: linalg.GenericOp) -> str:
+    """What the choice of a schedule depends on: sizes, types and distances in memory."""
+    nest: Nest = nest_of(op)
+    accesses = [f"{one.element_type}{one.coefficients}" for one in nest.accesses]
+    ops = "+".join(inner.name.partition(".")[2] for inner in nest.body.ops)
+    return f"{ops}{nest.sizes}{sorted(nest.reductions)}{','.join(accesses)}".replace(" ", "")
