@@ -45,8 +45,8 @@ def save_model(path: Path) -> None:
     sizes = [INPUTS, HIDDEN, HIDDEN, OUTPUTS]
     weights, nodes, last = [], [], "x"
     for number, (rows, columns) in enumerate(pairwise(sizes)):
-        array = generator.standard_normal((rows, columns)).astype(np.float32) / np.sqrt(rows)
-        weights.append(numpy_helper.from_array(array, f"w{number}"))
+        array = generator.standard_normal((rows, columns)) / np.sqrt(rows)
+        weights.append(numpy_helper.from_array(array.astype(np.float32), f"w{number}"))
         is_last = number == len(sizes) - 2
         nodes.append(helper.make_node("MatMul", [last, f"w{number}"], [f"p{number}"]))
         last = "y" if is_last else f"h{number}"

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from byoc_mlir.errors import ByocError, InvalidInputError
+from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.ray.datatypes import Array
 from byoc_mlir.ray.served import Rows, check_tensors, open_model, output_tensors
 from byoc_mlir.ray.shipping import ShippedModel
@@ -66,6 +66,7 @@ class Scorer:
 
         Raises:
             InvalidInputError: a column is missing that the inputs are read from, or that stays.
+            ByocError: running the model fails for another reason than the rows.
         """
         kept = self._kept(batch)
         count = len(next(iter(batch.values()))) if batch else 0
@@ -103,7 +104,7 @@ class Scorer:
         for number in range(count):
             try:
                 found.append((number, self._inputs({key: batch[key][number] for key in batch})))
-            except ByocError as error:
+            except InvalidInputError as error:
                 errors[number] = str(error)
         return found
 
@@ -143,7 +144,7 @@ class Scorer:
             some = group[start : start + together]
             try:
                 results += self._ran(some, together)
-            except ByocError as error:
+            except InvalidInputError as error:
                 if len(some) > 1:
                     for one in some:
                         results += self._run_alone(one, together, errors)
@@ -156,7 +157,7 @@ class Scorer:
     ) -> Sequence[tuple[int, Row]]:
         try:
             return self._ran([one], together if self._rows == Rows(together) else 1)
-        except ByocError as error:
+        except InvalidInputError as error:
             errors[one[0]] = str(error)
             return []
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from served_models import affine_model
+from served_models import Doubling, affine_model
 
-from byoc_mlir.errors import InvalidInputError, InvalidModelError, MissingExtraError
+from byoc_mlir.errors import ExecutionError, InvalidInputError, InvalidModelError, MissingExtraError
 from byoc_mlir.ray import Scorer, ShippedModel, ship
 
 HOST = {"targets": ()}
@@ -111,6 +111,17 @@ def test_numbers_that_the_type_cannot_hold_are_refused(
     assert [bool(error) for error in scored["error"]] == refused
     good = ~np.array(refused)
     np.testing.assert_array_equal(scored["y"][good], -column[good])
+
+
+def test_what_is_wrong_with_the_model_is_no_fault_of_the_rows(path: Path) -> None:
+    class Broken(Doubling):
+        def run(self, inputs: Mapping[str, Any], /) -> Mapping[str, Any]:
+            raise ExecutionError("out of order")
+
+    scorer = Scorer(path, options=HOST)
+    scorer._model = Broken()
+    with pytest.raises(ExecutionError):
+        scorer({"x": np.ones((2, 2), np.float32)})
 
 
 class _Store:
