@@ -6,6 +6,7 @@ from the cache does not pay.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,7 @@ def compile(
     rates: str | Path | None = None,
     disable: Sequence[str] = (),
     passes: Sequence[str] = (),
+    tune: float | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -79,6 +81,9 @@ def compile(
             "mine.conv2d_relu")`, to find the one that makes a difference. See docs/debugging.md.
         passes: passes of your own, with options where wanted, `("my-pass{factor=2}",)`; they run
             on the model before it is partitioned. See docs/passes.md.
+        tune: seconds to look for faster ways to compute the host's kernels, which are kept for all
+            processes of this machine; the model is compiled as often as that time allows. A warning
+            says why, where everything stays as it was. See docs/tuning.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled when inputs come: once, where
@@ -112,9 +117,19 @@ def compile(
         if cache is not False:
             accepted = "the path of a folder, False, or None"
             check_argument("cache", cache, str | Path | None, accepted)
+        if tune is not None:
+            _tune(request, tune)
         executable = _compile(request, cache if dump_ir is None else False)
         executable.verify_with(Verifying.of(request))
         return executable
+
+
+def _tune(request: Request, seconds: float) -> None:
+    from byoc_mlir.compiler.tuning.tune import tune_model
+
+    tuning = tune_model(request, seconds)
+    if tuning.reason:
+        warnings.warn(f"tuning left the model as it was: {tuning.reason}", stacklevel=3)
 
 
 def _compile(request: Request, cache: Folder) -> Executable:

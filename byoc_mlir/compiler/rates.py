@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software
+from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software, model_digest
 from byoc_mlir.compiler.cache.folder import Cache
+from byoc_mlir.compiler.request import Request
 from byoc_mlir.kernels.costs import MEASURED, Table
+from byoc_mlir.kernels.tuned import PART, Tuned
 from byoc_mlir.rates import Document, Rates
 from byoc_mlir.runtime.cpu import model_name
 from byoc_mlir.runtime.libraries import find_openmp
@@ -18,7 +21,8 @@ _Table = TypeVar("_Table", bound=Table)
 @cache
 def process_rates() -> Rates:
     """What this process has measured so far, and what others of the same machine left."""
-    return Rates(measure={kind.name: partial(_kept, kind) for kind in MEASURED})
+    tables = {kind.name: partial(_kept, kind) for kind in MEASURED}
+    return Rates(measure={**tables, PART: _kept_choices})
 
 
 def rates_of(document: Document | None) -> Rates:
@@ -26,9 +30,53 @@ def rates_of(document: Document | None) -> Rates:
     return process_rates() if document is None else Rates(document, may_measure=False)
 
 
+def process_choices() -> Mapping[str, str]:
+    """What tuning found on this machine, by problem: in this process, or before it in others."""
+    return process_rates().part(PART, Tuned.of_json).choices
+
+
+def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> None:
+    """Keeps what tuning found, for this process and in the cache.
+
+    Args:
+        request: of the model that was tuned.
+        choices: empty where nothing better was found.
+        ratio: of the model's times.
+    """
+    process_rates().part(PART, Tuned.of_json).choices.update(choices)
+    place = _place(PART)
+    if place is not None and choices:
+        cache, key = place
+        cache.write(key, {**(_kept_choices() or {}), **choices})
+    done = _place_of_tuning(request)
+    if done is not None:
+        done[0].write(done[1], {"ratio": ratio})
+
+
+def tuned_before(request: Request) -> float | None:
+    """The ratio that tuning a model led to, where the cache knows of it."""
+    place = _place_of_tuning(request)
+    found = None if place is None else place[0].read(place[1])
+    ratio = None if found is None else found.document.get("ratio")
+    return ratio if isinstance(ratio, float) else None
+
+
+def _kept_choices() -> Any:
+    place = _place(PART)
+    found = None if place is None else place[0].read(place[1])
+    return None if found is None else found.document
+
+
+def _place_of_tuning(request: Request) -> tuple[Cache, str] | None:
+    """Where the cache says that a model was tuned."""
+    model = model_digest(request.model)
+    place = _place("tuning") if model is not None else None
+    return None if place is None else (place[0], digest(place[1], model, request.choices))
+
+
 def kept_rates(kind: type[_Table]) -> _Table | None:
     """A table as the cache has it for this machine, if it has one."""
-    place = _place(kind)
+    place = _place(kind.name)
     found = None if place is None else place[0].read(place[1])
     if found is None:
         return None
@@ -48,17 +96,17 @@ def _kept(kind: type[Table]) -> Any:
     from byoc_mlir.lowering.calibration import MEASURES
 
     measured = MEASURES[kind]().as_json()
-    place = _place(kind)
+    place = _place(kind.name)
     if place is not None:
         place[0].write(place[1], dict(measured))
     return measured
 
 
-def _place(kind: type[Table]) -> tuple[Cache, str] | None:
-    """Where the cache keeps a table: for one processor, instruction set and version of all that
+def _place(name: str) -> tuple[Cache, str] | None:
+    """Where the cache keeps a part: for one processor, instruction set and version of all that
     measures it.
     """
     opened, surroundings = Cache.open(), machine_and_software()
     if opened is None or surroundings is None:
         return None
-    return opened, digest("rates", kind.name, model_name(), surroundings)
+    return opened, digest("rates", name, model_name(), surroundings)

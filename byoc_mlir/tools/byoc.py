@@ -24,6 +24,7 @@ from byoc_mlir.tools.commands import (
     report,
     run,
     serve,
+    tune,
     verify,
     view,
 )
@@ -32,7 +33,7 @@ from byoc_mlir.tools.words import on_command_line
 
 COMMANDS = (
     *(run, compile_, report, view, bench, profile, verify, bisect, explain),
-    *(check, cache, doctor, new_backend, serve),
+    *(check, cache, doctor, new_backend, serve, tune),
 )
 
 

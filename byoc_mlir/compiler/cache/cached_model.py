@@ -20,6 +20,7 @@ from byoc_mlir.compiler.cache.fingerprint import (
 )
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.cache.stored_weights import StoredWeight, StoredWeights
+from byoc_mlir.compiler.rates import process_choices
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError, InputValuesNeededError
 from byoc_mlir.runtime.arguments import Shape
@@ -91,7 +92,9 @@ class CachedModel:
         surroundings = machine_and_software()
         if model is None or surroundings is None:
             return None
-        return CachedModel(cache, request, digest(model, request.choices, surroundings))
+        tuned = process_choices() if request.rates is None else {}
+        parts = (model, request.choices, surroundings, *([dict(tuned)] if tuned else []))
+        return CachedModel(cache, request, digest(*parts))
 
     def read_entry(self) -> ModelEntry | None:
         """What the cache knows of the model, if all that it depended on is as it was."""

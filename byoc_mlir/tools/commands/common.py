@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -185,6 +186,17 @@ def at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def seconds(text: str) -> float:
+    """A time above 0, for `argparse`."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds above 0")
+    return found
 
 
 def shape_of_input(text: str) -> tuple[str, tuple[int, ...]]:

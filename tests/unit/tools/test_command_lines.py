@@ -128,6 +128,7 @@ def test_advice_is_for_the_command_line(
         ("cache FOLDER/cache --clear", "cache"),
         ("new-backend json_npu --into FOLDER", "folder"),
         ("doctor", ""),
+        ("tune MODEL --seconds 0.001", "reason"),
     ],
 )
 def test_each_command_prints_json(
@@ -144,7 +145,7 @@ def test_each_command_is_among_them() -> None:
     names = {command.__name__.rpartition(".")[2].rstrip("_") for command in COMMANDS}
     assert names == {
         *("run", "compile", "report", "bench", "profile", "verify", "bisect", "explain", "check"),
-        *("cache", "doctor", "new_backend", "view", "serve"),
+        *("cache", "doctor", "new_backend", "view", "serve", "tune"),
     }
 
 

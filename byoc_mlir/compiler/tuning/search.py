@@ -1,0 +1,240 @@
+"""The search: whole models are compiled with other choices, and each step of them is timed.
+
+So each kernel is measured where it runs, with the caches as the step before left them, and the
+number of compilations is that of the ways to compute one kernel, not of all kernels' ways.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.compiler.execution.model import compile_model
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.kernels.tuned import Question, Trial, trying
+from byoc_mlir.runtime.compiled import CompiledExecutable
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.profile import ProfileRow
+from byoc_mlir.tensors import TensorInfo
+
+Choices: TypeAlias = Mapping[str, str]
+"""The name of a way, by problem."""
+
+_ROUNDS = 12
+"""Runs of each variant, in turns; the shortest of each step counts."""
+
+_CLEARLY = 0.97
+"""A way must take less than that share of what is taken without it."""
+
+_PAIRS, _PAIR_SECONDS = 21, 0.02
+"""Of the last comparison: how often, and the least time of one side."""
+
+_WORTH = 0.98
+"""Of the untuned model's time, the most that a tuned one may take."""
+
+
+@dataclass
+class Variant:
+    """The model with some choices, and what its steps take."""
+
+    choices: Choices
+    executable: Executable
+    questions: Mapping[str, Question]
+    milliseconds: dict[tuple[int, ProfileRow], float] = field(
+        default_factory=dict[tuple[int, ProfileRow], float]
+    )
+    """The shortest of each step, with its place."""
+
+    @property
+    def total(self) -> float:
+        """Of all steps."""
+        return sum(self.milliseconds.values())
+
+    def of_problem(self, problem: str) -> float:
+        """Of the steps that a problem was asked for; infinite where it was not."""
+        question = self.questions.get(problem)
+        if question is None:
+            return math.inf
+        return sum(
+            took
+            for (_, row), took in self.milliseconds.items()
+            if row.implementation in question.kernels or question.nodes.intersection(row.nodes)
+        )
+
+    def note(self, rows: Iterable[ProfileRow]) -> None:
+        """Another run's times."""
+        for place, row in enumerate(rows):
+            key = place, replace(row, milliseconds=0.0)
+            self.milliseconds[key] = min(self.milliseconds.get(key, math.inf), row.milliseconds)
+
+    @property
+    def taken(self) -> Choices:
+        """What was taken for every problem."""
+        return {problem: one.taken for problem, one in self.questions.items() if one.taken}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found."""
+
+    before: Variant
+    after: Variant
+    variants: int
+    """How many were compiled."""
+    ratio: float
+    """The time with the choices, over that without; 1 where there are none."""
+    reason: str = ""
+    """Why there are none."""
+
+    @property
+    def choices(self) -> Choices:
+        """What to take; empty where nothing better was found."""
+        return {} if self.reason else self.after.taken
+
+
+class Search:
+    """A search within a time.
+
+    Args:
+        request: what is compiled.
+        seconds: the time, of this thread: on a busy machine no less is tried. A compilation that
+            has begun is not interrupted.
+        known: what is taken already.
+    """
+
+    def __init__(self, request: Request, seconds: float, known: Choices):
+        self._request = replace(request, profile=True, dump_ir=None, fallback="allow")
+        self._inputs: Mapping[str, Any] = {}
+        self._end = time.thread_time() + seconds
+        self._known = known
+        self._built: dict[tuple[tuple[str, str], ...], Variant] = {}
+        self._longest = 0.0
+
+    def close(self) -> None:
+        """Frees what was compiled."""
+        for variant in {id(one): one for one in self._built.values()}.values():
+            variant.executable.close()
+
+    def run(self) -> Found:
+        """Chooses for convolutions first, since they decide what is around them, then for loops.
+
+        Raises:
+            ByocError: the model cannot be compiled, or not be profiled.
+        """
+        before = self._build(self._known)
+        if not isinstance(before.executable, CompiledExecutable):
+            reason = "it has symbolic dimensions, or runs in several pieces"
+            return Found(before, before, 1, 1.0, reason)
+        self._inputs = _inputs_for(before.executable.inputs)
+        best = self._improved(before, lambda question: bool(question.nodes))
+        best = self._improved(best, lambda question: bool(question.kernels))
+        count = len({id(one) for one in self._built.values()})
+        if count == 1:
+            reason = (
+                f"compiling the model once takes {self._longest:.1f} s, and the time is over"
+                if before.questions
+                else "the model has no kernel that can be computed in another way"
+            )
+            return Found(before, before, count, 1.0, reason)
+        if best is before:
+            return Found(before, before, count, 1.0, "no other way was faster")
+        ratio = self._ratio(before, best)
+        reason = "" if ratio <= _WORTH else f"together they took {ratio:.2f} of the time before"
+        return Found(before, best, count, ratio if not reason else 1.0, reason)
+
+    def _improved(self, start: Variant, asked: Callable[[Question], bool]) -> Variant:
+        """The fastest of: the start, it with another way for all problems, and with the fastest
+        way for each.
+        """
+        questions = {name: one for name, one in start.questions.items() if asked(one)}
+        variants = [start]
+        for number in range(max((len(one.candidates) for one in questions.values()), default=0)):
+            others = {
+                problem: one.candidates[number]
+                for problem, one in questions.items()
+                if number < len(one.candidates)
+            }
+            if not self._has_time(compilations=2):
+                break
+            variants.append(self._build({**start.taken, **others}))
+        self._measure(variants)
+        fastest = {name: _fastest(name, start, variants) for name in questions}
+        if self._has_time(compilations=1):
+            variants.append(self._build({**start.taken, **fastest}))
+            self._measure(variants)
+        best = min(variants, key=lambda variant: variant.total)
+        return best if best.total < _CLEARLY * start.total else start
+
+    def _has_time(self, compilations: int) -> bool:
+        """Whether so many more fit, besides what is measured."""
+        left = self._end - time.thread_time()
+        return left > compilations * self._longest
+
+    def _build(self, choices: Choices) -> Variant:
+        key = tuple(sorted(choices.items()))
+        if key not in self._built:
+            start, trial = time.thread_time(), Trial(choices)
+            with trying(trial):
+                executable = compile_model(self._request)
+            found = Variant(choices, executable, trial.questions)
+            self._longest = max(self._longest, time.thread_time() - start)
+            self._built[key] = found
+            taken = tuple(sorted(found.taken.items()))
+            self._built.setdefault(taken, found)  # the same by all names
+        return self._built[key]
+
+    def _measure(self, variants: Sequence[Variant]) -> None:
+        """Times the steps of variants in turns, so that what disturbs one disturbs all."""
+        different = list({id(variant): variant for variant in variants}.values())
+        for _ in range(_ROUNDS):
+            for variant in different:
+                variant.note(variant.executable.profile(self._inputs, runs=1))
+
+    def _ratio(self, before: Variant, after: Variant) -> float:
+        """How long one takes over the other: the median of pairs."""
+        run = before.executable.run
+        runs = max(1, round(_PAIR_SECONDS / max(_seconds(run, self._inputs, 1), 1e-6)))
+        pairs = [
+            (
+                _seconds(after.executable.run, self._inputs, runs),
+                _seconds(before.executable.run, self._inputs, runs),
+            )
+            for _ in range(_PAIRS)
+        ]
+        return statistics.median(one / other for one, other in pairs)
+
+
+def _fastest(problem: str, start: Variant, variants: Sequence[Variant]) -> str:
+    """The way that took the least time, if that is clearly less than the start's."""
+    best = min(variants, key=lambda variant: variant.of_problem(problem))
+    is_clear = best.of_problem(problem) < _CLEARLY * start.of_problem(problem)
+    return (best if is_clear else start).questions[problem].taken
+
+
+def _seconds(
+    run: Callable[[Mapping[str, Any]], Any], inputs: Mapping[str, Any], runs: int
+) -> float:
+    """What runs take, by the time that the process had cores: neighbours are not measured."""
+    start = time.process_time()
+    for _ in range(runs):
+        run(inputs)
+    return time.process_time() - start
+
+
+def _inputs_for(inputs: Sequence[TensorInfo]) -> dict[str, Any]:
+    """Inputs of fixed shapes: numbers at which nothing is slower than usual."""
+    generator = np.random.default_rng(0)
+    made: dict[str, Any] = {}
+    for info in inputs:
+        shape = [size for size in info.shape if isinstance(size, int)]
+        if info.dtype.kind in "iub":
+            made[info.name] = generator.integers(0, 2, shape).astype(info.dtype)
+        else:
+            made[info.name] = generator.uniform(0.5, 1.5, shape).astype(info.dtype)
+    return made

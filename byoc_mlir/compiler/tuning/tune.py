@@ -1,0 +1,82 @@
+"""Tuning a model: the search, and where what it finds is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from byoc_mlir.boundary import check_argument
+from byoc_mlir.compiler.rates import keep_choices, process_choices, tuned_before
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.tuning.search import Found, Search
+from byoc_mlir.errors import ByocError
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A problem for which another way is taken now, and its milliseconds in a run."""
+
+    problem: str
+    before: str
+    after: str
+    milliseconds_before: float
+    milliseconds_after: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What came of tuning a model."""
+
+    ratio: float
+    """The time of the tuned model over that of the untuned one; 1 where it stays as it was."""
+    kernels: tuple[Kernel, ...] = ()
+    variants: int = 0
+    """How many were compiled and measured."""
+    reason: str = ""
+    """Why everything stays as it was."""
+
+
+def tune_model(request: Request, seconds: float) -> Tuning:
+    """Looks for faster ways to compute a model's kernels, and keeps them for this machine.
+
+    A model that was tuned before, by whatever process, is not tuned again.
+
+    Args:
+        request: what is compiled.
+        seconds: the time for it all; a compilation that has begun is not interrupted.
+
+    Raises:
+        ByocError: the time is not as documented, rates are given too, or the model cannot be
+            compiled.
+    """
+    check_argument("tune", seconds, int | float, "a number of seconds, or None")
+    if isinstance(seconds, bool) or not seconds > 0:
+        raise ByocError(f"tune is {seconds!r}, accepted are seconds above 0")
+    if request.rates is not None:
+        raise ByocError("tune and rates are both given; a file of rates says what is taken")
+    ratio = tuned_before(request)
+    if ratio is not None:
+        return Tuning(ratio)
+    search = Search(request, seconds, process_choices())
+    try:
+        found = search.run()
+        keep_choices(request, found.choices, found.ratio)
+        return Tuning(found.ratio, tuple(_kernels(found)), found.variants, found.reason)
+    finally:
+        search.close()
+
+
+def _kernels(found: Found) -> list[Kernel]:
+    """Those that changed, first what gained most."""
+    before, after = found.before, found.after
+    kernels = [
+        Kernel(problem, was, choice, before.of_problem(problem), after.of_problem(problem))
+        for problem, choice in found.choices.items()
+        if (was := _taken(before.taken, problem, choice)) != choice
+    ]
+    return sorted(kernels, key=lambda one: one.milliseconds_after - one.milliseconds_before)
+
+
+def _taken(taken: Mapping[str, str], problem: str, choice: str) -> str:
+    """What was taken before; a problem that is new took nothing."""
+    return taken.get(problem, choice)

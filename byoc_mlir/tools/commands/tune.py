@@ -1,0 +1,74 @@
+"""`byoc tune`: look for faster ways to compute a model on this machine, and keep them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from byoc_mlir.compiler.rates import rates_of
+from byoc_mlir.rates import write_rates
+from byoc_mlir.tools.commands.common import (
+    add_json_argument,
+    add_model_arguments,
+    print_json,
+    request_of,
+    seconds,
+)
+
+_SHOWN = 20
+"""Kernels of the table."""
+
+
+def register(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: argparse.ArgumentParser = commands.add_parser("tune", help=__doc__)
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--seconds",
+        type=seconds,
+        default=60.0,
+        help="of the processor, for all that is compiled and measured (default: 60)",
+    )
+    parser.add_argument(
+        "--write-rates",
+        metavar="FILE",
+        help="write what was found and measured, for --rates: here, or on other machines like this",
+    )
+    add_json_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    from byoc_mlir.compiler.tuning.tune import tune_model
+
+    tuning = tune_model(request_of(args), args.seconds)
+    if args.write_rates:
+        write_rates(rates_of(None), args.write_rates)
+    if args.json:
+        print_json(dataclasses.asdict(tuning))
+        return 0
+    console = Console()
+    if tuning.reason:
+        console.print(f"the model stays as it was: {tuning.reason}", markup=False)
+        return 0
+    console.print(
+        f"{tuning.ratio:.2f} of the time before; {tuning.variants} variants were measured"
+    )
+    if tuning.kernels:
+        console.print(_table(tuning.kernels[:_SHOWN]))
+    return 0
+
+
+def _table(kernels: Any) -> Table:
+    table = Table()
+    for column in ("before, ms", "after, ms", "before", "after", "kernel"):
+        table.add_column(column, justify="right" if "ms" in column else "left")
+    for one in kernels:
+        times = (one.milliseconds_before, one.milliseconds_after)
+        table.add_row(*(f"{time:.3f}" for time in times), one.before, one.after, one.problem)
+    return table

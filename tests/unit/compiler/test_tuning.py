@@ -1,0 +1,187 @@
+"""Other ways to compute kernels: they are right, searched for in time, kept, and never slower."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from tuning_models import small_network
+
+import byoc_mlir
+from byoc_mlir.compiler import rates as compiler_rates
+from byoc_mlir.compiler.execution.model import compile_model
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.tuning.search import Search, Variant
+from byoc_mlir.compiler.tuning.tune import tune_model
+from byoc_mlir.errors import ByocError
+from byoc_mlir.kernels.tuned import PART, Question, Trial, Tuned, trying
+from byoc_mlir.lowering.linalg_to_loops import schedule
+from byoc_mlir.runtime.program import ObjectCode
+
+MODEL = small_network().SerializeToString()
+X = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def own_choices() -> Iterator[None]:
+    """What is found here stays here."""
+    choices = compiler_rates.process_rates().part(PART, Tuned.of_json).choices
+    before = dict(choices)
+    yield
+    choices.clear()
+    choices.update(before)
+
+
+def _request(threads: int = 1) -> Request:
+    return Request(MODEL, (), threads, "f32", "allow", {}, None, "keep")
+
+
+def _questions(threads: int = 1) -> Mapping[str, Question]:
+    trial = Trial({})
+    with trying(trial):
+        compile_model(_request(threads)).close()
+    return trial.questions
+
+
+def _wanted() -> np.ndarray[Any, Any]:
+    session = onnxruntime.InferenceSession(MODEL, providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": X})[0]
+
+
+def test_every_way_gives_the_same_numbers(tmp_path: Path) -> None:
+    threads, wanted = 2, _wanted()
+    questions = _questions(threads)
+    asked = {one for question in questions.values() for one in question.candidates}
+    assert {"loops", "implicit_gemm", "blocked", "blocked_across", "rows=8"} <= asked
+    for number in range(max(len(one.candidates) for one in questions.values())):
+        choices = {
+            problem: one.candidates[number % len(one.candidates)]
+            for problem, one in questions.items()
+        }
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps({"version": 1, "parts": {"tuned": choices}}))
+        with byoc_mlir.compile(
+            MODEL, (), threads, fallback="allow", rates=path, cache=False
+        ) as executable:
+            found = executable.run({"x": X})["y"]
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_file_with_ways_that_there_are_not_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "rates.json"
+    choices = dict.fromkeys(_questions(), "by_magic")
+    path.write_text(json.dumps({"version": 1, "parts": {"tuned": choices}}))
+    with byoc_mlir.compile(MODEL, (), 1, rates=path, fallback="allow") as executable:
+        np.testing.assert_allclose(executable.run({"x": X})["y"], _wanted(), rtol=1e-4, atol=1e-4)
+
+
+def _believing(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each variant seems to take less than the one before, and in the end so much of the first."""
+    turns = itertools.count(1)
+    monkeypatch.setattr(schedule, "PRODUCT_SCHEDULES", ("columns=256",))  # fewer to compile
+
+    def measure(search: Search, variants: list[Variant]) -> None:
+        for variant in variants:
+            (row, *_) = variant.executable.profile({"x": X}, 1)
+            variant.milliseconds.setdefault((0, row), 1 / next(turns))
+
+    monkeypatch.setattr(Search, "_measure", measure)
+    monkeypatch.setattr(Search, "_ratio", lambda search, before, after: ratio)
+
+
+def test_what_is_faster_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    _believing(0.5, monkeypatch)
+    tuning = tune_model(_request(), 30)
+    assert (tuning.ratio, tuning.reason) == (0.5, "")
+    assert tuning.variants > 3
+    choices = compiler_rates.process_choices()
+    assert choices.keys() >= {one.problem for one in tuning.kernels}
+    with compile_model(_request()) as executable:
+        np.testing.assert_allclose(executable.run({"x": X})["y"], _wanted(), rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_slower_in_the_end_is_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    _believing(1.01, monkeypatch)
+    tuning = tune_model(_request(), 30)
+    assert tuning.ratio == 1
+    assert "1.01 of the time" in tuning.reason
+    assert not compiler_rates.process_choices()
+
+
+def test_a_time_too_short_leaves_everything_and_says_so() -> None:
+    with (
+        pytest.warns(UserWarning, match="left the model as it was.*the time is over"),
+        byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=1e-6) as executable,
+    ):
+        np.testing.assert_allclose(executable.run({"x": X})["y"], _wanted(), rtol=1e-4, atol=1e-4)
+    assert not compiler_rates.process_choices()
+
+
+@pytest.mark.parametrize("seconds", [0, -1, True, "60", float("nan")])
+def test_a_time_that_is_none_is_refused(seconds: Any) -> None:
+    with pytest.raises(ByocError, match="tune is"):
+        byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=seconds)
+
+
+def test_rates_and_tuning_exclude_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "rates.json"
+    path.write_text('{"version": 1, "parts": {}}')
+    with pytest.raises(ByocError, match="both given"):
+        byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=1, rates=path)
+
+
+_SECOND = """
+import sys
+from byoc_mlir.compiler.rates import process_choices, tuned_before
+from byoc_mlir.compiler.request import Request
+request = Request(open(sys.argv[1], "rb").read(), (), 1, "f32", "allow", {}, None, "keep")
+print(process_choices(), tuned_before(request))
+"""
+
+
+def test_another_process_takes_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "on")
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path / "cache"))
+    compiler_rates.keep_choices(_request(), {"a problem": "a way"}, 0.75)
+    compiler_rates.keep_choices(_request(2), {"another": "one"}, 0.5)
+    assert tune_model(_request(), 1).ratio == 0.75
+    (tmp_path / "model.onnx").write_bytes(MODEL)
+    done = subprocess.run(
+        [sys.executable, "-c", _SECOND, str(tmp_path / "model.onnx")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=dict(os.environ),
+    )
+    assert done.stdout == "{'a problem': 'a way', 'another': 'one'} 0.75\n"
+
+
+def test_the_cache_tells_tuned_programs_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "on")
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path))
+    questions = _questions()
+    problem = next(name for name, one in questions.items() if "blocked" in one.candidates)
+
+    def code() -> bytes:
+        with byoc_mlir.compile(MODEL, (), 1, fallback="allow") as executable:
+            object_code = executable.program.code
+            assert isinstance(object_code, ObjectCode)
+            return b"".join(object_code.files)
+
+    untuned = code()
+    assert code() == untuned
+    compiler_rates.keep_choices(_request(), {problem: "blocked"}, 0.9)
+    assert code() != untuned
