@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import onnx
@@ -28,6 +28,7 @@ from byoc_mlir.frontend.sizes import Content, computed_sizes, size_array, size_c
 from byoc_mlir.frontend.value import Array, NodeRefused, Value, ValueNeeded
 
 Argument: TypeAlias = Value | Sequence[Value]
+_Item = TypeVar("_Item")
 
 
 def name_hint(name: str) -> str:
@@ -314,6 +315,19 @@ class NodeContext:
             )
         return int(content[0])
 
+    def number(self, value: Value, what: str) -> Any:
+        """The number in a constant operand of one element, of Python's type.
+
+        Raises:
+            ValueNeeded: it is computed at run time.
+            VerifyException: it has more elements, or none.
+        """
+        return _only(self.known(value, what).reshape(-1).tolist(), what)
+
+    def size(self, value: Value, what: str) -> Size:
+        """As `number`, of an integer that may follow from the sizes of inputs."""
+        return _only(self.sizes(value, what), what)
+
     def known(self, value: Value, what: str) -> Array:
         """The content of an operand that must be a constant.
 
@@ -334,6 +348,12 @@ class NodeContext:
         if isinstance(operand, np.generic):
             return [self.constant(operand, operand.dtype)]
         return operand
+
+
+def _only(items: Sequence[_Item], what: str) -> _Item:
+    if len(items) != 1:
+        raise VerifyException(f"{what} has {len(items)} elements, accepted is one")
+    return items[0]
 
 
 def _computed(op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | None:

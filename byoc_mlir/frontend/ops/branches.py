@@ -31,7 +31,7 @@ def if_(
     else_branch: onnx.GraphProto,
 ) -> Sequence[Value]:
     if condition.constant is not None:
-        chosen = then_branch if condition.constant.reshape(-1)[0] else else_branch
+        chosen = then_branch if context.number(condition, "the condition") else else_branch
         return context.run_graph(chosen, (), context.name)
     try:
         with context.bodies.attempt():

@@ -94,7 +94,7 @@ def _native_loop(
     """
     count = None
     if trip_count is not None and trip_count.known is not None:
-        (count,) = context.sizes(trip_count, "the trip count")
+        count = context.size(trip_count, "the trip count")
         check_repeats(count)
     is_for = count is not None and active.constant is not None and bool(active.constant.all())
     outputs = range(len(initial), len(body.output) - 1)
@@ -147,7 +147,7 @@ def _counted_loop(
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
     """A loop that carries the number of its iterations too, which comes last."""
-    (most,) = context.ints(trip_count, "the trip count")
+    most = int(context.number(trip_count, "the trip count"))
     carried = [*initial, context.constant(np.int64(0))]
 
     def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
@@ -328,7 +328,7 @@ def range_(
 def _symbolic_range(context: NodeContext, start: Value, limit: Value, delta: Value) -> Value:
     """As `range_`, of integers that follow from the sizes of inputs."""
     span = [
-        context.sizes(value, what)[0]
+        context.size(value, what)
         for value, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
     ]
     return context.emit(ArangeOp, span=span, dtype=relay_type(start.dtype))

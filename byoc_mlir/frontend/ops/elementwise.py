@@ -309,9 +309,9 @@ def _cast_to_exponent(context: NodeContext, data: Value, saturate: int, round_mo
 def clip(
     context: NodeContext, data: Value, low: Value | None = None, high: Value | None = None
 ) -> Value:
-    bounds = [None if bound is None else bound.constant for bound in (low, high)]
-    if data.dtype.kind == "f" and all(bound is not None for bound in bounds):
-        a_min, a_max = (float(np.asarray(bound).reshape(-1)[0]) for bound in bounds)
+    bounds = [bound for bound in (low, high) if bound is not None and bound.constant is not None]
+    if data.dtype.kind == "f" and len(bounds) == 2:
+        a_min, a_max = (float(context.number(bound, "a bound")) for bound in bounds)
         if a_min <= a_max:
             return context.emit(relay.ClipOp, data, a_min=a_min, a_max=a_max)
     if low is not None:

@@ -157,7 +157,7 @@ def topk(
     largest: int = 1,
     sorted: int = 1,
 ) -> Sequence[Value]:
-    (count,) = context.sizes(k, "k")
+    count = context.size(k, "k")
     return _topk(context, data, count, axis, largest)
 
 
@@ -227,7 +227,7 @@ def _hardmax(context: NodeContext, data: Value, axis: int) -> Value:
 
 @onnx_op("Trilu")
 def trilu(context: NodeContext, data: Value, k: Value | None = None, *, upper: int = 1) -> Value:
-    diagonal = 0 if k is None else context.ints(k, "k")[0]
+    diagonal = 0 if k is None else int(context.number(k, "k"))
     rows, columns = (arith.size_along(data, axis) for axis in (-2, -1))
     distance = arith.diagonals(context, rows, columns)
     kept = context.emit(

@@ -43,7 +43,7 @@ def dropout(
     seed: int = 0,
 ) -> Sequence[Value]:
     training = training_mode is not None and context.known(training_mode, "training_mode").any()
-    dropped = 0.5 if ratio is None else float(context.known(ratio, "ratio").reshape(-1)[0])
+    dropped = 0.5 if ratio is None else float(context.number(ratio, "ratio"))
     if training and dropped:
         raise NodeRefused("dropout in training mode is random; only inference is supported")
     return _without_dropout(context, data)

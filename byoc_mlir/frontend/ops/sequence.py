@@ -23,7 +23,7 @@ def _items(value: Value) -> tuple[Value, ...]:
 
 
 def _place(context: NodeContext, position: Value, count: int) -> int:
-    (place,) = context.ints(position, "the position")
+    place = int(context.number(position, "the position"))
     if not -count <= place < count:
         raise NodeRefused(f"position {place} is outside of the sequence of {count}")
     return place % count
@@ -55,7 +55,9 @@ def sequence_insert(
     context: NodeContext, sequence: Value, item: Value, position: Value | None = None
 ) -> Value:
     items = list(_items(sequence))
-    place = len(items) if position is None else context.ints(position, "the position")[0]
+    place = len(items)
+    if position is not None:
+        place = int(context.number(position, "the position"))
     if not -len(items) <= place <= len(items):
         raise NodeRefused(f"position {place} is outside of the sequence of {len(items)}")
     items.insert(place, item)

@@ -105,7 +105,7 @@ def dft(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Value:
-    along = -2 if axis is None else context.ints(axis, "axis")[0]
+    along = -2 if axis is None else int(context.number(axis, "axis"))
     return _transform(context, data, length, along, inverse, onesided)
 
 

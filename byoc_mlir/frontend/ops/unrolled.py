@@ -57,7 +57,7 @@ def unrolled_loop(
 def _trip_count(context: NodeContext, trip_count: Value | None) -> int:
     if trip_count is None:
         return np.iinfo(np.int64).max
-    return context.ints(trip_count, "the trip count")[0]
+    return int(context.number(trip_count, "the trip count"))
 
 
 def _may_go_on(active: Value) -> bool:
