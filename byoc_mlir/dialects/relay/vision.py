@@ -148,7 +148,7 @@ class NonMaxSuppressionOp(RelayOp):
     def infer_types(self) -> Sequence[Attribute]:
         boxes, scores = sizes_of(self.boxes), sizes_of(self.scores)
         fits = len(boxes) == len(scores) == 3 and boxes[2] == 4
-        if not fits or not agree(boxes[1], scores[2]):
+        if not fits or not (agree(boxes[0], scores[0]) and agree(boxes[1], scores[2])):
             raise VerifyException(
                 f"{self.name}: scores {self.scores.type} do not fit boxes {self.boxes.type}"
             )

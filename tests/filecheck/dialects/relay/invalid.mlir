@@ -269,3 +269,11 @@ func.func @f(%x: tensor<2x5x4xf32>, %u: tensor<1x3x4xf32>, %s: tensor<2xi64>) {
   func.return
 }
 // CHECK: must have the entries of tensor<2x5x4xf32>
+
+// -----
+
+func.func @f(%boxes: tensor<1x4x4xf32>, %scores: tensor<2x1x4xf32>, %overlap: tensor<f32>) {
+  %0, %1 = relay.vision.non_max_suppression %boxes, %scores, %overlap {max_output_size = 2} : (tensor<1x4x4xf32>, tensor<2x1x4xf32>, tensor<f32>) -> (tensor<4x3xi64>, tensor<i64>)
+  func.return
+}
+// CHECK: relay.vision.non_max_suppression: scores tensor<2x1x4xf32> do not fit boxes tensor<1x4x4xf32>
