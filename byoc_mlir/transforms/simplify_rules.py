@@ -103,13 +103,9 @@ def concatenate_of_one(op: transform.ConcatenateOp) -> Simplified:
 
 @_rule(transform.SplitOp)
 def split_into_one(op: transform.SplitOp) -> Simplified:
-    """A split into one part is its operand, whose sizes may be symbols where the part's are not."""
-    if len(op.outputs) != 1:
-        return None
-    part = op.outputs[0]
-    if op.data.type == part.type:
-        return op.data
-    return _merged(transform.ReshapeOp(op.data, newshape=sizes_of(part)), op)
+    """A split into one part is its operand, but for a symbol where the part has a number."""
+    is_whole = len(op.outputs) == 1 and op.data.type == op.outputs[0].type
+    return op.data if is_whole else None
 
 
 @_rule(transform.BroadcastToOp, transform.PadOp, elementwise.CastOp)

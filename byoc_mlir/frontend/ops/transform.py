@@ -164,7 +164,9 @@ def split_in(
 ) -> Sequence[Value]:
     if split is not None:
         return _split(context, data, context.sizes(split, "split"), axis)
-    parts, size = num_outputs or len(context.output_names), arith.size_along(data, axis)
+    parts, size = len(context.output_names), arith.size_along(data, axis)
+    if num_outputs not in (None, parts):
+        raise VerifyException(f"num_outputs is {num_outputs}, accepted is {parts}, its outputs")
     chunk = ceildiv(size, parts)
     sections = [largest(0, smallest(chunk, size - index * chunk)) for index in range(parts)]
     return _split(context, data, sections, axis)
