@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import (
     BytesAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
-    IntegerAttr,
     IntegerType,
     ModuleOp,
     TensorType,
@@ -216,8 +215,8 @@ class FunctionBuilder:
         return self._add(llvm.SelectOp(condition, one, other))
 
     def binary(self, op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """An arithmetic op."""
-        return self._add(op(lhs, rhs))  # pyright: ignore[reportCallIssue]
+        """An arithmetic op on integers."""
+        return self._add(ops.integer_arithmetic(op, lhs, rhs))
 
     def add(self, lhs: SSAValue, rhs: Index) -> SSAValue:
         """`lhs + rhs` of `i64`."""
@@ -252,9 +251,7 @@ class FunctionBuilder:
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An `i1`."""
-        flag = llvm.ICmpPredicateFlag(predicate)
-        code = IntegerAttr(flag.to_int(), i64)
-        return self._add(llvm.ICmpOp(lhs, rhs, code))
+        return self._add(ops.compare(predicate, lhs, rhs))
 
     def call(self, name: str, *arguments: SSAValue, result: Attribute = i32) -> SSAValue:
         """Calls a function and returns what it returns, which is not nothing."""
@@ -270,7 +267,7 @@ class FunctionBuilder:
         """Returns from the function with the status unless it is 0."""
         failed = self.compare("ne", status, self.integer(0, i32))
         stop, on = self._new_block(), self._new_block()
-        self.block.add_op(llvm.CondBrOp(failed, stop, [], on, []))
+        self.block.add_op(ops.branch_if(failed, (stop, ()), (on, ())))
         stop.add_op(llvm.ReturnOp(status))
         self.block = on
 
@@ -316,24 +313,25 @@ class FunctionBuilder:
         """What `body` makes of some values, once for each index below `count`."""
         types = [value.type for value in initial]
         head, inside, after = self._new_block(i64, *types), self._new_block(), self._new_block()
-        self.block.add_op(llvm.BrOp(head, self.integer(0), *initial))
+        self.block.add_op(ops.branch(head, [self.integer(0), *initial]))
         self.block = head
         index, *values = head.args
-        self.block.add_op(llvm.CondBrOp(self.compare("slt", index, count), inside, [], after, []))
+        is_left = self.compare("slt", index, count)
+        self.block.add_op(ops.branch_if(is_left, (inside, ()), (after, ())))
         self.block = inside
         results = body(index, values)
         following = self.binary(llvm.AddOp, index, self.integer(1))
-        self.block.add_op(llvm.BrOp(head, following, *results))
+        self.block.add_op(ops.branch(head, [following, *results]))
         self.block = after
         return values
 
     def when(self, condition: SSAValue, body: Callable[[], None]) -> None:
         """Runs `body` only if the condition holds."""
         inside, after = self._new_block(), self._new_block()
-        self.block.add_op(llvm.CondBrOp(condition, inside, [], after, []))
+        self.block.add_op(ops.branch_if(condition, (inside, ()), (after, ())))
         self.block = inside
         body()
-        self.block.add_op(llvm.BrOp(after))
+        self.block.add_op(ops.branch(after, ()))
         self.block = after
 
     def branch(
@@ -345,10 +343,11 @@ class FunctionBuilder:
     ) -> SSAValue:
         """The value of one computation or of the other."""
         first, second, after = self._new_block(), self._new_block(), self._new_block(type_)
-        self.block.add_op(llvm.CondBrOp(condition, first, [], second, []))
+        self.block.add_op(ops.branch_if(condition, (first, ()), (second, ())))
         for block, compute in ((first, one), (second, other)):
             self.block = block
-            self.block.add_op(llvm.BrOp(after, compute()))
+            value = compute()
+            self.block.add_op(ops.branch(after, [value]))
         self.block = after
         return after.args[0]
 

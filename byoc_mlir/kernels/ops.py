@@ -15,6 +15,8 @@ from xdsl.dialects.builtin import (
     IntegerType,
     SymbolRefAttr,
     UnitAttr,
+    VectorType,
+    i1,
     i32,
     i64,
 )
@@ -23,7 +25,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 POINTER = llvm.LLVMPointerType()
 
 _NOT_ATOMIC = IntegerAttr(0, i64)
-_NO_GEP_FLAGS = IntegerAttr(0, i32)
+_NO_FLAGS = IntegerAttr(0, i32)
+_MAY_OVERFLOW = frozenset({llvm.AddOp, llvm.SubOp, llvm.MulOp})
 _NO_SIGNED_WRAP = IntegerAttr(1, i32)
 _UNIT = UnitAttr()
 _NO_FAST_MATH = llvm.FastMathAttr(None)
@@ -64,7 +67,7 @@ def offset(
         result_types=[POINTER],
         properties={
             "elem_type": element,
-            "noWrapFlags": _NO_GEP_FLAGS,
+            "noWrapFlags": _NO_FLAGS,
             "rawConstantIndices": _constant_index(
                 index if isinstance(index, int) else llvm.GEP_USE_SSA_VAL
             ),
@@ -82,6 +85,22 @@ def float_arithmetic(
     """A sum, difference or product."""
     return op.create(
         operands=[lhs, rhs], result_types=[lhs.type], properties={"fastmathFlags": flags}
+    )
+
+
+def integer_arithmetic(op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> Operation:
+    """An op on two integers, or vectors of them, without flags."""
+    properties = {"overflowFlags": _NO_FLAGS} if op in _MAY_OVERFLOW else {}
+    return op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
+
+
+def compare(predicate: str, lhs: SSAValue, rhs: SSAValue) -> llvm.ICmpOp:
+    """A comparison of two integers or pointers, or of vectors of integers."""
+    type_ = lhs.type
+    return llvm.ICmpOp.create(
+        operands=[lhs, rhs],
+        result_types=[VectorType(i1, type_.shape) if isinstance(type_, VectorType) else i1],
+        properties={"predicate": _predicate(predicate)},
     )
 
 
@@ -137,6 +156,11 @@ def branch_if(
         properties={"operandSegmentSizes": _segment_sizes(1, len(then[1]), len(otherwise[1]))},
         successors=[then[0], otherwise[0]],
     )
+
+
+@lru_cache
+def _predicate(name: str) -> Attribute:
+    return IntegerAttr(llvm.ICmpPredicateFlag(name).to_int(), i64)
 
 
 @lru_cache(maxsize=4096)

@@ -6,8 +6,9 @@ written; `read` gives the same dataclass with the values that a function has loa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar, cast, get_origin, get_type_hints
 
 from xdsl.ir import SSAValue
@@ -49,11 +50,16 @@ def _read(
     """An instance whose words begin at a slot, and the slot behind it."""
     kind = get_origin(description) or description
     values: dict[str, Any] = {}
-    hints = get_type_hints(kind)
     for one in fields(kind):
-        nested = get_origin(hints[one.name])
+        nested = _nested(kind)[one.name]
         if nested is None:
             values[one.name], slot = function.word(address, slot), slot + 1
         else:
             values[one.name], slot = _read(function, address, nested, slot)
     return kind(**values), slot
+
+
+@cache
+def _nested(kind: type) -> Mapping[str, Any]:
+    """By field: the dataclass that it has, if it has one."""
+    return {name: get_origin(type_) for name, type_ in get_type_hints(kind).items()}

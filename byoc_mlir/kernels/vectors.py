@@ -110,7 +110,9 @@ class Vectors:
     def broadcast(self, number: SSAValue) -> SSAValue:
         """An `f32` for all lanes."""
         function = self.function
-        first = llvm.InsertElementOp(self.splat(0.0), number, function.integer(0))
+        first = llvm.InsertElementOp.create(
+            operands=[self.splat(0.0), number, function.integer(0)], result_types=[self.type]
+        )
         return self.shuffle(function.insert(first), [0] * self.lanes)
 
     def broadcast_bits(self, bits: SSAValue) -> SSAValue:
@@ -123,9 +125,12 @@ class Vectors:
         self, one: SSAValue, lanes: Collection[int], other: SSAValue | None = None
     ) -> SSAValue:
         """A vector of some lanes of two, which are counted through both."""
-        mask = DenseArrayBase.from_list(i32, list(lanes))
-        type_ = VectorType(f32, [len(lanes)])
-        return self.function.insert(llvm.ShuffleVectorOp(one, other or one, mask, type_))
+        shuffled = llvm.ShuffleVectorOp.create(
+            operands=[one, other or one],
+            result_types=[_vector(len(lanes))],
+            properties={"mask": _mask(tuple(lanes))},
+        )
+        return self.function.insert(shuffled)
 
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`lhs + rhs`."""
@@ -175,6 +180,11 @@ class Vectors:
 @cache
 def _vector(lanes: int) -> VectorType[Float32Type]:
     return VectorType(f32, [lanes])
+
+
+@cache
+def _mask(lanes: tuple[int, ...]) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, lanes)
 
 
 @cache
