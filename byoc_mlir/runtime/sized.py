@@ -121,7 +121,8 @@ class Call:
         limits = program.limits
         self._program, self._numbers = program, sizes
         self.seconds = 0.0
-        """What calls of these shapes have taken in all, where that is of interest."""
+        """What calls of these shapes have taken of their threads in all, where that is of
+        interest."""
         self.sizes = np.array([sizes[info.name] for info in program.symbols], np.int64)
         self.sizes_address = int(self.sizes.ctypes.data)
         self.outputs = [
