@@ -41,7 +41,8 @@ class ConvolutionsToFloat(ModulePass):
 
     That is on processors without VNNI: their sums of pairs of `i16` take as long as those of `f32`,
     for which there are algorithms with fewer products. Windows of one pixel stay, convolutions in
-    groups, and weights up to 64 with data of `ui8`.
+    groups, and weights up to 64 with data of `ui8`. Of convolutions of channels apart, those of
+    `i8` are converted: instructions for bytes multiply them with halved weights, if at all.
     The sums may be off by a few units then, so that only those are computed this way which are
     scaled and rounded afterwards.
 
@@ -100,13 +101,19 @@ def _weights(op: qnn_window.QuantizedConvOp) -> Array | None:
 
 
 def _has_faster_algorithm(op: qnn_window.QuantizedConvOp) -> bool:
-    """Whether `f32` may need fewer products: not for single pixels, nor for channels apart."""
-    return op.groups.value.data == 1 and math.prod(shape_of(op.weight)[2:]) > 1
+    """Whether `f32` may need fewer products, or instructions: not for single pixels."""
+    groups, (outputs, _, *window) = op.groups.value.data, shape_of(op.weight)
+    if groups == 1:
+        return math.prod(window) > 1
+    return groups == shape_of(op.data)[1] == outputs and not _is_unsigned(op)
 
 
 def _is_harmless(op: qnn_window.QuantizedConvOp, weights: Array) -> bool:
-    is_unsigned = tensor_type(op.data).element_type == ui8
-    return is_unsigned and bool(np.abs(weights).max(initial=0) <= _HARMLESS)
+    return _is_unsigned(op) and bool(np.abs(weights).max(initial=0) <= _HARMLESS)
+
+
+def _is_unsigned(op: qnn_window.QuantizedConvOp) -> bool:
+    return tensor_type(op.data).element_type == ui8
 
 
 def _is_rounded(sums: SSAValue) -> bool:

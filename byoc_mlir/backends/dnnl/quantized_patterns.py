@@ -124,10 +124,10 @@ def _saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
     """Why the library's sums might be wrong on this machine."""
     if unavailable_reason() is not None or api().has_vnni:
         return None
-    if isinstance(found, QuantizedConvolution) and _is_depthwise(found):
-        return None
     if tensor_type(found.data).element_type == i8:
         return "a source of i8 (without VNNI oneDNN halves the weights)"
+    if isinstance(found, QuantizedConvolution) and _is_depthwise(found):
+        return None
     if np.abs(found.weights.astype(np.int16)).max() > _HARMLESS:
         return (
             f"weights beyond {_HARMLESS} (without VNNI oneDNN's sums of two products saturate in 16"

@@ -36,3 +36,21 @@ func.func @others(%x: tensor<1x1x4x4xui8>) -> (tensor<1x1x4x4xi32>, tensor<1x1x4
 }
 // CHECK-LABEL: func.func @others
 // CHECK-NOT:     relay.nn.conv2d
+
+// -----
+
+// Channels apart: data of `i8` only.
+func.func @apart(%x: tensor<1x2x4x4xi8>, %y: tensor<1x2x4x4xui8>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) {
+  %w = relay.constant dense<65> : tensor<2x1x2x2xi8>
+  %x_zero = relay.constant dense<5> : tensor<i8>
+  %y_zero = relay.constant dense<5> : tensor<ui8>
+  %w_zero = relay.constant dense<0> : tensor<i8>
+  %0 = relay.qnn.conv2d %x, %w, %x_zero, %w_zero {strides = [1, 1], padding = [1, 1, 0, 0], dilation = [1, 1], groups = 2} : (tensor<1x2x4x4xi8>, tensor<2x1x2x2xi8>, tensor<i8>, tensor<i8>) -> tensor<1x2x4x4xi32>
+  %1 = relay.cast %0 {dtype = f32} : (tensor<1x2x4x4xi32>) -> tensor<1x2x4x4xf32>
+  %2 = relay.qnn.conv2d %y, %w, %y_zero, %w_zero {strides = [1, 1], padding = [1, 1, 0, 0], dilation = [1, 1], groups = 2} : (tensor<1x2x4x4xui8>, tensor<2x1x2x2xi8>, tensor<ui8>, tensor<i8>) -> tensor<1x2x4x4xi32>
+  %3 = relay.cast %2 {dtype = f32} : (tensor<1x2x4x4xi32>) -> tensor<1x2x4x4xf32>
+  func.return %1, %3 : tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>
+}
+// CHECK-LABEL: func.func @apart
+// CHECK:         relay.nn.conv2d {{.*}} groups = 2
+// CHECK:         relay.qnn.conv2d %y

@@ -84,16 +84,20 @@ def data_of(dtype: np.dtype[Any], values: str, kind: str, *shape: int, seed: int
 def weights_of(
     dtype: np.dtype[Any], values: str, kind: str, per_channel: bool, axis: int, *shape: int
 ) -> Quantised:
-    """Constant ones; every third channel of those that saturate is at the other end."""
+    """Constant ones; every third channel of those that saturate is at the other end.
+
+    Args:
+        kind: the zero points of the data; those of weights are 0 unless that is `end`.
+    """
     drawn = np.moveaxis(integers(dtype, values, 2, *shape).copy(), axis, 0)
     if values == "saturating":
         drawn[::3] = np.iinfo(dtype).min
     count = shape[axis]
-    scale, zero = np.array(0.013, F32), zero_point(dtype, kind)
+    scale, zero = np.array(0.013, F32), zero_point(dtype, "middle" if kind == "end" else "none")
     if per_channel:
         scale = np.linspace(0.01, 0.02, count).astype(F32)
         zero = np.full(count, zero)
-        zero[::2] -= np.array(kind == "middle", dtype)
+        zero[::2] -= np.array(kind == "end", dtype)
     return Quantised(np.ascontiguousarray(np.moveaxis(drawn, 0, axis)), scale, zero, axis)
 
 

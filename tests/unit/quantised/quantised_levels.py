@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -40,6 +41,12 @@ from byoc_mlir.frontend import import_model
 TARGETS = ((), ("dnnl",))
 _SAME = [1, 1, 1, 1]
 
+
+def form_of(number: int, turn: int, count: int) -> int:
+    """Which of so many forms a combination has in a turn; in turn it has all."""
+    return (random.Random(number).randrange(count) + turn) % count
+
+
 _WINDOWS: Sequence[tuple[str, int, Sequence[int], Callable[..., Case]]] = (
     ("Conv", 0, (24, 16, 3, 3), partial(of_integers, pads=_SAME)),
     ("Conv", 0, (24, 16, 1, 1), partial(dequantised, relu=True)),
@@ -54,7 +61,7 @@ outputs, and its shape."""
 def convolutions(turn: int) -> Iterator[Case]:
     """Each combination in one form, in each turn another one."""
     for number, (of_data, of_weights, per_channel, zeros, values) in enumerate(combinations()):
-        op_type, axis, shape, make = _WINDOWS[(number + turn) % len(_WINDOWS)]
+        op_type, axis, shape, make = _WINDOWS[form_of(number, turn, len(_WINDOWS))]
         data = data_of(of_data, values, zeros, 1, 16, 7, 6)
         weights = weights_of(of_weights, values, zeros, per_channel, axis, *shape)
         operands = (data, weights, bias_of(data, weights, shape[axis]))
@@ -64,7 +71,7 @@ def convolutions(turn: int) -> Iterator[Case]:
 def products(turn: int) -> Iterator[Case]:
     """Of matrices: with a bias, of two constant operands, of a stack of rows."""
     for number, (of_data, of_weights, per_channel, zeros, values) in enumerate(combinations()):
-        form = (number + number // 4 + turn) % 3
+        form = form_of(number, turn, 3)
         data = data_of(of_data, values, zeros, *((9,) if form else (2, 5)), 83)
         weights = weights_of(of_weights, values, zeros, per_channel, 1, 83, 21)
         name = f"product{number}"
