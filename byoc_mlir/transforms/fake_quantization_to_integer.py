@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -16,12 +16,10 @@ from byoc_mlir.dialects.relay.qnn import DequantizeOp, QuantizeOp
 from byoc_mlir.transforms import integer_moves, integer_products
 from byoc_mlir.transforms.integer_products import PRODUCTS, Rule
 from byoc_mlir.transforms.integer_results import integers_of
+from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import Quantised
 from byoc_mlir.transforms.rewriting import erase_dead_ops, replace_op
-
-KEPT_FLOAT = "byoc.kept_float"
-"""On the module: why nodes are computed in `f32` though their operands are quantised."""
 
 _RULES: dict[type[Operation], Rule] = {**integer_products.RULES, **integer_moves.RULES}
 
@@ -60,10 +58,7 @@ class FakeQuantizationToInteger(ModulePass):
                 if reason is not None:
                     reasons.update(dict.fromkeys(node_names(candidate), reason))
             erase_dead_ops(block)
-        if reasons:
-            op.attributes[KEPT_FLOAT] = DictionaryAttr(
-                {node: StringAttr(reason) for node, reason in reasons.items()}
-            )
+        keep_float(op, reasons)
 
     def _rewrite(self, op: Operation) -> str | None:
         """Puts integers in the place of an op; says why not, if its operands are integers."""

@@ -10,29 +10,28 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from byoc_mlir.backends import Backend
 from byoc_mlir.dialects.byoc import CompositeOp
+from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp, WhereOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.transforms.blocks import is_constant, is_node, is_terminator
 
-_MOVES = frozenset(
+_FOLLOWING = frozenset(
     {
         *("reshape", "squeeze", "expand_dims", "transpose", "broadcast_to"),
         *("concatenate", "split", "strided_slice", "nn.pad", "nn.relu"),
+        *("add", "subtract", "multiply", "clip", "sigmoid", "tanh", "nn.leaky_relu"),
         *(f"nn.{kind}_pool{rank}d" for kind in ("max", "global_max") for rank in (1, 2, 3)),
+        *(f"nn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
+        *("mean", "image.resize"),
     }
 )
-"""Ops whose results are among what they read: they lose nothing by being rounded before."""
+"""Ops that move numbers, or are computed in `f32` and rounded once, where all that they read is
+rounded already.
 
-_FOLLOWING = _MOVES | {
-    *("add", "subtract", "multiply", "clip", "sigmoid", "tanh", "nn.leaky_relu"),
-    *(f"nn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
-    *("mean", "image.resize"),
-}
-"""Ops that are computed in `f32` and rounded once, where all that they read is rounded already.
-
-All others stay in `f32`: softmax, norms, sums, exponentials, logarithms, …
+All others stay in `f32`: softmax, norms, sums, exponentials, logarithms, …, and composites without
+a product.
 """
 
 _FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
@@ -44,29 +43,39 @@ class Gains:
 
     def __init__(self, type_: str, backends: Sequence[Backend]):
         self._backends = backends
-        self._ops = {one.name: one.gains_from(type_).ops for one in backends}
+        self._gains = {one.name: one.gains_from(type_) for one in backends}
+        self.kept_float: dict[str, str] = {}
+        """Why nodes stay in `f32` whose kind gains: of those that were asked for."""
 
     def product(self, op: Operation) -> Operation | None:
         """The product in an op that gains, which is itself or a composite with one product."""
+        taker = self._taker(op)
+        known = self._gains[taker].ops if taker in self._gains else frozenset[str]()
         if not isinstance(op, CompositeOp):
-            return op if relay_name(op) in self._of_taker(op) else None
-        known = self._ops.get(op.compiler, frozenset())
+            return op if relay_name(op) in known else None
         found = [one for one in op.ops() if relay_name(one) in known]
         others = [one for one in op.ops() if one not in found and not is_constant(one)]
         if len(found) != 1 or len(op.outputs) != 1:
             return None
         return found[0] if all(isinstance(one, _FUSED) for one in others) else None
 
-    def _of_taker(self, op: Operation) -> Collection[str]:
-        """What gains in the backend that takes an op alone."""
-        for backend in self._backends if self._known(op) else ():
-            rule = backend.op_rules().get(relay_name(op))
-            if rule is not None and rule(op) is None:
-                return self._ops[backend.name]
-        return ()
+    def is_slower(self, op: Operation) -> bool:
+        """Whether an op with such a product takes longer in 16 bits."""
+        reason = self._gains[self._taker(op)].faster_in_f32(op)
+        if reason is not None:
+            self.kept_float |= dict.fromkeys(node_names(op), reason)
+        return reason is not None
 
-    def _known(self, op: Operation) -> bool:
-        return any(relay_name(op) in ops for ops in self._ops.values())
+    def _taker(self, op: Operation) -> str:
+        """The backend that gets an op; "" for one that none of those gets that gain from it."""
+        if isinstance(op, CompositeOp):
+            return op.compiler
+        if any(relay_name(op) in one.ops for one in self._gains.values()):
+            for backend in self._backends:
+                rule = backend.op_rules().get(relay_name(op))
+                if rule is not None and rule(op) is None:
+                    return backend.name
+        return ""
 
 
 @dataclass(frozen=True)
@@ -132,22 +141,21 @@ def _product(op: Operation, gains: Gains) -> Product | None:
     product = gains.product(op)
     if product is None or any(tensor_type(one).element_type != f32 for one in product.operands):
         return None
-    if product is op:
-        return Product(op, frozenset(range(len(op.operands))))
-    arguments = [one for one in product.operands if isinstance(one, BlockArgument)]
-    if len(arguments) < len(product.operands):
-        return None
-    return Product(product, frozenset(one.index for one in arguments))
+    operands = range(len(op.operands))
+    if product is not op:
+        arguments = [one for one in product.operands if isinstance(one, BlockArgument)]
+        operands = [one.index for one in arguments]
+        if len(operands) < len(product.operands):
+            return None
+    return None if gains.is_slower(op) else Product(product, frozenset(operands))
 
 
 def _follows(op: Operation) -> bool:
     """Whether an op is computed as well on rounded numbers, none of which is a constant."""
-    floats = [op.operands[index] for index in _floats(op)]
-    if not floats or any(isinstance(value.owner, ConstantOp) for value in floats):
+    if isinstance(op, CompositeOp) or relay_name(op) not in _FOLLOWING:
         return False
-    if isinstance(op, CompositeOp):
-        return all(relay_name(one) in _MOVES for one in op.ops())
-    return relay_name(op) in _FOLLOWING
+    floats = [op.operands[index] for index in _floats(op)]
+    return bool(floats) and not any(isinstance(value.owner, ConstantOp) for value in floats)
 
 
 def _floats(op: Operation) -> Sequence[int]:

@@ -17,6 +17,7 @@ from byoc_mlir.dialects.byoc import CompositeOp, YieldOp
 from byoc_mlir.dialects.relay.base import tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.elementwise import CastOp
 from byoc_mlir.transforms.blocks import blocks_of, host_functions
+from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.rewriting import place_after
 from byoc_mlir.transforms.rounded_values import Gains, Product, RoundedValues
 
@@ -33,6 +34,8 @@ class ToMixedPrecision(ModulePass):
     Rounded is what they read, and what they write if another such product reads it, directly or
     through ops that *follow* (`rounded_values.py` lists them). What only other ops read stays in
     `f32`, and so do inputs and outputs of the model.
+
+    A product of which its backend says that it is faster in `f32` stays there; the module says why.
 
     Runs between `merge-composite` and `annotate-target`.
 
@@ -73,6 +76,7 @@ class ToMixedPrecision(ModulePass):
         for func in host_functions(op):
             for block in blocks_of(func):
                 _Mixer(RoundedValues(block, gains), _TYPES[self.type]).run()
+        keep_float(op, gains.kept_float)
 
 
 def why_nothing_gains(type_: MixedType, targets: Sequence[str]) -> str | None:
@@ -99,8 +103,6 @@ class _Mixer:
                 op.operands[index] = self._as_rounded(op.operands[index])
             if product is not None:
                 self._mix(op, product)
-            elif isinstance(op, CompositeOp) and self._plan.is_rounding(op):
-                _retype_body(op)
             for result in tuple(op.results) if self._plan.is_rounding(op) else ():
                 self._retype(op, result)
 
@@ -151,18 +153,6 @@ def _mix_body(op: CompositeOp, product: Operation) -> None:
             Rewriter.insert_op(cast, InsertPoint.at_start(block))
             for use in uses:
                 use.operation.operands[use.index] = cast.output
-
-
-def _retype_body(op: CompositeOp) -> None:
-    """Lets the body of a composite that moves numbers move what its operands became."""
-    block = op.body.block
-    for argument, operand in zip(tuple(block.args), op.inputs, strict=True):
-        Rewriter.replace_value_with_new_type(argument, operand.type)
-    for inner in op.ops():
-        element = tensor_type(inner.operands[0]).element_type
-        for result in tuple(inner.results):
-            type_ = tensor_of(element, type_sizes(tensor_type(result)))
-            Rewriter.replace_value_with_new_type(result, type_)
 
 
 def _round_yielded(op: CompositeOp, type_: Attribute) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.ir import Operation
 
 from byoc_mlir.backends import Backend, Gains, Rule, register_backend
+from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.window import Conv2DOp
 from byoc_mlir.patterns import CompositePattern, Match, is_constant, is_op, wildcard
 from byoc_mlir.patterns import is_tuple_get_item as item
@@ -70,6 +71,14 @@ class Beta(NoCode):
         return [CompositePattern("beta.swish", x * is_op("sigmoid")(x))]
 
 
+def _of_windows(op: Operation) -> str | None:
+    return (
+        "windows are faster"
+        if isinstance(op, Conv2DOp) and shape_of(op.weight)[2:] != (1, 1)
+        else None
+    )
+
+
 @register_backend
 class Gamma(NoCode):
     """Has instructions for `bf16`."""
@@ -80,7 +89,7 @@ class Gamma(NoCode):
         return {"nn.conv2d": accept}
 
     def gains_from(self, element_type: str) -> Gains:
-        return Gains(frozenset({"nn.conv2d"}))
+        return Gains(frozenset({"nn.conv2d"}), faster_in_f32=_of_windows)
 
     def patterns(self) -> Sequence[CompositePattern]:
         biased = is_op("nn.bias_add")(is_op("nn.conv2d")(wildcard(), wildcard()), wildcard())

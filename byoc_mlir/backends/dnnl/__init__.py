@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Dialect
+from xdsl.ir import Dialect, Operation
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends.base import (
@@ -90,7 +90,14 @@ class DnnlBackend(Backend):
             return Gains()
         if not api().has_bf16:
             return Gains(reason="this processor has no instructions for bf16 (AVX-512 BF16 or AMX)")
-        return Gains(frozenset(ANCHORS))
+        return Gains(frozenset(ANCHORS), faster_in_f32=self._faster_in_f32)
+
+    def _faster_in_f32(self, op: Operation) -> str | None:
+        from byoc_mlir.backends.dnnl.measurements import measuring
+        from byoc_mlir.backends.dnnl.mixed_gains import faster_in_f32
+
+        with _one_at_a_time, measuring(self._measuring):
+            return faster_in_f32(op)
 
     def faster_on_host(self, region: FuncOp) -> str | None:
         from byoc_mlir.backends.dnnl.host_regions import faster_on_host

@@ -26,12 +26,12 @@ def slow_here(op: Operation) -> str | None:
     properties = sorted(op.properties.items(), key=lambda one: one[0])
     key = (op.name, tuple(types), tuple(constants), tuple(properties))
     if key not in _known:
-        _known[key] = _found(_region(op))
+        _known[key] = _found(region_of(op))
     return _known[key]
 
 
-def _region(op: Operation) -> FuncOp:
-    """A region that holds the op alone."""
+def region_of(op: Operation) -> FuncOp:
+    """A region that holds a copy of an op or of a composite alone."""
     inputs = [value for value in op.operands if not isinstance(value.owner, ConstantOp)]
     block = Block(arg_types=[value.type for value in inputs])
     mapped: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))

@@ -6,10 +6,10 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.generate import RegionCode
@@ -19,7 +19,7 @@ from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, ImportVariant, OnnxNode
 from byoc_mlir.runtime.report import GuardRow, Report, ReportRow, Variant
 from byoc_mlir.transforms.annotate_target import CONTROL_FLOW
-from byoc_mlir.transforms.fake_quantization_to_integer import KEPT_FLOAT
+from byoc_mlir.transforms.kept_float import kept_float
 from byoc_mlir.transforms.placement import HOST, Placement, placements
 from byoc_mlir.transforms.prune_regions import DEMOTED
 
@@ -68,11 +68,12 @@ def build_report(
     composites = Counter(
         op.composite_name.data for op in imported.module.walk() if isinstance(op, CompositeOp)
     )
+    kept = kept_float(imported.module)
     products = Counter[str]()
     for placement in placements(imported.module):
         products[placement.precision] += placement.multiplications
     return Report(
-        tuple(_with_precision(row, imported.module) for row in rows),
+        tuple(_with_precision(row, kept) for row in rows),
         (*problems, *notes),
         dict(sorted(composites.items())),
         {name: count for name, count in products.items() if count},
@@ -87,13 +88,10 @@ def _variants(variant: ImportVariant | None) -> tuple[Variant, ...]:
     return (Variant(guards, " ".join(variant.reason.split())),)
 
 
-def _with_precision(row: ReportRow, module: ModuleOp) -> ReportRow:
-    """The row with why its node is computed in floats, though its operands are quantised."""
-    kept = module.attributes.get(KEPT_FLOAT)
-    reason = kept.data.get(row.node) if isinstance(kept, DictionaryAttr) else None
-    if not isinstance(reason, StringAttr):
-        return row
-    return replace(row, precision=f"{row.precision or 'f32'}: {reason.data}")
+def _with_precision(row: ReportRow, kept: Mapping[str, str]) -> ReportRow:
+    """The row with why its node is computed in `f32`, though that was not asked for."""
+    reason = kept.get(row.node)
+    return row if reason is None else replace(row, precision=f"{row.precision or 'f32'}: {reason}")
 
 
 def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:

@@ -69,3 +69,18 @@ func.func @sums(%x: tensor<1x2x4x4xf32>, %w: tensor<2x2x1x1xf32>) -> (tensor<1x2
 // CHECK-NEXT:    %[[T:.*]] = relay.add %[[W]], %[[C]] : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
 // CHECK-NEXT:    %[[R:.*]] = relay.cast %[[T]] {dtype = bf16}
 // CHECK-NEXT:    relay.nn.conv2d %[[R]], {{.*}} out_dtype = f32}
+
+// -----
+
+// A product that its backend has a faster algorithm for in f32 stays there, and says why.
+// CHECK:       byoc.kept_float = {window = "windows are faster"}
+// CHECK-LABEL: func.func @window
+// CHECK:         %[[F:.*]] = relay.nn.conv2d {{.*}} : (tensor<1x2x4x4xbf16>, {{.*}} -> tensor<1x2x4x4xf32>
+// CHECK-NEXT:    %[[G:.*]] = relay.nn.conv2d %[[F]], %v {{.*}} : (tensor<1x2x4x4xf32>, {{.*}} -> tensor<1x2x4x4xf32>
+// CHECK-NEXT:    relay.cast %[[G]] {dtype = bf16}
+func.func @window(%x: tensor<1x2x4x4xf32>, %w: tensor<2x2x1x1xf32>, %v: tensor<2x2x3x3xf32>) -> tensor<1x2x4x4xf32> {
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %1 = relay.nn.conv2d %0, %v {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x3x3xf32>) -> tensor<1x2x4x4xf32> loc("window")
+  %2 = relay.nn.conv2d %1, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  func.return %2 : tensor<1x2x4x4xf32>
+}

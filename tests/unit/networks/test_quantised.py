@@ -12,12 +12,10 @@ from byoc_mlir.dialects.relay import qnn
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.frontend import import_model
 from byoc_mlir.testing.reference import random_inputs
-from byoc_mlir.transforms.fake_quantization_to_integer import (
-    KEPT_FLOAT,
-    FakeQuantizationToInteger,
-)
+from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.integer_products import PRODUCTS
+from byoc_mlir.transforms.kept_float import KEPT_FLOAT
 
 WEIGHTED = {"relay.nn.conv2d", "relay.nn.dense", "relay.nn.matmul"}
 

@@ -14,10 +14,8 @@ from quantised_checks import assert_within_steps, bytes_of, run_passes
 from byoc_mlir.dialects import make_context
 from byoc_mlir.frontend import import_model
 from byoc_mlir.testing.reference import run_onnxruntime
-from byoc_mlir.transforms.fake_quantization_to_integer import (
-    KEPT_FLOAT,
-    FakeQuantizationToInteger,
-)
+from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
+from byoc_mlir.transforms.kept_float import KEPT_FLOAT
 
 Arrays = Mapping[str, NDArray[Any]]
 U8, I8 = np.uint8, np.int8

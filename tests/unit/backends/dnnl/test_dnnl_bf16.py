@@ -8,13 +8,13 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from bf16_models import MODELS, STEP, check_network, compiled
+from bf16_models import MODELS, STEP, assert_close, check_network, compiled, shuffle
 from onnx import ModelProto, helper, numpy_helper
 
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.testing.isa import call_at, run_at
 from byoc_mlir.testing.networks import GraphBuilder
-from byoc_mlir.testing.reference import random_inputs
+from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -25,6 +25,30 @@ def test_a_network(name: str) -> None:
 @pytest.mark.parametrize("level", ["avx2", "avx512_vnni"])
 def test_a_processor_without_bf16(level: str) -> None:
     call_at(level, check_network, "convolutions")
+
+
+def test_channels_change_places_in_f32() -> None:
+    """The library's shuffle of 16 channels of `bf16` writes beside its memory."""
+    model = shuffle()
+    inputs = random_inputs(model)
+    with compiled(model) as executable:
+        assert_close(executable.run(inputs), run_onnxruntime(model, inputs))
+        assert {row.precision for row in executable.report() if row.node == "/Transpose"} == {"f32"}
+
+
+def test_what_is_faster_in_f32_stays_there() -> None:
+    """Winograd's algorithm, which only `f32` has, and what the library has no `bf16` code for."""
+    if not api().has_bf16:
+        return
+    net = GraphBuilder("net", seed=0)
+    x = net.relu(net.conv(net.input("x", [1, 64, 56, 56]), 64, 1))
+    y = net.op("ConvTranspose", x, net.normal((64, 8, 2, 2), 0.1), strides=[2, 2])
+    net.channels[y] = 8
+    net.output(net.conv(y, 8, 1), "y", [1, 8, 112, 112])
+    with compiled(net.build()) as executable:
+        rows = {row.node: row.precision for row in executable.report()}
+    assert rows["/ConvTranspose"].startswith("f32: oneDNN has only reference code for it in bf16")
+    assert rows["/Conv"] == "bf16"
 
 
 VERBOSE = """
