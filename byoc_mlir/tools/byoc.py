@@ -17,6 +17,7 @@ from byoc_mlir.tools.commands import (
     cache,
     check,
     compile_,
+    completion,
     doctor,
     explain,
     new_backend,
@@ -33,7 +34,7 @@ from byoc_mlir.tools.words import on_command_line
 
 COMMANDS = (
     *(run, compile_, report, view, bench, profile, verify, bisect, explain),
-    *(check, cache, doctor, new_backend, serve, tune),
+    *(check, cache, doctor, new_backend, serve, tune, completion),
 )
 
 

@@ -33,7 +33,14 @@ from byoc_mlir.frontend.mlir_file import (
     save_weights,
 )
 from byoc_mlir.limits import limited
+from byoc_mlir.names import meant
 from byoc_mlir.rates import using
+from byoc_mlir.tools.commands.common import (
+    add_shape_argument,
+    bundled_networks,
+    find_model,
+    shapes_of,
+)
 from byoc_mlir.tools.limits import add_limit_argument, limits_of
 from byoc_mlir.tools.passes import all_passes
 
@@ -61,6 +68,7 @@ class ByocOptMain(xDSLOptMain):
             action="store_true",
             help="print where each op (of an .onnx file: each node) went and why, not the IR",
         )
+        add_shape_argument(arg_parser)
         add_limit_argument(arg_parser)
 
     def register_all_dialects(self) -> None:
@@ -85,6 +93,10 @@ class ByocOptMain(xDSLOptMain):
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
             data, name = stream.read(), self.get_input_name()
+            if self.args.shape:
+                raise InvalidModelError(
+                    f"{name} is in MLIR, which says its shapes; leave --shape out"
+                )
             check_text(data, name)
             with refusing_text(name):
                 module = parse_text(BytesIO(data))
@@ -100,7 +112,7 @@ class ByocOptMain(xDSLOptMain):
             from byoc_mlir.frontend.importer import import_model  # slow, and few calls need it
 
             source = stream.read() if self.args.input_file is None else self._input_path()
-            imported = import_model(source)
+            imported = import_model(source, shapes_of(self.args))
             self._nodes = imported.nodes
             return imported.module
 
@@ -198,13 +210,17 @@ def _tool(args: Sequence[str] | None) -> ByocOptMain:
 
 
 def _check_input(tool: ByocOptMain) -> None:
-    """Refuses a file whose name does not say what is in it."""
+    """Finds a bundled network; refuses a file whose name does not say what is in it."""
     name = tool.args.input_file
+    if name in bundled_networks():
+        tool.args.input_file = str(find_model(name))
+        return
     known = tool.available_frontends
     if name is None or tool.args.frontend or Path(name).suffix.removeprefix(".") in known:
         return
     endings = ", ".join(f".{ending}" for ending in sorted(known))
-    raise InvalidModelError(f"'{name}' does not end in one of {endings}; or give --frontend")
+    guess = meant(name, bundled_networks())
+    raise InvalidModelError(f"'{name}' does not end in one of {endings}; or give --frontend{guess}")
 
 
 def _fail(error: BaseException) -> int:

@@ -132,3 +132,23 @@ def test_bad_usage_exits_with_two(capsys: pytest.CaptureFixture[str]):
         main(["--no-such-option"])
     assert raised.value.code == 2
     assert "usage:" in capsys.readouterr().err
+
+
+def test_shapes_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = cli_models.written(tmp_path, batch="n")
+    assert main([path]) == 1
+    assert "n" in capsys.readouterr().err
+    assert main([path, "--shape", "x=5,3,8,8"]) == 0
+    assert "tensor<5x3x8x8xf32>" in capsys.readouterr().out
+
+
+def test_shapes_of_mlir_are_in_the_text(annotated: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([annotated, "--shape", "x=4"]) == 1
+    assert "is in MLIR, which says its shapes" in capsys.readouterr().err
+
+
+def test_bundled_networks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["squeezenet"]) == 0
+    assert "relay.nn.conv2d" in capsys.readouterr().out
+    assert main(["squezenet"]) == 1
+    assert "did you mean 'squeezenet'?" in capsys.readouterr().err
