@@ -45,6 +45,7 @@ from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.profile_steps import ProfileSteps
 from byoc_mlir.lowering.shared_functions import separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
+from byoc_mlir.progress import shown
 from byoc_mlir.rates import using
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Program
@@ -146,7 +147,7 @@ def compiling(build: Build, folder: Path | None) -> Generator[None]:
         limited(options.limits),
         using(rates),
         leaving_out(frozenset(options.disable)),
-        build.stages.shown(),
+        shown("compile"),
         dumping(folder),
     ):
         yield

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
@@ -39,11 +40,12 @@ def run(args: argparse.Namespace) -> int:
     with open_model(args) as executable:
         inputs = random_inputs(executable.inputs, shapes_of(args))
         times: list[float] = []
-        for index in range(args.warmup + args.runs):
-            start = time.perf_counter()
-            executable.run(inputs)
-            if index >= args.warmup:
-                times.append((time.perf_counter() - start) * 1e3)
+        with shown("run"):
+            for index in range(args.warmup + args.runs):
+                start = time.perf_counter()
+                executable.run(inputs)
+                if index >= args.warmup:
+                    times.append((time.perf_counter() - start) * 1e3)
     figures = {
         "min": np.min(times),
         "median": np.median(times),

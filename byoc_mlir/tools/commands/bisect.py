@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import compile_model
 from byoc_mlir.tools.commands.verify import add_arguments, inputs_of, options_of, save_part
 
@@ -19,7 +20,7 @@ def register(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand; 1 if an output differs."""
     options = options_of(args)
-    with compile_model(args) as executable:
+    with compile_model(args) as executable, shown("bisect"):
         found = executable.bisect(inputs_of(args, executable), **options)
     print(found.to_json() if args.json else found)
     save_part(args, found.verification)

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_argument,
@@ -36,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     path = find_model(args.model)
     if path.suffix == ".mlir":
         raise InvalidModelError(f"{path} has no ONNX nodes; byoc check reads .onnx files")
-    found = check_model(path, shapes_of(args), limits_of(args))
+    with shown("check"):
+        found = check_model(path, shapes_of(args), limits_of(args))
     print(found.to_json() if args.json else found.text(every=args.all))
     return 0 if found.is_supported else 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
@@ -31,9 +32,10 @@ def run(args: argparse.Namespace) -> int:
     from byoc_mlir.compiler.debugging import explain  # slow, and the other commands do without
 
     request, shapes = request_of(args), shapes_of(args)
-    if args.node is not None:
-        found = explain.explain_node(request, args.node, shapes)
-    else:
-        found = explain.explain_pattern(request, args.pattern, shapes)
+    with shown("explain"):
+        if args.node is not None:
+            found = explain.explain_node(request, args.node, shapes)
+        else:
+            found = explain.explain_pattern(request, args.pattern, shapes)
     print(found.to_json() if args.json else found)
     return 0

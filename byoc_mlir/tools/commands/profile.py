@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import (
     add_annotate_argument,
     add_json_argument,
@@ -37,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     with open_model(args, profile=True) as executable:
         inputs = random_inputs(executable.inputs, shapes_of(args))
-        profile = executable.profile(inputs, args.runs)
+        with shown("profile"):
+            profile = executable.profile(inputs, args.runs)
         annotate(args, executable.report(), profile)
     if args.trace is not None:
         args.trace.write_text(profile.to_chrome_trace())

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from byoc_mlir.comparison import Difference, difference
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.progress import shown
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.verification import numbers
 from byoc_mlir.tools.commands.common import (
@@ -58,9 +59,10 @@ def run(args: argparse.Namespace) -> int:
             inputs = read_inputs(args.input)
         else:
             inputs = random_inputs(executable.inputs, shapes_of(args), args.seed)
-        outputs = executable.run(inputs)
-        first = time.perf_counter() - start
-        seconds = _median_seconds(lambda: executable.run(inputs))
+        with shown("run"):
+            outputs = executable.run(inputs)
+            first = time.perf_counter() - start
+            seconds = _median_seconds(lambda: executable.run(inputs))
         report = executable.report()
     apart: Mapping[str, Difference] = {}
     if args.compare:

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from byoc_mlir.progress import shown
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.verification import Verification
 from byoc_mlir.tools.commands.common import (
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand; 1 if an output differs."""
     options = options_of(args)
-    with compile_model(args) as executable:
+    with compile_model(args) as executable, shown("verify"):
         found = executable.verify(inputs_of(args, executable), **options, nodes=args.nodes)
     print(found.to_json() if args.json else found)
     save_part(args, found)

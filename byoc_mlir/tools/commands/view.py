@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from byoc_mlir.progress import shown
 from byoc_mlir.runtime import Executable
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
@@ -51,7 +52,7 @@ def register(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, shown("view"):
         text = _loaded_page(args) if args.model.endswith(".so") else _page(args, Path(folder))
     size = args.output.write_bytes(text.encode())
     if args.json:

@@ -32,7 +32,7 @@ TABLE = _table()
 LAYERS = frozenset(map(_layer_of_row, TABLE))
 BASE = (
     *("abi", "boundary", "comparison", "dims", "errors", "extras", "files", "ir_dump"),
-    *("left_out", "limits", "names", "rates", "tensors"),
+    *("left_out", "limits", "names", "progress", "rates", "tensors"),
 )
 """The first seven rows, which all others may import."""
 
