@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx
 
+from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.errors import ExportError, InvalidModelError
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.runtime.profile import Profile
@@ -35,7 +36,7 @@ def write_annotated(
     if Path(model).suffix in (".mlir", ".so"):
         raise InvalidModelError(f"{model} has no ONNX nodes to annotate; give the .onnx file")
     found = annotated(load_model(model), report, profile)
-    if _has_files(found) and Path(path).resolve().parent != Path(model).resolve().parent:
+    if external_locations(found) and Path(path).resolve().parent != Path(model).resolve().parent:
         raise ExportError(
             f"the weights of {model} are in files beside it; write the annotated model there, too"
         )
@@ -107,9 +108,3 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
         for attribute in node.attribute:
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
                 yield from _nodes(inner)
-
-
-def _has_files(model: onnx.ModelProto) -> bool:
-    return any(
-        tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer
-    )
