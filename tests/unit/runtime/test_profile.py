@@ -71,11 +71,11 @@ def test_every_node_has_a_row_and_rows_sum_to_the_run(targets: tuple[str, ...]) 
 def test_steps_of_a_region_are_told_apart() -> None:
     rows = [row for row in _profile(_convolutions(), ("dnnl",), {"x": _X}) if row.region]
     steps = [row for row in rows if row.nodes]  # no reorder between layouts, nor the call itself
-    assert [row.nodes for row in steps] == [("first", "relu"), ("second",)]
-    assert [row.ops for row in steps] == [("Conv", "Relu"), ("Conv",)]
+    of_nodes = dict.fromkeys((row.nodes, row.ops) for row in steps)  # some take several steps
+    assert list(of_nodes) == [(("first", "relu"), ("Conv", "Relu")), (("second",), ("Conv",))]
     assert {row.backend for row in rows} == {"dnnl"}
     weights = 4 * 8 * 8 * 3 * 3
-    assert [row.bytes for row in steps] == [2 * _X.nbytes + weights] * 2
+    assert [row.bytes for row in steps if row.bytes] == [2 * _X.nbytes + weights] * 2
     assert all(row.implementation for row in steps)
     assert all(row.layout for row in steps)
 
