@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[3]
 
 _BLOCK = re.compile(r"^```(?P<language>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
-RUN = ("python", "sh")
+RUN = ("python", "sh", "console")
+"""In `console`, commands stand behind `$`, and what they print between them."""
+
 PARSED = ("mlir",)
 READ = ("", "c", "text", "toml")
 """Languages of blocks that are for readers: drawings, what programs print, declarations."""

@@ -90,9 +90,15 @@ def _written(run: Sequence[Block], folder: Path) -> list[Path]:
     for number, block in enumerate(run):
         named = FILE.match(block.code) if block.language == "python" else None
         if named is None:
-            paths.append(folder / f"block{number}.{'sh' if block.language == 'sh' else 'py'}")
-        (folder / named["name"] if named else paths[-1]).write_text(block.code)
+            paths.append(folder / f"block{number}.{'py' if block.language == 'python' else 'sh'}")
+        code = _commands(block.code) if block.language == "console" else block.code
+        (folder / named["name"] if named else paths[-1]).write_text(code)
     return paths
+
+
+def _commands(code: str) -> str:
+    """What is typed in a session of a terminal."""
+    return "\n".join(line[2:] for line in code.splitlines() if line.startswith("$ "))
 
 
 @pytest.mark.parametrize(
