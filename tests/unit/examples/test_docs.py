@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import pytest
 from docs_pages import (
@@ -26,10 +25,6 @@ from docs_pages import (
     blocks,
 )
 
-import byoc_mlir
-from byoc_mlir import register_backend
-from byoc_mlir.testing.networks import GraphBuilder
-from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 from byoc_mlir.tools.byoc_opt import main as byoc_opt
 
 FILE = re.compile(r"# (?P<name>\w+\.py)\n")
@@ -134,20 +129,6 @@ def test_the_lists_have_nothing_else() -> None:
     for page, test in ELSEWHERE.items():
         assert f"{page}.md" in (ROOT / test).read_text()
     assert {block.page for block in BLOCKS} >= GIVEN.keys()
-
-
-def test_the_backend_in_the_readme_computes() -> None:
-    (block,) = [one for one in BLOCKS if one.page == "README" and "class MyNpu" in one.code]
-    names: dict[str, Any] = {"__name__": "readme"}
-    exec(block.code, names)
-    register_backend(names["MyNpu"])
-    b = GraphBuilder("two", seed=0)
-    b.output(b.relu(b.op("Neg", b.relu(b.input("x", [3, 5])))), "out", [3, 5])
-    model = b.build()
-    inputs = random_inputs(model)
-    with byoc_mlir.compile(model, ("my_npu",)) as executable:
-        assert executable.report().counts() == {"my_npu": 2, "host": 1, "removed": 1}
-        assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs), 0)
 
 
 def _pip_installs_into(folder: Path) -> dict[str, str]:
