@@ -52,6 +52,7 @@ ELSEWHERE: Mapping[str, str] = {
     "artifacts": "tests/unit/artifact/test_artifact_docs.py",
     "patterns": "tests/unit/partition/test_partition_docs.py",
     "partitioning": "tests/unit/partition/test_partition_docs.py",
+    "pytorch": "tests/torch/test_pytorch_page.py",
 }
 """Pages whose blocks a test of their own runs."""
 
@@ -71,6 +72,8 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("host-compiler", "%1 = linalg.generic {…"): _ABRIDGED,
     ("host-compiler", "func.func @main(%arena, %x, %w"): _ABRIDGED,
     ("host-compiler", "scf.for %n = %c0 to %c32"): _ABRIDGED,
+    ("serving", ""): "needs the extra ray, and a server; tests/ray has its calls",
+    ("tuning", ""): "it measures for a minute",
     ("processors", "from byoc_mlir.runtime.isa import LEVELS"): (
         "a process for each level; tests/unit/runtime/test_isa.py has such tests"
     ),
