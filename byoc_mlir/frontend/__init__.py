@@ -1,6 +1,7 @@
 """Reading ONNX models and importing them as `relay`; importers of a user's own ops."""
 
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.carried import carry
 from byoc_mlir.frontend.importer import import_model
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
@@ -14,6 +15,7 @@ __all__ = [
     "OnnxNode",
     "TensorInfo",
     "Value",
+    "carry",
     "import_model",
     "load_model",
     "register_op",

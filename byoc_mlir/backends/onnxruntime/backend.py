@@ -12,11 +12,12 @@ from xdsl.ir import Operation
 
 from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
 from byoc_mlir.backends.onnxruntime.export import EXPORTS, element_type, export_region
-from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule, open_session
+from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule, known_ops, open_session
 from byoc_mlir.backends.options import Option
 from byoc_mlir.backends.region import nodes_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name, tensor_type
+from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.runtime.program import Array
 
 
@@ -40,7 +41,7 @@ class OnnxRuntimeBackend(Backend):
         return f"ONNX Runtime {version('onnxruntime')}"
 
     def op_rules(self) -> Mapping[str, Rule]:
-        return dict.fromkeys(EXPORTS, _rule)
+        return {**dict.fromkeys(EXPORTS, _rule), "onnx_node": _carried}
 
     def interpreter(self, model: ModelProto) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
         run = open_session(model.SerializeToString(), 1, bool(self.settings["optimise"])).run
@@ -64,3 +65,14 @@ def _rule(op: Operation) -> str | None:
         if not tensor_type(value).has_static_shape():
             return f"only static shapes are supported, found {value.type}"
     return EXPORTS[relay_name(op)].refuse(op)
+
+
+def _carried(op: Operation) -> str | None:
+    """The rule for nodes that the IR has as they are: ops of ONNX Runtime's own."""
+    assert isinstance(op, OnnxNodeOp)
+    domain = op.domain.data
+    if domain == "":
+        return "ops of ONNX itself that are carried along are the fallback interpreter's"
+    if (domain, op.op_type.data) not in known_ops():
+        return f"ONNX Runtime has no op {domain}.{op.op_type.data}"
+    return None

@@ -14,10 +14,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.base import Rule
+from byoc_mlir.backends.carried_nodes import renamed_node
 from byoc_mlir.backends.region import constants_of, nodes_of, only_f32, outputs_of
 from byoc_mlir.dialects.relay import nn
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import BackendError
 
 OPSET, IR_VERSION = 21, 10
@@ -61,15 +63,20 @@ def export_region(region: FuncOp) -> onnx.ModelProto:
     names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(region.args)}
     inputs = [_described(value, names[value]) for value in region.args]
     names |= {op.output: graph.constant(op.array) for op in constants_of(region)}
+    opsets = {"": OPSET}
     for op in nodes_of(region):
+        if isinstance(op, OnnxNodeOp):
+            graph.nodes.append(renamed_node(op, names, f"v{len(graph.nodes)}"))
+            opsets.setdefault(op.domain.data, op.opset.value.data)
+            continue
         operands = [names[operand] for operand in op.operands]
         names[op.results[0]] = EXPORTS[relay_name(op)].write(graph, op, operands)
     outputs = [
         _described(value, graph.add("Identity", [names[value]])) for value in outputs_of(region)
     ]
     made = helper.make_graph(graph.nodes, region.sym_name.data, inputs, outputs, graph.initializers)
-    opset = helper.make_opsetid("", OPSET)
-    return helper.make_model(made, opset_imports=[opset], ir_version=IR_VERSION)
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    return helper.make_model(made, opset_imports=imports, ir_version=IR_VERSION)
 
 
 def element_type(value: SSAValue) -> int | None:

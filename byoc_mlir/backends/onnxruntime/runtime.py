@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Any, Self, cast
 
 import numpy as np
@@ -67,3 +68,12 @@ def open_session(model: bytes, threads: int, optimise: bool) -> Any:
     level = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = level.ORT_ENABLE_ALL if optimise else level.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+@cache
+def known_ops() -> frozenset[tuple[str, str]]:
+    """Domain and name of each op that the installed ONNX Runtime has a schema of."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore
+
+    schemas = cast(Any, state).get_all_operator_schema()
+    return frozenset((schema.domain, schema.name) for schema in schemas)

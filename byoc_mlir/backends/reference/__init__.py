@@ -14,9 +14,10 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 from xdsl.dialects import func
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule, register_backend
+from byoc_mlir.backends.carried_nodes import renamed_node
 from byoc_mlir.backends.reference.runtime import ReferenceModule
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp
@@ -33,7 +34,7 @@ class ReferenceBackend(Backend):
     runs_models: ClassVar[bool] = True
 
     def op_rules(self) -> Mapping[str, Rule]:
-        return {"onnx_node": lambda op: None}
+        return {"onnx_node": _unknown}
 
     def interpreter(
         self, model: onnx.ModelProto
@@ -61,7 +62,7 @@ class ReferenceBackend(Backend):
                 )
                 opsets.setdefault("", onnx.defs.onnx_opset_version())
             elif isinstance(op, OnnxNodeOp):
-                nodes.append(_renamed(op, names, len(nodes)))
+                nodes.append(renamed_node(op, names, f"v{len(nodes)}"))
                 opsets[op.domain.data] = op.opset.value.data
                 details.append(OpDetail(node_names(op), "onnx.reference"))
             elif isinstance(op, func.ReturnOp):
@@ -77,6 +78,13 @@ class ReferenceBackend(Backend):
         return Blob.of(ReferenceModule(function), details)
 
 
+def _unknown(op: Operation) -> str | None:
+    assert isinstance(op, OnnxNodeOp)
+    if onnx.defs.has(op.op_type.data, domain=op.domain.data):
+        return None
+    return "no target takes it, and ONNX's evaluator does not know it; name a target that does"
+
+
 def _as_tensor(attribute: onnx.AttributeProto) -> None:
     """Makes texts of a Constant a tensor: the evaluator gives the two forms different types."""
     if attribute.name not in ("value_string", "value_strings"):
@@ -86,19 +94,3 @@ def _as_tensor(attribute: onnx.AttributeProto) -> None:
     tensor = onnx.TensorProto(data_type=onnx.TensorProto.STRING, string_data=texts)
     tensor.dims.extend([] if is_scalar else [len(texts)])
     attribute.CopyFrom(onnx.helper.make_attribute("value", tensor))
-
-
-def _renamed(op: OnnxNodeOp, names: dict[SSAValue, str], number: int) -> onnx.NodeProto:
-    """The node of `op` with the names of its SSA values; its results get names."""
-    node = op.proto
-    operands, results = iter(op.operands), iter(op.results)
-    inputs = [names[next(operands)] if name else "" for name in node.input]
-    outputs: list[str] = []
-    for position, name in enumerate(node.output):
-        outputs.append(f"v{number}_{position}" if name else "")
-        if name:
-            names[next(results)] = outputs[-1]
-    del node.input[:], node.output[:]
-    node.input.extend(inputs)
-    node.output.extend(outputs)
-    return node

@@ -7,11 +7,17 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from byoc_mlir.backends import backend_names, get_backend
+from byoc_mlir.backends import Backend, backend_names, get_backend
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
-from byoc_mlir.errors import BackendError, FallbackForbiddenError
+from byoc_mlir.errors import (
+    BackendError,
+    FallbackForbiddenError,
+    NodeProblem,
+    UnsupportedModelError,
+)
+from byoc_mlir.transforms.annotate_target import ask_rule
 
 
 def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple[str, ...]:
@@ -20,12 +26,29 @@ def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple
     Raises:
         FallbackForbiddenError: they do, and `fallback` is `"forbid"`.
         BackendError: they do, and no backend is one.
+        UnsupportedModelError: it does not know them either.
     """
-    nodes = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
-    if not nodes or any(get_backend(target).is_fallback_interpreter for target in options.targets):
+    targets = [get_backend(target) for target in options.targets]
+    carried = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
+    nodes = [op for op in carried if all(_refusal(target, op) for target in targets)]
+    if not nodes:
         return options.targets
+    interpreter = get_backend(_fallback_interpreter(options))
+    refused = [(op, reason) for op in nodes if (reason := _refusal(interpreter, op))]
+    if refused:
+        raise UnsupportedModelError(
+            [
+                NodeProblem(", ".join(node_names(op)), op.op_type.data, op.domain.data, reason)
+                for op, reason in refused
+            ]
+        )
     listed = [f"{', '.join(node_names(op))} ({op.op_type.data})" for op in nodes]
     return (*options.targets, interpreter_for(listed, options))
+
+
+def _refusal(backend: Backend, op: OnnxNodeOp) -> str | None:
+    """Why a backend does not take a node that is carried along as it is."""
+    return ask_rule(backend.name, backend.op_rules(), op)
 
 
 def interpreter_for(nodes: Sequence[str], options: CompileOptions) -> str:

@@ -1,0 +1,47 @@
+"""Nodes of ops that only a backend knows, imported as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from onnx import helper
+from xdsl.dialects.builtin import TensorType
+
+from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.value import Value
+
+
+def carry(
+    context: NodeContext,
+    domain: str,
+    inputs: Sequence[Value],
+    results: Sequence[tuple[Any, Sequence[int]]],
+    **attributes: Any,
+) -> list[Value]:
+    """Imports a node of an op of one's own as it is, for a backend that knows the op.
+
+    Args:
+        context: of the node.
+        domain: of the op.
+        inputs: all that the node has.
+        results: the element type, for numpy, and the shape of each output.
+        attributes: of the node; those that are `None` are left out.
+
+    Returns:
+        Its outputs.
+    """
+    node = helper.make_node(
+        context.op_type,
+        [f"in{position}" for position in range(len(inputs))],
+        [f"out{position}" for position in range(len(results))],
+        domain=domain,
+        **attributes,
+    )
+    types = [TensorType(relay_type(dtype), list(shape)) for dtype, shape in results]
+    op = OnnxNodeOp.of(node, context.opset, list(map(context.builder.operand, inputs)), types)
+    context.builder.append(op, node_location(context.name))
+    return [Value(context.name, result) for result in op.results]
