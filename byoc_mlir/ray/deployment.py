@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from byoc_mlir.errors import ByocError
+from byoc_mlir.errors import ByocError, ExecutionError
 from byoc_mlir.extras import import_extra
 from byoc_mlir.ray.protocol import Answer
 from byoc_mlir.ray.refusals import described, status_of
@@ -93,16 +93,21 @@ def serving(app: Any, *, host: str, port: int, cores: int) -> Generator[str]:
 
     Raises:
         MissingExtraError: Ray is not installed.
-        SystemRefusedError: the port is in use.
+        ExecutionError: Ray cannot start a server, or a replica cannot open the model.
+        OSError: the port is in use.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray, serve = import_extra("ray", EXTRA), import_extra("ray.serve", EXTRA)
     socket.create_server((host, port)).close()  # its error is clearer than that of Ray's proxy
-    ray.init(address="local", include_dashboard=False, num_cpus=cores, log_to_driver=False)
     try:
-        serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": port})
-        serve.run(app, name=_DEPLOYMENT, route_prefix="/")
+        try:
+            ray.init(address="local", include_dashboard=False, num_cpus=cores, log_to_driver=False)
+            serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": port})
+            serve.run(app, name=_DEPLOYMENT, route_prefix="/")
+        except Exception as error:  # Ray raises what it likes, `Exception` itself too
+            raise ExecutionError(f"Ray does not start the server: {error}") from error
         yield f"http://{host}:{port}"
     finally:
-        serve.shutdown()
-        ray.shutdown()
+        if ray.is_initialized():
+            serve.shutdown()
+            ray.shutdown()

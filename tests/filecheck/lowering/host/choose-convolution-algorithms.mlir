@@ -1,5 +1,6 @@
 // RUN: byoc-opt %s -p 'choose-convolution-algorithms{algorithm=f4x3}' | filecheck %s
 // RUN: byoc-opt %s -p 'choose-convolution-algorithms' | filecheck %s --check-prefix FASTEST
+// RUN: byoc-opt %s -p 'choose-convolution-algorithms{rates="%S/Inputs/tuned.json"}' | filecheck %s --check-prefix TUNED
 
 // CHECK-LABEL: func.func @convolutions
 // FASTEST-LABEL: func.func @convolutions
@@ -8,6 +9,7 @@ func.func @convolutions(%x: tensor<1x128x56x56xf32>) -> (tensor<1x128x56x56xf32>
   %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x128x56x56xf32>, tensor<128x128x3x3xf32>) -> tensor<1x128x56x56xf32>
   // CHECK: relay.nn.conv2d {{.*}} algorithm = "f4x3"}
   // FASTEST: relay.nn.conv2d {{.*}} algorithm = "f{{[46]}}x3"}
+  // TUNED: relay.nn.conv2d {{.*}} padding = [1, 1, 1, 1]{{.*}} algorithm = "implicit_gemm"}
 
   // Not written for windows of one pixel.
   %one = relay.constant dense<0.5> : tensor<128x128x1x1xf32>
