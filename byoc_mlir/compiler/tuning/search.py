@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -39,6 +40,16 @@ _WORTH = 0.98
 """Of the untuned model's time, the most that a tuned one may take."""
 
 
+@dataclass(frozen=True)
+class Step:
+    """What is timed of a run; the rest of a profile's row may differ from run to run."""
+
+    nodes: tuple[str, ...]
+    kernel: str
+    number: int
+    """Which one of those that have the same nodes and kernel."""
+
+
 @dataclass
 class Variant:
     """The model with some choices, and what its steps take."""
@@ -46,10 +57,8 @@ class Variant:
     choices: Choices
     executable: Executable
     questions: Mapping[str, Question]
-    milliseconds: dict[tuple[int, ProfileRow], float] = field(
-        default_factory=dict[tuple[int, ProfileRow], float]
-    )
-    """The shortest of each step, with its place."""
+    milliseconds: dict[Step, float] = field(default_factory=dict[Step, float])
+    """The shortest of each step."""
 
     @property
     def total(self) -> float:
@@ -63,15 +72,18 @@ class Variant:
             return math.inf
         return sum(
             took
-            for (_, row), took in self.milliseconds.items()
-            if row.implementation in question.kernels or question.nodes.intersection(row.nodes)
+            for step, took in self.milliseconds.items()
+            if step.kernel in question.kernels or question.nodes.intersection(step.nodes)
         )
 
     def note(self, rows: Iterable[ProfileRow]) -> None:
         """Another run's times."""
-        for place, row in enumerate(rows):
-            key = place, replace(row, milliseconds=0.0)
-            self.milliseconds[key] = min(self.milliseconds.get(key, math.inf), row.milliseconds)
+        seen = Counter[tuple[tuple[str, ...], str]]()
+        for row in rows:
+            name = row.nodes, row.implementation
+            step = Step(*name, seen[name])
+            seen[name] += 1
+            self.milliseconds[step] = min(self.milliseconds.get(step, math.inf), row.milliseconds)
 
     @property
     def taken(self) -> Choices:
