@@ -101,14 +101,16 @@ def _open_input(name: str, array: Array, known: Sizes | None) -> onnx.ValueInfoP
 
 
 def _is_dynamic(node: onnx.NodeProto) -> bool:
+    """Whether the node finds a size; one of more outputs is not valid, and refused at import."""
     is_dynamic = node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
-    return is_dynamic and any(node.output[:1])
+    return is_dynamic and len(node.output) == 1 and bool(node.output[0])
 
 
 def _collects(node: onnx.NodeProto) -> bool:
     """Whether the node is a loop whose rows are used; one that is not valid is not asked."""
     is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
-    is_valid = bool(node.input) and any(attribute.name == "body" for attribute in node.attribute)
+    bodies = [attribute.g for attribute in node.attribute if attribute.name == "body"]
+    is_valid = bool(node.input and bodies) and len(node.output) < len(bodies[0].output)
     return is_loop and is_valid and any(node.output[max(len(node.input) - 2, 0) :])
 
 
