@@ -51,7 +51,7 @@ class OrtValue:
                 f" {error}"
             ) from error
 
-    def __dlpack__(self, **options: Any) -> object:
+    def __dlpack__(self, **options: Any) -> Any:
         """The capsule by which other libraries take the value without a copy."""
         return self._array.__dlpack__(**options)
 
