@@ -35,6 +35,20 @@ def process_choices() -> Mapping[str, str]:
     return process_rates().part(PART, Tuned.of_json).choices
 
 
+def model_key(request: Request) -> str | None:
+    """What tells the model of a request, as it is compiled here and now, from all others; `None`
+    where that is not known.
+
+    Raises:
+        OSError: the model's file cannot be read.
+    """
+    model, surroundings = model_digest(request.model), machine_and_software()
+    if model is None or surroundings is None:
+        return None
+    tuned = process_choices() if request.rates is None else {}
+    return digest(model, request.choices, surroundings, *([dict(tuned)] if tuned else []))
+
+
 def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> None:
     """Keeps what tuning found, for this process and in the cache.
 

@@ -14,13 +14,11 @@ from byoc_mlir.compiler.cache.fingerprint import (
     digest,
     environment_values,
     file_digest,
-    machine_and_software,
-    model_digest,
     stamp,
 )
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.cache.stored_weights import StoredWeight, StoredWeights
-from byoc_mlir.compiler.rates import process_choices
+from byoc_mlir.compiler.rates import model_key
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError, InputValuesNeededError
 from byoc_mlir.runtime.arguments import Shape
@@ -88,13 +86,8 @@ class CachedModel:
         Raises:
             OSError: the model's file cannot be read.
         """
-        model = model_digest(request.model)
-        surroundings = machine_and_software()
-        if model is None or surroundings is None:
-            return None
-        tuned = process_choices() if request.rates is None else {}
-        parts = (model, request.choices, surroundings, *([dict(tuned)] if tuned else []))
-        return CachedModel(cache, request, digest(*parts))
+        key = model_key(request)
+        return None if key is None else CachedModel(cache, request, key)
 
     def read_entry(self) -> ModelEntry | None:
         """What the cache knows of the model, if all that it depended on is as it was."""
