@@ -14,9 +14,11 @@ from byoc_mlir.comparison import distance
 from byoc_mlir.testing.fuzz.case import Array, Feeds
 from byoc_mlir.testing.fuzz.oracles import (
     ORACLES,
+    RECURRENT,
     TOLERANCE,
     Answer,
     Oracle,
+    losing,
     reference_answer,
     spreading,
 )
@@ -43,9 +45,17 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
     """Whether an oracle computes a not-a-number within a model that another need not have.
 
     A node reads it of which ONNX leaves open what becomes of it, or it may come from an infinity
-    that does not count.
+    that does not count. Or the oracle loses it, in a layer that another node reads.
     """
     read = {operand for node in model.graph.node for operand in node.input}
+    lost = {
+        result
+        for node in model.graph.node
+        if node.op_type in losing(name)
+        for result in node.output
+    }
+    if lost & read and has_nan(model, feeds):
+        return True
     spread = {
         result
         for node in model.graph.node
@@ -107,7 +117,7 @@ def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answe
     return {name: 10 * value for name, value in slack.items()}
 
 
-_OF_UNIT = frozenset((*("LSTM", "GRU", "RNN"), *("BlackmanWindow", "HammingWindow", "HannWindow")))
+_OF_UNIT = RECURRENT | {"BlackmanWindow", "HammingWindow", "HannWindow"}
 """Ops that compute small results from terms of about one."""
 _APPROXIMATE = 1e-7
 """How far off those are, however small they are."""

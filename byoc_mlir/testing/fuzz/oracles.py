@@ -99,7 +99,7 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
     opset = next((entry.version for entry in model.opset_import if not entry.domain), 0)
     if name == "reference" and any(opset < _REFERENCE_SINCE.get(op, 0) for op in ops):
         return False
-    if "Gemm" in ops and name in _wrong_about_gemm(model):
+    if ops & {"Gemm", "ReduceL2"} and name in _wrong_about_types(model):
         return False
     if name == "onnxruntime" and any(map(_is_misread, model.graph.node)):
         return False
@@ -130,11 +130,12 @@ def _reads_beyond_border(node: onnx.NodeProto) -> bool:
     return node.op_type == "GridSample" and is_cubic and texts.get("padding_mode") == b"border"
 
 
-def _wrong_about_gemm(model: onnx.ModelProto) -> Iterator[str]:
-    """The oracles that are wrong about a product of a model.
+def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
+    """The oracles that are wrong about a node of a model, because of what it reads.
 
-    The reference evaluator has integers in double precision, ONNX Runtime takes `beta` for 1 where
-    the sums have no terms.
+    The reference evaluator has products of integers in double precision, and their squares in the
+    type of the integers, though the root would fit. ONNX Runtime takes `beta` of a product for 1
+    where the sums have no terms.
     """
     graph = shape_inference.infer_shapes(model).graph
     types = {
@@ -143,16 +144,19 @@ def _wrong_about_gemm(model: onnx.ModelProto) -> Iterator[str]:
     }
     types |= {value.name: value for value in (*graph.input, *graph.value_info)}
     for node in graph.node:
-        if node.op_type != "Gemm" or node.input[0] not in types:
+        if node.op_type not in ("Gemm", "ReduceL2") or node.input[0] not in types:
             continue
         first = types[node.input[0]].type.tensor_type
         if first.elem_type not in _FLOATS:
             yield "reference"
-        if any(dim.HasField("dim_value") and not dim.dim_value for dim in first.shape.dim):
+        is_empty = any(dim.HasField("dim_value") and not dim.dim_value for dim in first.shape.dim)
+        if node.op_type == "Gemm" and is_empty:
             yield "onnxruntime"
 
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
 
 _WRONG_IN_REFERENCE = frozenset(
     (
@@ -163,7 +167,7 @@ _WRONG_IN_REFERENCE = frozenset(
         "Slice",  # backwards from before the first element nothing is left, not that element
         "SequenceInsert",  # at the end it inserts at the start
         *("Optional", "OptionalGetElement"),  # the tensor becomes a list of one
-        *("LSTM", "GRU", "RNN"),  # lengths of sequences and peepholes are ignored
+        *RECURRENT,  # lengths of sequences and peepholes are ignored
         "GlobalMaxPool",  # of three spatial axes one is kept
         *("MaxPool", "AveragePool"),  # pads that differ
         "Loop",  # what is scanned is joined, not stacked
@@ -171,7 +175,7 @@ _WRONG_IN_REFERENCE = frozenset(
         "ai.onnx.ml.OneHotEncoder",  # a fraction is no category, in ONNX Runtime it is cut off
         "ai.onnx.ml.Normalizer",  # by the largest magnitude, not by the largest number
         "ai.onnx.ml.TreeEnsemble",  # of a target without leaves the least is the largest number
-        "ai.onnx.ml.LinearClassifier",  # without intercepts the scores are not-a-numbers
+        *("ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor"),  # not without intercepts
         "Gelu",  # by a polynomial that is 1e-7 off
         *("QLinearMatMul", "QLinearConv"),  # in single, then in double precision: halves move
     )
@@ -206,6 +210,11 @@ def spreading(name: str) -> Set[str]:
     return _INTERPOLATING | _SPREADING[name]
 
 
+def losing(name: str) -> Set[str]:
+    """The ops in which an oracle may have numbers where there are none."""
+    return RECURRENT if name == "onnxruntime" else frozenset()
+
+
 _INTERPOLATING = frozenset(
     (
         *("RoiAlign", "GridSample", "Resize", "Upsample", "DeformConv", "PRelu"),
@@ -217,7 +226,7 @@ _SPREADING: Mapping[str, Set[str]] = {
     "reference": {"Conv", "ConvTranspose"},
     "onnxruntime": {
         *("LRN", "BatchNormalization", "MeanVarianceNormalization", "ReduceMean"),
-        *("LSTM", "GRU", "RNN"),
+        *RECURRENT,
         "ai.onnx.ml.Normalizer",  # the largest number is at least the lowest finite one
     },
 }
