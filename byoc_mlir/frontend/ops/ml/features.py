@@ -30,7 +30,9 @@ def array_feature_extractor(context: NodeContext, data: Value, indices: Value) -
 
 @register_op(DOMAIN, "Binarizer")
 def binarizer(context: NodeContext, data: Value, *, threshold: float = 0.0) -> Value:
-    above = context.emit(logic.GreaterOp, data, data.dtype.type(threshold))
+    is_integer = np.issubdtype(data.dtype, np.integer)  # the threshold may lie between two of them
+    numbers = cast(context, data, np.dtype(np.float64)) if is_integer else data
+    above = context.emit(logic.GreaterOp, numbers, numbers.dtype.type(threshold))
     return cast(context, above, data.dtype)
 
 
