@@ -75,7 +75,8 @@ import ctypes, byoc_mlir
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs
 model = NETWORKS["resnet50"](image=64)
-executable = byoc_mlir.compile(model, targets=("dnnl{layout=channels_last convolution=direct}",), threads=1)
+target = "dnnl{layout=channels_last convolution=direct}"
+executable = byoc_mlir.compile(model, targets=(target,), threads=1)
 inputs = random_inputs(model, seed=0)
 ctypes.CDLL(None).fflush(None)
 print("RUN", flush=True)
