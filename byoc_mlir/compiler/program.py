@@ -23,8 +23,8 @@ from byoc_mlir.compiler.link import external_functions, external_globals
 from byoc_mlir.dialects.relay.base import Ints
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
+from byoc_mlir.runtime.machine import target_cpu
 from byoc_mlir.runtime.program import (
     ObjectCode,
     Program,
@@ -41,7 +41,7 @@ def assemble(build: Build) -> Program:
     codes, module, stages = build.codes, build.module, build.stages
     return Program(
         code=_object_code(build),
-        cpu=Cpu.host(),
+        cpu=target_cpu(),
         inputs=_specs(build.imported.inputs),
         outputs=_specs(build.imported.outputs),
         externals=_externals(build),

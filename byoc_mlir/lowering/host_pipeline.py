@@ -53,7 +53,7 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
     Args:
         threads: those that run it; 0 where there is no OpenMP runtime.
     """
-    bits = vector_bits(Target.host())
+    bits = vector_bits(Target.current())
     return (
         LowerSmallTypes(),
         WidenProducts(),

@@ -19,6 +19,9 @@ _AARCH64 = """
 _CODE_FEATURES = isa.FEATURES.union(_AARCH64.split())
 """The kernel's names of features that a code generator may use when it compiles for its host."""
 
+BASELINE = {"aarch64": ("asimd", "fp"), "x86_64": ()}
+"""Those of them that every processor of an architecture has, and so nobody needs to look for."""
+
 
 @dataclass(frozen=True)
 class Cpu:
@@ -56,6 +59,12 @@ class Cpu:
             ByocError: the environment variable names no level.
         """
         return isa.max_level() if Cpu.host() != Cpu.machine() else None
+
+    @property
+    def optional_features(self) -> tuple[str, ...]:
+        """The features that some processors of the architecture lack."""
+        known = BASELINE.get(self.architecture, ())
+        return tuple(name for name in self.features if name not in known)
 
     def check(self, what: str) -> None:
         """Checks that code for this machine runs on the host.

@@ -19,7 +19,7 @@ from byoc_mlir.dialects.relay.base import rank_of, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.machine import target_cpu
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.rewriting import Array, constant_array, replace_op
 
@@ -74,7 +74,7 @@ class ConvolutionsToFloat(ModulePass):
 
 
 def _has_vnni() -> bool:
-    return not {"avx512_vnni", "avx_vnni"}.isdisjoint(Cpu.host().features)
+    return not {"avx512_vnni", "avx_vnni"}.isdisjoint(target_cpu().features)
 
 
 def _convert(op: qnn_window.QuantizedConvOp) -> None:

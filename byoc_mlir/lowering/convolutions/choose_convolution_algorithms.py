@@ -27,7 +27,7 @@ from byoc_mlir.lowering.convolutions.description import (
     described,
 )
 from byoc_mlir.rates import using_file
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.machine import target_cpu
 
 _PRODUCTS_A_LANE = 3e6
 """Products that a kernel does per millisecond, thread and lane of a vector: one in a cycle."""
@@ -88,7 +88,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
     def _times(self, op: ConvolutionOp) -> Times:
         """The milliseconds by each algorithm that may be taken."""
         convolution = described(op)
-        unit = VectorUnit.of(Cpu.host().features)
+        unit = VectorUnit.of(target_cpu().features)
         kernels = tuple(convolution_kernels(convolution, unit))
         if self.algorithm:
             written = self.algorithm in {one.name for one in kernels}

@@ -38,7 +38,7 @@ from byoc_mlir.lowering.convolutions.description import (
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.machine import target_cpu
 
 _ELEMENT_BYTES = 4
 
@@ -96,7 +96,7 @@ def _kernel_of(chain: Chain) -> ConvolutionKernel:
     op = chain.convolution
     name = op.attributes[ALGORITHM]
     assert isinstance(name, StringAttr)
-    unit = VectorUnit.of(Cpu.host().features)
+    unit = VectorUnit.of(target_cpu().features)
     found = {one.name: one for one in convolution_kernels(described(op, chain.epilogue), unit)}
     if name.data not in found:
         raise PassFailedException(

@@ -18,7 +18,7 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.lowering.integer_products.chain import chain_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter
 from byoc_mlir.lowering.integer_products.product import product_of
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.machine import target_cpu
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class LowerIntegerProducts(ModulePass):
     def _unit(self) -> IntegerUnit:
         if self.lanes:
             return IntegerUnit(self.lanes, 2 * max(self.lanes, 8), self.vnni)
-        return IntegerUnit.of(Cpu.host().features)
+        return IntegerUnit.of(target_cpu().features)
 
 
 def _lower_block(block: Block, unit: IntegerUnit, module: ModuleBuilder) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
+import llvmlite
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 from xdsl.dialects.builtin import ModuleOp
@@ -17,6 +18,7 @@ from byoc_mlir.ir_dump import dump_text
 from byoc_mlir.lowering.llvm_ir.translate import translate_module
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.isa import compiler_features_up_to
+from byoc_mlir.runtime.machine import other_machine
 
 Timing = Callable[[str, float], None]
 """Called after each pass with its name and the seconds it took, verification included."""
@@ -50,6 +52,12 @@ class Target:
             features["prefer-no-gather"] = True
         return Target(llvm.get_process_triple(), name, features.flatten())
 
+    @staticmethod
+    def current() -> Target:
+        """The machine that this thread generates code for: another one, or else the host."""
+        other = other_machine()
+        return Target.host() if other is None else Target(other.triple, "generic", "")
+
 
 def emit_object(
     module: ModuleOp,
@@ -62,10 +70,10 @@ def emit_object(
 ) -> bytes:
     """Compiles a module of the `llvm` dialect to position-independent object code.
 
-    `cpu` and `features` default to the host's; a CPU given without features has the features of its
-    name alone. `timing` is told how long each step took. `name` is that of the files where IR is
-    dumped. The object can be linked by the JIT or by
-    `ld -shared`. Raises `CompilationError` when the module is not legal LLVM.
+    `cpu` and `features` default to those of `Target.current()`; a CPU given without
+    features has the features of its name alone. `timing` is told how long each step took. `name` is
+    that of the files where IR is dumped. The object can be linked by the JIT or by `ld -shared`.
+    Raises `CompilationError` when the module is not legal LLVM.
     """
     target = _target(cpu, features)
     machine = _target_machine(target, opt_level)
@@ -102,10 +110,10 @@ def _timed(name: str, timing: Timing | None) -> Generator[None]:
 
 
 def _target(cpu: str | None, features: str | None) -> Target:
-    host = Target.host()
+    known = Target.current()
     if cpu is None:
-        return Target(host.triple, host.cpu, host.features if features is None else features)
-    return Target(host.triple, cpu, features or "")
+        return Target(known.triple, known.cpu, known.features if features is None else features)
+    return Target(known.triple, cpu, features or "")
 
 
 _FEWEST_VECTOR_ITERATIONS = 4
@@ -126,15 +134,32 @@ def _initialise_llvm() -> None:
     llvm.initialize_native_asmprinter()
 
 
+@cache
+def _initialise_all_targets() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
 def _target_machine(target: Target, opt_level: int) -> llvm.TargetMachine:
     _initialise_llvm()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
+    if other_machine() is not None:
+        _initialise_all_targets()
+    return _llvm_target(target.triple).create_target_machine(
         cpu=target.cpu,
         features=target.features,
         opt=opt_level,
         reloc="pic",
         codemodel="default",
     )
+
+
+def _llvm_target(triple: str) -> llvm.Target:
+    try:
+        return llvm.Target.from_triple(triple)
+    except RuntimeError as error:
+        raise CompilationError(
+            f"LLVM of llvmlite {llvmlite.__version__} was built without {triple}: {error}"
+        ) from error
 
 
 def _optimised(
