@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import sys
 import tempfile
@@ -15,12 +14,13 @@ from byoc_mlir.artifact.header import header
 from byoc_mlir.artifact.interface import AnyProgram, Interface
 from byoc_mlir.artifact.names import checked_name, model_name
 from byoc_mlir.artifact.tables import (
+    STUBS,
     data_assembly,
     imports,
     tables_header,
     write_weights,
 )
-from byoc_mlir.artifact.toolchain import c_compiler, run_tool
+from byoc_mlir.artifact.toolchain import Toolchain, run_tool
 from byoc_mlir.errors import ExportError
 from byoc_mlir.runtime.container import write_container
 from byoc_mlir.runtime.program import ObjectCode, Program, PythonRegion
@@ -37,11 +37,12 @@ _LIBRARIES = ("-lm", "-ldl", "-pthread")
 
 @dataclass(frozen=True)
 class _Parts:
-    """A program on its way to a file, and the C prefix it gets."""
+    """A program on its way to a file, the C prefix it gets, and what makes the file."""
 
     interface: Interface
     code: ObjectCode
     name: str
+    tools: Toolchain
 
     @property
     def program(self) -> Program:
@@ -49,13 +50,16 @@ class _Parts:
         return self.interface.program
 
 
-def export_library(model: AnyProgram, path: Path, name: str | None) -> Path:
+def export_library(
+    model: AnyProgram, path: Path, name: str | None, triple: str | None = None
+) -> Path:
     """Writes one shared object that holds everything, and a C header next to it.
 
     Args:
         model: the program to write.
         path: of the shared object, `model.so`; the header is `model.h`.
         name: the prefix of the C functions; left out, it is made of the file's name.
+        triple: of the machine that the program is for; left out, it is this one.
 
     Returns:
         The header's path.
@@ -64,7 +68,7 @@ def export_library(model: AnyProgram, path: Path, name: str | None) -> Path:
         ExportError: the program cannot be exported.
         ToolchainError: there is no C compiler, or it refuses its input.
     """
-    parts = _parts(model, path, name)
+    parts = _parts(model, path, name, triple)
     program = parts.program
     for region in program.python_regions:
         warnings.warn(f"{_runs_in_python(region)}, only byoc_mlir.load can", stacklevel=3)
@@ -79,7 +83,9 @@ def export_library(model: AnyProgram, path: Path, name: str | None) -> Path:
     return _write_header(parts, path)
 
 
-def export_object(model: AnyProgram, path: Path, name: str | None) -> Path:
+def export_object(
+    model: AnyProgram, path: Path, name: str | None, triple: str | None = None
+) -> Path:
     """Writes one relocatable object file for C programs, and a C header next to it.
 
     The program links it with `-lm -ldl -pthread`. Arguments and result as for `export_library`.
@@ -88,7 +94,7 @@ def export_object(model: AnyProgram, path: Path, name: str | None) -> Path:
         ExportError: the program cannot be exported, or a part of it runs in Python.
         ToolchainError: there is no C compiler or no `objcopy`, or one refuses its input.
     """
-    parts = _parts(model, path, name)
+    parts = _parts(model, path, name, triple)
     program = parts.program
     if program.python_regions:
         region = program.python_regions[0]
@@ -110,15 +116,16 @@ def _runs_in_python(region: PythonRegion) -> str:
     )
 
 
-def _parts(model: AnyProgram, path: Path, name: str | None) -> _Parts:
+def _parts(model: AnyProgram, path: Path, name: str | None, triple: str | None) -> _Parts:
     interface = Interface.of(model)
     program = interface.program
     assert isinstance(program.code, ObjectCode), "what comes from a file has no exporter"
-    machine = (sys.platform, platform.machine())
-    if machine != ("linux", "x86_64"):
-        raise ExportError(f"exporting works on x86-64 Linux, this is {' '.join(machine)}")
+    machine = (sys.platform, program.cpu.architecture)
+    if machine not in [("linux", architecture) for architecture in STUBS]:
+        accepted = " and ".join(STUBS)
+        raise ExportError(f"exporting works on Linux, for {accepted}; this is {' '.join(machine)}")
     prefix = model_name(path.stem) if name is None else checked_name(name)
-    return _Parts(interface, program.code, prefix)
+    return _Parts(interface, program.code, prefix, Toolchain.of(triple))
 
 
 def _link_library(parts: _Parts, folder: Path, soname: str) -> Path:
@@ -133,20 +140,22 @@ def _link_library(parts: _Parts, folder: Path, soname: str) -> Path:
     ]
     sources = [*_SOURCES, *_object_names(parts)]
     output = "model.so"
-    run_tool([*c_compiler(), *_COMPILE, *linking, *sources, *_LIBRARIES, "-o", output], folder)
+    run_tool(
+        [*parts.tools.compiler, *_COMPILE, *linking, *sources, *_LIBRARIES, "-o", output], folder
+    )
     return folder / output
 
 
 def _link_object(parts: _Parts, folder: Path) -> Path:
     _write_sources(parts, folder)
-    compiler = c_compiler()
+    compiler = parts.tools.compiler
     joined, output = "joined.o", "model.o"
     for source in _SOURCES:
         run_tool([*compiler, *_COMPILE, "-c", source, "-o", f"{source}.o"], folder)
     objects = [*(f"{source}.o" for source in _SOURCES), *_object_names(parts)]
     run_tool([*compiler, "-r", "-nostdlib", *objects, "-o", joined], folder)
     kept = f"--keep-global-symbol={parts.name}_*"
-    run_tool(["objcopy", "--wildcard", kept, joined, output], folder)
+    run_tool([parts.tools.objcopy, "--wildcard", kept, joined, output], folder)
     return folder / output
 
 
@@ -158,7 +167,7 @@ def _write_sources(parts: _Parts, folder: Path) -> None:
     for object_name, content in zip(_object_names(parts), parts.code.files, strict=True):
         (folder / object_name).write_bytes(content)
     (folder / "tables.h").write_text(tables_header(parts.interface, parts.name, imported, images))
-    (folder / "data.s").write_text(data_assembly(weights, imported, images))
+    (folder / "data.s").write_text(data_assembly(weights, imported, images, program.cpu))
     shutil.copy(Path(__file__).parent / "glue.c", folder)
 
 

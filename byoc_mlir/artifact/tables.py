@@ -10,6 +10,7 @@ from byoc_mlir.abi import ARENA_ALIGNMENT, FOUND_SLOT, REGION_SHIFT, RUNTIME_FUN
 from byoc_mlir.artifact.header import ERROR_CODES
 from byoc_mlir.artifact.interface import Interface, c_type
 from byoc_mlir.artifact.sizes import greatest_size, size_functions
+from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import open_system_libraries
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
 from byoc_mlir.runtime.serialise import array_bytes
@@ -17,6 +18,12 @@ from byoc_mlir.runtime.shared_object import TABLE_SYMBOL
 from byoc_mlir.runtime.threads import OPENMP_SPINS
 
 WEIGHTS_FILE = "weights.bin"
+
+STUBS = {
+    "aarch64": "adrp x16, {0}\nldr x16, [x16, :lo12:{0}]\nbr x16",
+    "x86_64": "jmp *{0}(%rip)",
+}
+"""By architecture, what jumps to where a slot points; it may change no register of a call."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ def tables_header(
 ) -> str:
     """The text of `tables.h`."""
     program, tensors = interface.program, interface.tensors
-    features = program.cpu.features
+    features = program.cpu.optional_features
     declared = [
         f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec)} *tensor_{index}"
         for index, tensor in enumerate(tensors)
@@ -162,14 +169,14 @@ def _library(library: SharedLibrary) -> str:
 
 
 def data_assembly(
-    weights: Mapping[str, Array], imported: Sequence[Import], images: Sequence[bytes]
+    weights: Mapping[str, Array], imported: Sequence[Import], images: Sequence[bytes], cpu: Cpu
 ) -> str:
     """The text of `data.s`: the weights, libraries that travel inside, and stubs of imports.
 
     A stub jumps to where its slot of `byoc_imports` points, as a procedure linkage table does; so
     nothing is looked up by the dynamic loader, and models in one process share no names.
     """
-    lines = ['.section .note.GNU-stack,"",@progbits', '.section .byoc.weights,"a",@progbits']
+    lines = ['.section .note.GNU-stack,"",%progbits', '.section .byoc.weights,"a",%progbits']
     offset = 0
     for symbol, array in weights.items():
         lines += [
@@ -187,7 +194,8 @@ def data_assembly(
         ]
     lines.append(".text")
     for slot, item in enumerate(imported):
-        lines += [*_symbol(item.symbol, "function"), f"jmp *byoc_imports+{SLOT_BYTES * slot}(%rip)"]
+        stub = STUBS[cpu.architecture].format(f"byoc_imports+{SLOT_BYTES * slot}")
+        lines += [*_symbol(item.symbol, "function"), stub]
     return "\n".join([*lines, ""])
 
 
@@ -215,7 +223,7 @@ def quoted(text: str) -> str:
 
 
 def _symbol(name: str, kind: str) -> list[str]:
-    return [f".globl {name}", f".hidden {name}", f".type {name}, @{kind}", f"{name}:"]
+    return [f".globl {name}", f".hidden {name}", f".type {name}, %{kind}", f"{name}:"]
 
 
 def _array(kind: str, name: str, items: Sequence[str] | map[str]) -> str:

@@ -1,4 +1,4 @@
-"""The C compiler and the tools beside it."""
+"""The C compiler and the tools beside it, for this machine or for another one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.errors import ToolchainError
@@ -17,6 +18,33 @@ _COMPLETE = (
     "a complete toolchain has a compiler, an assembler and a linker (`apt-get install gcc"
     " binutils`); the variable CC names another one"
 )
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What makes files of C, assembly and object code."""
+
+    compiler: tuple[str, ...]
+    objcopy: str
+
+    @staticmethod
+    def of(triple: str | None = None) -> Toolchain:
+        """The tools for this machine; for a triple those that have it in their names,
+        `aarch64-linux-gnu-gcc`.
+
+        Raises:
+            ToolchainError: there is no C compiler.
+        """
+        if triple is None:
+            return Toolchain(c_compiler(), "objcopy")
+        compiler = f"{triple}-gcc"
+        if shutil.which(compiler) is None:
+            raise ToolchainError(
+                f"a file for {triple} needs '{compiler}' and '{triple}-objcopy', and there is no"
+                f" '{compiler}'; install a cross compiler (`apt-get install"
+                f" gcc-{triple.replace('_', '-')}`)"
+            )
+        return Toolchain((compiler,), f"{triple}-objcopy")
 
 
 def c_compiler() -> tuple[str, ...]:
