@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from byoc_mlir.backends import register_backend
     from byoc_mlir.compiler import compile
+    from byoc_mlir.compiler.cross import cross_compile
     from byoc_mlir.compiler.user_passes import register_pass
     from byoc_mlir.inference_session import InferenceSession
     from byoc_mlir.limits import Limits
@@ -23,6 +24,7 @@ __all__ = [
     "Report",
     "__version__",
     "compile",
+    "cross_compile",
     "from_torch",
     "load",
     "register_backend",
@@ -35,6 +37,7 @@ _HOMES = {
     "Limits": "byoc_mlir.limits",
     "Report": "byoc_mlir.runtime",
     "compile": "byoc_mlir.compiler",
+    "cross_compile": "byoc_mlir.compiler.cross",
     "from_torch": "byoc_mlir.torch",
     "load": "byoc_mlir.runtime.load",
     "register_backend": "byoc_mlir.backends",

@@ -162,7 +162,9 @@ class SizedExecutable(Executable):
             return self._latest.sized
         try:
             with self._lock:
-                self._latest = self._generalised({one.name: _usual(one) for one in self.inputs})
+                self._latest = self._generalised(
+                    {one.name: usual_shape(one) for one in self.inputs}
+                )
         except ByocError as error:
             raise ExportError(
                 f"the model does not compile for sizes of {_USUAL_SIZE}, which are tried where it"
@@ -273,5 +275,6 @@ class SizedExecutable(Executable):
         return SizedExecutable, made_of
 
 
-def _usual(info: TensorInfo) -> Shape:
+def usual_shape(info: TensorInfo) -> Shape:
+    """The shape of an input for which choices of speed are made, where nobody says one."""
     return tuple(size if isinstance(size, int) else _USUAL_SIZE for size in info.shape)

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 
 from byoc_mlir.compiler.rates import rates_of
-from byoc_mlir.errors import ExportError
+from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.rates import write_rates
 from byoc_mlir.runtime import Executable, Program
+from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.program import ObjectCode
+from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
     add_shape_argument,
     compile_model,
     print_json,
+    request_of,
     shapes_of,
 )
+
+_Shapes: TypeAlias = dict[str, Shape]
 
 
 def register(commands: Any) -> None:
@@ -54,6 +60,10 @@ def register(commands: Any) -> None:
         help="write a shared object for `byoc run`, byoc_mlir.load and C programs, or an object"
         " file for C programs, and a C header next to it",
     )
+    parser.add_argument(
+        "--triple",
+        help="compile for another machine, 'aarch64-linux-gnu', by the host compiler alone",
+    )
     add_json_argument(parser)
     parser.set_defaults(run=run)
 
@@ -61,14 +71,10 @@ def register(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     shapes = shapes_of(args)
-    cache = False if args.time_passes or args.write_rates else None
-    with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
-        if shapes:
-            executable.warmup(shapes)
-        files = _export(executable, args.output, shapes) if args.output else []
-        program = executable.program
-        if args.write_rates:
-            write_rates(rates_of(None), args.write_rates)
+    if args.triple is None:
+        program, files = _compile_here(args, shapes)
+    else:
+        program, files = _cross_compile(args, shapes)
     times = program.report.pass_seconds if args.time_passes else program.report.compile_seconds
     if args.json:
         print_json(
@@ -98,6 +104,36 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
+    """The program for this machine, and the files that were written."""
+    cache = False if args.time_passes or args.write_rates else None
+    with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
+        if shapes:
+            executable.warmup(shapes)
+        files = _export(executable, args.output, shapes) if args.output else []
+        program = executable.program
+        if args.write_rates:
+            write_rates(rates_of(None), args.write_rates)
+    return program, files
+
+
+def _cross_compile(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
+    """The program for another machine, and the files that were written."""
+    from byoc_mlir.compiler.cross import program_for, write_program  # the rest of the compiler
+
+    if args.write_rates:
+        raise InvalidInputError(
+            "--write-rates writes what was measured here, which is nothing of another machine;"
+            " leave it out, or --triple"
+        )
+    request = replace(request_of(args), dump_ir=args.dump_dir)
+    model = program_for(request, args.triple, shapes or None)
+    files: list[Path] = []
+    if args.output:
+        files = [args.output, write_program(model, args.output, args.triple)]
+    return model.program if isinstance(model, SizedProgram) else model, files
+
+
 def _code_size(program: Program) -> str:
     sizes = _sizes(program)
     if not sizes:
@@ -115,7 +151,7 @@ def _sizes(program: Program) -> dict[str, int]:
     return {"code_bytes": sum(map(len, code.files)), "weight_bytes": weights}
 
 
-def _export(executable: Executable, path: Path, shapes: dict[str, tuple[int, ...]]) -> list[Path]:
+def _export(executable: Executable, path: Path, shapes: _Shapes) -> list[Path]:
     """Writes a program to a file; the path, and that of the header."""
     writers = {".so": executable.export_library, ".o": executable.export_object}
     if path.suffix not in writers:

@@ -1,0 +1,159 @@
+"""`cross_compile`: a model as a file for another machine, which no program of this process runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onnx import ModelProto
+
+from byoc_mlir.artifact.export import export_library, export_object
+from byoc_mlir.artifact.interface import AnyProgram
+from byoc_mlir.boundary import boundary, check_argument
+from byoc_mlir.compiler.garbage import collection_paused
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.source import ModelSource, Source, read_source
+from byoc_mlir.compiler.specialise import ModelSpecialiser
+from byoc_mlir.dialects.boundary import ir_boundary
+from byoc_mlir.errors import BackendError, ExportError, InputValuesNeededError
+from byoc_mlir.frontend.split import split_model
+from byoc_mlir.frontend.string_labels import with_looked_up_strings
+from byoc_mlir.frontend.strings import string_parts
+from byoc_mlir.frontend.structures import is_structured
+from byoc_mlir.limits import DEFAULT_LIMITS, Limits, limited
+from byoc_mlir.rates import read_rates
+from byoc_mlir.runtime.arguments import Arguments, Shape
+from byoc_mlir.runtime.machine import Machine, generating_for
+from byoc_mlir.runtime.sized_executable import usual_shape
+
+
+def cross_compile(
+    model: ModelSource,
+    path: str | Path,
+    triple: str,
+    *,
+    shapes: Mapping[str, Shape] | None = None,
+    name: str | None = None,
+    threads: int | None = None,
+    limits: Limits | None = None,
+    rates: str | Path | None = None,
+    disable: Sequence[str] = (),
+    passes: Sequence[str] = (),
+) -> Path:
+    """Compiles a model for another machine, by the host compiler alone, and writes it to a file.
+
+    Args:
+        model: as for `compile`.
+        path: of the file: `model.o`, an object file for C programs, or `model.so`, a shared object
+            for them and for `byoc_mlir.load` on that machine. The header is `model.h`.
+        triple: the machine, `"aarch64-linux-gnu"` or `"x86_64-linux-gnu"`; the code runs on every
+            processor of that architecture. Its C compiler is `TRIPLE-gcc`.
+        shapes: of all inputs, for a model with symbolic dimensions. Left out, sizes are arguments
+            of the C functions, where one program can serve all.
+        name: prefix of the C functions; left out, it is made of the file's name.
+        threads: OpenMP threads per run; left out: the cores that this process may use.
+        limits: how much the model may ask for; left out: `Limits()`.
+        rates: a file of what was measured on such a machine. Left out, nothing is known of it.
+        disable: as for `compile`.
+        passes: as for `compile`.
+
+    Returns:
+        The header's path.
+
+    Raises:
+        ExportError: the model cannot be one file, or the path ends otherwise.
+        ToolchainError: there is no C compiler for that machine.
+        ByocError: the triple is not accepted, or what `compile` raises.
+    """
+    with boundary("compile"):
+        check_argument("path", path, str | Path, "the path of a file")
+        known = None if rates is None else read_rates(rates)
+        request = Request(
+            *(model, (), threads, "f32", "warn", {}, "off", "keep"),
+            limits=DEFAULT_LIMITS if limits is None else limits,
+            rates=known,
+            disable=disable,
+            passes=passes,
+        )
+        request.check()
+        return write_program(program_for(request, triple, shapes), Path(path), triple, name)
+
+
+@collection_paused()
+def program_for(
+    request: Request, triple: str, shapes: Mapping[str, Shape] | None = None
+) -> AnyProgram:
+    """The program of a checked request for another machine; arguments and errors as above.
+
+    Raises:
+        BackendError: the request names a backend.
+    """
+    check_argument("triple", triple, str, "text, as 'aarch64-linux-gnu'")
+    machine = Machine.of(triple)
+    if request.targets:
+        raise BackendError(
+            f"backends generate code for the machine that compiles, not for {triple}: leave out"
+            f" {', '.join(request.targets)}; the host compiler takes the whole model"
+        )
+    with ir_boundary("compile"), limited(request.limits), generating_for(machine):
+        options = CompileOptions.of(replace(request, targets=(), rates=request.rates or {}))
+        source = read_source(request.model)
+        _check_is_one_piece(source)
+        return _program(source, ModelSpecialiser(source, options), shapes)
+
+
+def write_program(program: AnyProgram, path: Path, triple: str, name: str | None = None) -> Path:
+    """Writes what `program_for` made for a triple.
+
+    Returns:
+        The header's path.
+
+    Raises:
+        ExportError: the path ends otherwise, or a part of the model runs in Python.
+        ToolchainError: there is no C compiler for that machine.
+    """
+    writers = {".so": export_library, ".o": export_object}
+    if path.suffix not in writers:
+        raise ExportError(f"'{path}' must end in .so (a shared object) or .o (an object file)")
+    return writers[path.suffix](program, path, name, triple)
+
+
+def _check_is_one_piece(source: Source) -> None:
+    model = source.model
+    if not isinstance(model, ModelProto):
+        return
+    reasons = {
+        "it takes or gives sequences, optionals or maps": is_structured(model),
+        "it works on strings": bool(string_parts(with_looked_up_strings(model))),
+        "shapes in it depend on computed values": len(split_model(model)) > 1,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise ExportError(
+                f"the model is more than one program, since {reason}; it cannot be exported"
+            )
+
+
+def _program(
+    source: Source, specialiser: ModelSpecialiser, shapes: Mapping[str, Shape] | None
+) -> AnyProgram:
+    known = {info.name: usual_shape(info) for info in source.inputs}
+    if shapes is not None:
+        known = Arguments(source.inputs).shapes(shapes)
+    elif not all(info.is_static for info in source.inputs):
+        sized = specialiser.generalise(known)
+        if sized is None:
+            raise ExportError(
+                "no program serves all sizes of the model; give the shapes of"
+                f" {', '.join(map(str, source.inputs))} as shapes={{...}}"
+            )
+        return sized
+    try:
+        return specialiser.specialise_shapes(known)
+    except InputValuesNeededError as error:
+        raise ExportError(
+            f"shapes in the model depend on the values of the inputs {', '.join(error.inputs)}, so"
+            " it cannot be exported"
+        ) from error
