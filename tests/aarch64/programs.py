@@ -38,10 +38,10 @@ int main(void) {
 def run_on_aarch64(
     folder: Path, inputs: Mapping[str, Array], outputs: Sequence[TensorSpec], sizes: Sequence[int]
 ) -> dict[str, Array]:
-    """Compiles a C program for the model in `model.o`, and runs it.
+    """Compiles a C program for the model in a folder, and runs it.
 
     Args:
-        folder: has `model.o` and `model.h`.
+        folder: has `model.o` or `model.so`, and `model.h`.
         outputs: what the model gives for these inputs.
         sizes: what the C function takes before the tensors.
     """
@@ -62,8 +62,10 @@ def run_on_aarch64(
     }.items():
         text = text.replace(word, found)
     (folder / "main.c").write_text(text)
-    flags = ["-std=c11", "-Wall", "-Werror", "-lm", "-ldl", "-pthread", "-o", "main"]
-    subprocess.run([f"{TRIPLE}-gcc", "main.c", "model.o", *flags], cwd=folder, check=True)
+    (model,) = folder.glob("model.*o")
+    flags = ["-std=c11", "-Wall", "-Werror", "-lm", "-ldl", "-pthread", "-Wl,-rpath,$ORIGIN"]
+    command = [f"{TRIPLE}-gcc", "main.c", model.name, *flags, "-o", "main"]
+    subprocess.run(command, cwd=folder, check=True)
     result = subprocess.run(
         ["qemu-aarch64", "-L", _SYSTEM, "./main"],
         cwd=folder,
@@ -88,11 +90,12 @@ def differences(
     *,
     sizes: Sequence[int] = (),
     threads: int = 2,
+    file: str = "model.o",
 ) -> dict[str, float]:
     """How far aarch64 is from this machine's host compiler, for each output: the largest difference
     of two elements, of the largest element."""
     shapes = None if sizes else {name: array.shape for name, array in inputs.items()}
-    byoc_mlir.cross_compile(model, folder / "model.o", TRIPLE, shapes=shapes, threads=threads)
+    byoc_mlir.cross_compile(model, folder / file, TRIPLE, shapes=shapes, threads=threads)
     with byoc_mlir.compile(model, targets=(), threads=1) as executable:
         expected = executable.run(inputs)
     specs = [TensorSpec(name, array.dtype, array.shape) for name, array in expected.items()]

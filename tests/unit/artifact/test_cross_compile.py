@@ -100,7 +100,7 @@ def test_what_this_thread_compiles_afterwards_is_for_this_machine() -> None:
     with byoc_mlir.compile(integer_product(), targets=(), threads=1) as executable:
         assert executable.program.cpu == Cpu.host()
         (expected,) = ReferenceEvaluator(integer_product()).run(None, {"x": x})
-        np.testing.assert_array_equal(executable.run({"x": x})["y"], expected)
+        np.testing.assert_array_equal(executable.run({"x": x})["y"], np.asarray(expected))
 
 
 @needs_x86
@@ -110,7 +110,7 @@ def test_code_for_every_x86_computes_the_same() -> None:
     (expected,) = ReferenceEvaluator(model).run(None, {"image": x})
     with CompiledExecutable(compiled(model, X86)) as executable:
         (found,) = executable.run({"image": x}).values()
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-4, atol=1e-5)
 
 
 def test_sizes_are_arguments() -> None:
