@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, files
@@ -16,6 +17,9 @@ from byoc_mlir.runtime.threads import prepare_openmp_environment
 
 ENVIRONMENT_VARIABLE = "BYOC_DNNL_LIBRARY"
 """Names the shared object to use instead of the installed one."""
+
+_ARCHITECTURE = "x86_64"
+"""The one that the wheel is built for; elsewhere layouts and names of instructions are others."""
 
 WHEEL = "onednn-cpu-gomp"
 SONAME = "libdnnl.so.3"
@@ -75,8 +79,14 @@ def load_library() -> Library:
     """The oneDNN of this process; the user's choice first, then the wheel, then the loader's path.
 
     Raises:
-        BackendError: there is none, or it is not an OpenMP build of version 3.
+        BackendError: there is none, it is not an OpenMP build of version 3, or the machine is no
+            x86-64.
     """
+    if platform.machine() != _ARCHITECTURE:
+        raise BackendError(
+            f"oneDNN is used on {_ARCHITECTURE} alone, this machine is {platform.machine()}; the"
+            " host compiler takes the whole model"
+        )
     path = _locate()
     prepare_openmp_environment()
     try:
