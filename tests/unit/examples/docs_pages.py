@@ -78,6 +78,9 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("processors", "from byoc_mlir.runtime.isa import LEVELS"): (
         "a process for each level; tests/unit/runtime/test_isa.py has such tests"
     ),
+    ("processors", "apt-get install gcc-aarch64"): (
+        "it needs a cross compiler; tests/aarch64 has such programs"
+    ),
     ("profiling", 'call = llvm.CallOp("my_library_convolve", ...)'): (
         "two lines of a code generator; tests/unit/runtime/test_profile.py runs oneDNN's"
     ),
