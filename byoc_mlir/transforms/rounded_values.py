@@ -16,6 +16,7 @@ from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp, WhereOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.transforms.blocks import is_constant, is_node, is_terminator
+from byoc_mlir.transforms.cancelling_weights import why_not_rounded
 
 _FOLLOWING = frozenset(
     {
@@ -59,9 +60,9 @@ class Gains:
             return None
         return found[0] if all(isinstance(one, _FUSED) for one in others) else None
 
-    def is_slower(self, op: Operation) -> bool:
-        """Whether an op with such a product takes longer in 16 bits."""
-        reason = self._gains[self._taker(op)].faster_in_f32(op)
+    def stays(self, op: Operation, product: Operation) -> bool:
+        """Whether an op with such a product is faster, or needed more exactly, in `f32`."""
+        reason = why_not_rounded(op, product) or self._gains[self._taker(op)].faster_in_f32(op)
         if reason is not None:
             self.kept_float |= dict.fromkeys(node_names(op), reason)
         return reason is not None
@@ -147,7 +148,7 @@ def _product(op: Operation, gains: Gains) -> Product | None:
         operands = [one.index for one in arguments]
         if len(operands) < len(product.operands):
             return None
-    return None if gains.is_slower(op) else Product(product, frozenset(operands))
+    return None if gains.stays(op, product) else Product(product, frozenset(operands))
 
 
 def _follows(op: Operation) -> bool:

@@ -35,7 +35,8 @@ class ToMixedPrecision(ModulePass):
     through ops that *follow* (`rounded_values.py` lists them). What only other ops read stays in
     `f32`, and so do inputs and outputs of the model.
 
-    A product of which its backend says that it is faster in `f32` stays there; the module says why.
+    A product stays in `f32` of which its backend says that it is faster so, and a convolution whose
+    weights cancel (`cancelling_weights.py`). The module says why.
 
     Runs between `merge-composite` and `annotate-target`.
 

@@ -84,3 +84,22 @@ func.func @window(%x: tensor<1x2x4x4xf32>, %w: tensor<2x2x1x1xf32>, %v: tensor<2
   %2 = relay.nn.conv2d %1, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   func.return %2 : tensor<1x2x4x4xf32>
 }
+
+// -----
+
+// The weights of an edge detector cancel: rounding would leave another sum. Those of the other
+// convolution do not; neither do weights that are numbers of bf16.
+// CHECK:       byoc.kept_float = {edges = "rounded weights would give other sums in 2 of 2 channels"}
+// CHECK-LABEL: func.func @cancel
+// CHECK:         relay.nn.conv2d {{.*}} : (tensor<1x2x4x4xbf16>, {{.*}} -> tensor<1x2x4x4xf32>
+// CHECK:         relay.nn.conv2d {{.*}} : (tensor<1x2x4x4xf32>, {{.*}} -> tensor<1x2x4x4xf32>
+// CHECK:         relay.nn.conv2d {{.*}} : (tensor<1x2x4x4xbf16>, {{.*}} -> tensor<1x2x4x4xf32>
+func.func @cancel(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32> {
+  %w = relay.constant dense<[[[[1.0]], [[0.7]]], [[[0.3]], [[-1.7]]]]> : tensor<2x2x1x1xf32>
+  %v = relay.constant dense<[[[[1.01]], [[-1.0]]], [[[0.7]], [[-0.701]]]]> : tensor<2x2x1x1xf32>
+  %u = relay.constant dense<[[[[1.0]], [[-1.0]]], [[[0.5]], [[-0.5]]]]> : tensor<2x2x1x1xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %1 = relay.nn.conv2d %0, %v {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32> loc("edges")
+  %2 = relay.nn.conv2d %1, %u {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  func.return %2 : tensor<1x2x4x4xf32>
+}
