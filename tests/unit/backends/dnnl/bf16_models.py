@@ -21,40 +21,40 @@ STEP = 2.0**-8
 def convolutions() -> ModelProto:
     """A stem, a pool, a block with a residual, one of channels apart, and a classifier."""
     net = GraphBuilder("convolutions", seed=0)
-    x = net.input("x", [1, 3, 24, 24])
+    x = net.input("x", [1, 3, 48, 48])
     x = net.max_pool(net.relu(net.conv(x, 16, 3)), 2, 2)
     y = net.conv(net.relu(net.conv(x, 16, 3)), 16, 3)
     x = net.relu(net.add(x, y))
     x = net.relu6(net.conv(x, 16, 3, groups=16))
-    net.output(net.classifier(x, 10), "y", [1, 10])
+    net.output(net.classifier(x, 4096), "y", [1, 4096])
     return net.build()
 
 
 def attention() -> ModelProto:
     """Products of activations, a softmax and a gelu between products of weights."""
     net = GraphBuilder("attention", seed=0)
-    x = net.input("x", [1, 16, 32], channel_axis=2)
+    x = net.input("x", [1, 64, 64], channel_axis=2)
     heads = [
-        net.transpose(net.reshape(net.linear(x, 32), 1, 16, 4, 8), *axes)
+        net.transpose(net.reshape(net.linear(x, 64), 1, 64, 4, 16), *axes)
         for axes in ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
     ]
     scores = net.op("Softmax", net.op("MatMul", heads[0], heads[1]), axis=-1)
     mixed = net.transpose(net.op("MatMul", scores, heads[2]), 0, 2, 1, 3)
-    x = net.add(x, net.linear(net.reshape(mixed, 1, 16, 32), 32))
+    x = net.add(x, net.linear(net.reshape(mixed, 1, 64, 64), 64))
     y = net.linear(x, 64)
     cut = net.op("Erf", net.op("Div", y, net.scalar(2**0.5)))
     y = net.op("Mul", net.op("Mul", y, net.op("Add", cut, net.scalar(1.0))), net.scalar(0.5))
-    net.output(net.linear(y, 32), "y", [1, 16, 32])
+    net.output(net.linear(y, 64), "y", [1, 64, 64])
     return net.build()
 
 
 def shuffle() -> ModelProto:
     """Channels of several groups change places between convolutions."""
     net = GraphBuilder("shuffle", seed=0)
-    x = net.relu(net.conv(net.input("x", [1, 3, 8, 8]), 16, 1))
-    x = net.reshape(net.transpose(net.reshape(x, 1, 4, 4, 8, 8), 0, 2, 1, 3, 4), 1, 16, 8, 8)
+    x = net.relu(net.conv(net.input("x", [1, 3, 40, 40]), 16, 1))
+    x = net.reshape(net.transpose(net.reshape(x, 1, 4, 4, 40, 40), 0, 2, 1, 3, 4), 1, 16, 40, 40)
     net.channels[x] = 16
-    net.output(net.conv(x, 16, 3, groups=4), "y", [1, 16, 8, 8])
+    net.output(net.conv(x, 16, 3, groups=4), "y", [1, 16, 40, 40])
     return net.build()
 
 

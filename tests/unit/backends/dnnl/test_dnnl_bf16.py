@@ -51,6 +51,21 @@ def test_what_is_faster_in_f32_stays_there() -> None:
     assert rows["/Conv"] == "bf16"
 
 
+def test_next_to_nothing_to_compute_stays_in_f32() -> None:
+    """The products that weigh channels, between convolutions that gain."""
+    if not api().has_bf16:
+        return
+    net = GraphBuilder("net", seed=0)
+    x = net.relu(net.conv(net.input("x", [1, 3, 48, 48]), 16, 1))
+    y = net.conv(net.op("GlobalAveragePool", x), 16, 1)
+    x = net.op("Mul", x, net.op("Sigmoid", y))
+    net.channels[x] = 16
+    net.output(net.conv(x, 16, 1), "y", [1, 16, 48, 48])
+    with compiled(net.build()) as executable:
+        rows = {row.node: row.precision for row in executable.report() if row.op_type == "Conv"}
+    assert list(rows.values()) == ["bf16", "f32: 256 multiplications gain nothing", "bf16"]
+
+
 VERBOSE = """
 import os, sys
 os.environ["ONEDNN_VERBOSE"] = "1"
@@ -80,8 +95,8 @@ def _times_weights(weights: npt.NDArray[np.float32]) -> ModelProto:
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["y"], name="n")],
         "g",
-        [helper.make_tensor_value_info("x", 1, [4, rows])],
-        [helper.make_tensor_value_info("y", 1, [4, columns])],
+        [helper.make_tensor_value_info("x", 1, [128, rows])],
+        [helper.make_tensor_value_info("y", 1, [128, columns])],
         [numpy_helper.from_array(weights, "w")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
@@ -91,7 +106,7 @@ def test_rounding_is_to_the_nearest_and_sums_are_exact() -> None:
     if not api().has_bf16:
         return
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((4, 32)).astype(np.float32)
+    x = rng.standard_normal((128, 32)).astype(np.float32)
     w = rng.standard_normal((32, 64)).astype(np.float32)
     halfway = np.float32(1 + 2.0**-8)  # to 1, the even one; 3 halves of a step to 2 of them
     x[0, :2] = halfway, halfway + 2 * np.float32(2.0**-8)
@@ -104,7 +119,7 @@ def test_rounding_is_to_the_nearest_and_sums_are_exact() -> None:
 
 def test_numbers_that_are_not_finite() -> None:
     w = np.eye(16, 32, dtype=np.float32)
-    x = np.zeros((4, 16), np.float32)
+    x = np.zeros((128, 16), np.float32)
     x[0, 0], x[1, 1], x[2, 2] = np.nan, np.inf, np.finfo(np.float32).max
     with compiled(_times_weights(w)) as executable:
         (found,) = executable.run({"x": x}).values()
@@ -117,8 +132,8 @@ def test_numbers_that_are_not_finite() -> None:
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_a_number_that_is_not_finite_goes_through_relu_and_pool(number: float) -> None:
     net = GraphBuilder("net", seed=0)
-    x = net.max_pool(net.relu(net.conv(net.input("x", [1, 3, 8, 8]), 16, 3)), 2, 2)
-    net.output(net.relu6(net.conv(x, 16, 1)), "y", [1, 16, 4, 4])
+    x = net.max_pool(net.relu(net.conv(net.input("x", [1, 3, 32, 32]), 16, 3)), 2, 2)
+    net.output(net.relu6(net.conv(x, 16, 1)), "y", [1, 16, 16, 16])
     model = net.build()
     inputs = random_inputs(model)
     inputs["x"][0, 0, 4, 4] = number
