@@ -24,7 +24,7 @@ def biased(context: NodeContext, data: Value, bias: Value | None) -> Value:
 def gelu(context: NodeContext, data: Value) -> Value:
     scaled = arith.multiply(context, data, math.sqrt(0.5))
     gate = arith.add(context, context.emit(elementwise.ErfOp, scaled), 1.0)
-    return arith.multiply(context, arith.multiply(context, data, gate), 0.5)
+    return arith.multiply(context, arith.multiply(context, data, 0.5), gate)
 
 
 @register_op(DOMAIN, "FastGelu")
@@ -34,7 +34,7 @@ def fast_gelu(context: NodeContext, data: Value, bias: Value | None = None) -> V
     bent = arith.add(context, x, arith.multiply(context, cube, 0.044715))
     inner = arith.multiply(context, bent, math.sqrt(2 / math.pi))
     gate = arith.add(context, context.emit(elementwise.TanhOp, inner), 1.0)
-    return arith.multiply(context, arith.multiply(context, x, gate), 0.5)
+    return arith.multiply(context, arith.multiply(context, x, 0.5), gate)
 
 
 @register_op(DOMAIN, "BiasGelu")
