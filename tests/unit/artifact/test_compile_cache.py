@@ -329,7 +329,7 @@ def test_the_program_for_all_sizes_is_cached(cache: Path) -> None:
 )
 def test_sizes_that_say_nothing_are_refused(arena: str, guards: tuple[StoredGuard, ...]) -> None:
     with byoc_mlir.compile(elementwise_model(), targets=()) as executable:
-        stored = StoredSizes((SymbolInfo("n"),), guards, (("n",),), (("n",),), arena, ())
+        stored = StoredSizes((SymbolInfo("n"),), guards, (("n",),), (("n",),), arena, (), ())
         with pytest.raises(InvalidArtifactError):
             stored.program(executable.program, Limits())
 
