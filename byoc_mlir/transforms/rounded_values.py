@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ _FOLLOWING = frozenset(
     }
 )
 """Ops that move numbers, or are computed in `f32` and rounded once, where all that they read is
-rounded already.
+rounded already, but for what is much smaller than their result.
 
 All others stay in `f32`: softmax, norms, sums, exponentials, logarithms, …, and composites without
 a product.
@@ -37,6 +38,10 @@ a product.
 
 _FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
 """What a composite with a product may hold besides: functions of the product's elements."""
+
+
+_MUCH = 16
+"""Of how many elements one may be converted without a thought."""
 
 
 class Gains:
@@ -115,16 +120,26 @@ class RoundedValues:
         """Ops that could write rounded numbers, for all that they read; not those of `kept`."""
         able: set[Operation] = set()
         for op in self.ops:
-            follows = _follows(op) and all(op.operands[one].owner in able for one in _floats(op))
+            follows = _follows(op) and self._reads_rounded(op, able)
             if (op in self._products or follows) and not any(one in kept for one in op.results):
                 able.add(op)
         return able
 
+    def _reads_rounded(self, op: Operation, able: Container[Operation | Block]) -> bool:
+        """Whether all that an op reads is rounded, but for what is much smaller than its result."""
+        values = [op.operands[one] for one in _floats(op)]
+        rounded = [value for value in values if value.owner in able]
+        return bool(rounded) and all(
+            value in rounded or _is_much_smaller(value, op.results[0]) for value in values
+        )
+
     def _wanted(self, able: Collection[Operation]) -> set[Operation]:
-        """Those of them whose numbers a product reads in the end."""
+        """Those of them whose numbers a product reads in the end, and reductions."""
         wanted: set[Operation | Block] = set()
         for op in reversed(self.ops):
-            if op in wanted and op in able:
+            is_reduction = op not in self._products and _reduces(op)
+            if op in able and (op in wanted or is_reduction):
+                wanted.add(op)
                 wanted.update(op.operands[index].owner for index in _floats(op))
             elif op in self._products:
                 wanted.update(op.operands[index].owner for index in self._products[op].operands)
@@ -157,6 +172,20 @@ def _follows(op: Operation) -> bool:
         return False
     floats = [op.operands[index] for index in _floats(op)]
     return bool(floats) and not any(isinstance(value.owner, ConstantOp) for value in floats)
+
+
+def _reduces(op: Operation) -> bool:
+    """Whether widening all that an op reads would cost more than rounding what it writes."""
+    return len(op.results) == 1 and any(
+        _is_much_smaller(op.results[0], op.operands[one]) for one in _floats(op)
+    )
+
+
+def _is_much_smaller(value: SSAValue, other: SSAValue) -> bool:
+    types = tensor_type(value), tensor_type(other)
+    if not all(one.has_static_shape() for one in types):
+        return False
+    return _MUCH * math.prod(types[0].get_shape()) <= math.prod(types[1].get_shape())
 
 
 def _floats(op: Operation) -> Sequence[int]:

@@ -103,3 +103,24 @@ func.func @cancel(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32> {
   %2 = relay.nn.conv2d %1, %u {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   func.return %2 : tensor<1x2x4x4xf32>
 }
+
+// -----
+
+// What is much smaller than a result is rounded for it: a factor for each channel, which the pool
+// of what is rounded already was made for, and a product in f32.
+// CHECK-LABEL: func.func @factors
+// CHECK:         %[[A:.*]] = relay.nn.conv2d {{.*}} -> tensor<1x2x4x4xbf16>
+// CHECK-NEXT:    %[[P:.*]] = relay.nn.global_avg_pool2d %[[A]] {{.*}} -> tensor<1x2x1x1xbf16>
+// CHECK-NEXT:    %[[F:.*]] = relay.cast %[[P]] {dtype = f32}
+// CHECK-NEXT:    %[[E:.*]] = relay.exp %[[F]]
+// CHECK-NEXT:    %[[R:.*]] = relay.cast %[[E]] {dtype = bf16}
+// CHECK-NEXT:    %[[M:.*]] = relay.multiply %[[A]], %[[R]] {{.*}} -> tensor<1x2x4x4xbf16>
+// CHECK-NEXT:    relay.nn.conv2d %[[M]], {{.*}} out_dtype = f32}
+func.func @factors(%x: tensor<1x2x4x4xf32>, %w: tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32> {
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %1 = relay.nn.global_avg_pool2d %0 : (tensor<1x2x4x4xf32>) -> tensor<1x2x1x1xf32>
+  %2 = relay.exp %1 : (tensor<1x2x1x1xf32>) -> tensor<1x2x1x1xf32>
+  %3 = relay.multiply %0, %2 : (tensor<1x2x4x4xf32>, tensor<1x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %4 = relay.nn.conv2d %3, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  func.return %4 : tensor<1x2x4x4xf32>
+}
