@@ -153,6 +153,8 @@ class Gains:
     around them is in `f32`: `to-mixed-precision` shows both."""
     reason: str = "it computes nothing faster in that type"
     """Why there are none, if so."""
+    least: int = 0
+    """Products of fewer multiplications than that gain nothing."""
     faster_in_f32: Rule = lambda op: None
     """Why one of them, alone or in its composite, is faster in `f32` after all: asked before the
     model is changed, where all of it is `f32`."""

@@ -12,12 +12,13 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from byoc_mlir.backends import Backend
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import relay_name, tensor_type
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp, WhereOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.transforms.blocks import is_constant, is_node, is_terminator
 from byoc_mlir.transforms.cancelling_weights import why_not_rounded
+from byoc_mlir.transforms.work import multiplications
 
 _FOLLOWING = frozenset(
     {
@@ -67,7 +68,12 @@ class Gains:
 
     def stays(self, op: Operation, product: Operation) -> bool:
         """Whether an op with such a product is faster, or needed more exactly, in `f32`."""
-        reason = why_not_rounded(op, product) or self._gains[self._taker(op)].faster_in_f32(op)
+        gains = self._gains[self._taker(op)]
+        reason = (
+            why_not_rounded(op, product)
+            or _why_too_small(product, gains.least)
+            or gains.faster_in_f32(op)
+        )
         if reason is not None:
             self.kept_float |= dict.fromkeys(node_names(op), reason)
         return reason is not None
@@ -182,10 +188,16 @@ def _reduces(op: Operation) -> bool:
 
 
 def _is_much_smaller(value: SSAValue, other: SSAValue) -> bool:
-    types = tensor_type(value), tensor_type(other)
-    if not all(one.has_static_shape() for one in types):
+    if not all(tensor_type(one).has_static_shape() for one in (value, other)):
         return False
-    return _MUCH * math.prod(types[0].get_shape()) <= math.prod(types[1].get_shape())
+    return _MUCH * math.prod(shape_of(value)) <= math.prod(shape_of(other))
+
+
+def _why_too_small(product: Operation, least: int) -> str | None:
+    if not all(tensor_type(value).has_static_shape() for value in product.operands):
+        return None
+    count = multiplications(product)
+    return f"{count:,} multiplications gain nothing" if count < least else None
 
 
 def _floats(op: Operation) -> Sequence[int]:

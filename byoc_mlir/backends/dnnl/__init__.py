@@ -90,7 +90,7 @@ class DnnlBackend(Backend):
             return Gains()
         if not api().has_bf16:
             return Gains(reason="this processor has no instructions for bf16 (AVX-512 BF16 or AMX)")
-        return Gains(frozenset(ANCHORS), faster_in_f32=self._faster_in_f32)
+        return Gains(frozenset(ANCHORS), least=2**16, faster_in_f32=self._faster_in_f32)
 
     def _faster_in_f32(self, op: Operation) -> str | None:
         from byoc_mlir.backends.dnnl.measurements import measuring

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from xdsl.dialects.builtin import bf16, f32
@@ -19,14 +19,9 @@ from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
 from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.backends.dnnl.trial import region_of
-from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay.base import shape_of, tensor_of, tensor_type
+from byoc_mlir.dialects.relay.base import shape_of, tensor_of
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.winograd.winograd import Winograd
-from byoc_mlir.transforms.work import multiplications
-
-_TOO_FEW = 2**16
-"""Multiplications that take about a microsecond in `f32`, which is what a conversion takes."""
 
 _CONVERTED_BYTES = 6
 """Those of an element that is read in one type and written in the other."""
@@ -35,13 +30,10 @@ _CONVERTED_BYTES = 6
 def faster_in_f32(op: Operation) -> str | None:
     """Why a `relay` op or composite of `f32` takes longer in `bf16`; `None` for most.
 
-    That may be where there is next to nothing to compute, where the library has no code for it in
-    `bf16`, and where only `f32` has an algorithm with fewer multiplications. Times are of one
-    thread, and in `f32` those of conversions on both sides are among them.
+    That may be where the library has no code for it in `bf16`, and where only `f32` has an
+    algorithm with fewer multiplications. Times are of one thread, and in `f32` those of conversions
+    on both sides are among them.
     """
-    few = _too_few(op)
-    if few is not None:
-        return few
     region = region_of(op)
     convert_region(region)
     found = [one for one in region.body.block.ops if isinstance(one, WeightedWindowOp)]
@@ -53,20 +45,6 @@ def faster_in_f32(op: Operation) -> str | None:
         for value in _values(window):
             _retype(value, bf16)
         return _not_written(window) or (None if exact is None else _if_less(exact, window))
-
-
-def _too_few(op: Operation) -> str | None:
-    """Whether it takes no time in either type, as the products that weigh channels in a
-    squeeze-and-excitation block."""
-    products = [one for one in _parts(op) if multiplications(one)]
-    if not all(tensor_type(value).has_static_shape() for one in products for value in one.operands):
-        return None
-    count = sum(map(multiplications, products))
-    return f"{count:,} multiplications gain nothing" if count < _TOO_FEW else None
-
-
-def _parts(op: Operation) -> Sequence[Operation]:
-    return tuple(op.ops()) if isinstance(op, CompositeOp) else (op,)
 
 
 def _by_fewer_products(op: WeightedWindowOp) -> Cost | None:
