@@ -29,7 +29,7 @@ ORDERING = frozenset(
         *("MaxPool", "GlobalMaxPool", "MaxRoiPool", "NonMaxSuppression", "TopK", "ArgMax"),
         *("ArgMin", "Unique", "Hardmax", "QuantizeLinear", "DynamicQuantizeLinear"),
         *("ReduceMax", "ReduceMin", "ReduceLogSumExp", "ScatterElements", "ScatterND"),
-        "GridSample",
+        *("GridSample", "Attention"),
     )
 )
 """Ops for which ONNX leaves open what becomes of a not-a-number; docs/semantics.md decides."""

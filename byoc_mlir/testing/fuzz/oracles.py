@@ -99,7 +99,7 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
     opset = next((entry.version for entry in model.opset_import if not entry.domain), 0)
     if name == "reference" and any(opset < _REFERENCE_SINCE.get(op, 0) for op in ops):
         return False
-    if ops & {"Gemm", "ReduceL2"} and name in _wrong_about_types(model):
+    if ops & _TYPED and name in _wrong_about_types(model):
         return False
     if name == "onnxruntime" and any(map(_is_misread, model.graph.node)):
         return False
@@ -141,8 +141,8 @@ def _reads_beyond_border(node: onnx.NodeProto) -> bool:
 def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
     """The oracles that are wrong about a node of a model, because of what it reads.
 
-    The reference evaluator has products of integers in double precision, and their squares in the
-    type of the integers, though the root would fit. ONNX Runtime takes `beta` of a product for 1
+    The reference evaluator has products of integers and their interpolations in double precision,
+    and their squares in the type of the integers, though the root would fit. ONNX Runtime takes `beta` of a product for 1
     where the sums have no terms.
     """
     graph = shape_inference.infer_shapes(model).graph
@@ -152,7 +152,7 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
     }
     types |= {value.name: value for value in (*graph.input, *graph.value_info)}
     for node in graph.node:
-        if node.op_type not in ("Gemm", "ReduceL2") or node.input[0] not in types:
+        if node.op_type not in _TYPED or node.input[0] not in types:
             continue
         first = types[node.input[0]].type.tensor_type
         if first.elem_type not in _FLOATS:
@@ -162,6 +162,7 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
             yield "onnxruntime"
 
 
+_TYPED = frozenset(("Gemm", "ReduceL2", "Resize"))
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
