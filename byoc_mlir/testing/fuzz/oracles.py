@@ -142,8 +142,8 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
     """The oracles that are wrong about a node of a model, because of what it reads.
 
     The reference evaluator has products of integers and their interpolations in double precision,
-    and their squares in the type of the integers, though the root would fit. ONNX Runtime takes `beta` of a product for 1
-    where the sums have no terms.
+    and their squares in the type of the integers, though the root would fit. ONNX Runtime takes
+    `beta` of a product for 1 where the sums have no terms.
     """
     graph = shape_inference.infer_shapes(model).graph
     types = {
