@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 from models import known_models, write_model
@@ -60,13 +61,13 @@ def _line(name: str, folder: Path, runs: int, turns: int) -> str:
     return f"{name:16} {len(profile):5} {profile.milliseconds:9.3f} {share:7.1%} {ratio - 1:+7.1%}"
 
 
-def _ratios(timed: Executable, plain: Executable, inputs: object, turns: int) -> list[float]:
+def _ratios(timed: Executable, plain: Executable, inputs: Any, turns: int) -> list[float]:
     """The CPU time of the timed program, relative to that of the other, turn by turn."""
     count = max(1, int(_TURN_SECONDS / _seconds(plain, inputs, 3)))
     return [_seconds(timed, inputs, count) / _seconds(plain, inputs, count) for _ in range(turns)]
 
 
-def _seconds(executable: Executable, inputs: object, count: int) -> float:
+def _seconds(executable: Executable, inputs: Any, count: int) -> float:
     start = time.process_time()
     for _ in range(count):
         executable.run(inputs)

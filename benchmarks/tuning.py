@@ -39,12 +39,12 @@ def small_network() -> onnx.ModelProto:
     for number, outputs in enumerate((32, 32, 64, 64, 128, 128)):
         array = generator.standard_normal((outputs, channels, 3, 3)) / np.sqrt(9 * channels)
         weights.append(numpy_helper.from_array(array.astype(np.float32), f"w{number}"))
-        window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+        window: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
         nodes.append(helper.make_node("Conv", [last, f"w{number}"], [f"c{number}"], **window))
         nodes.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"]))
         last, channels = f"r{number}", outputs
         if number % 2:
-            pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
+            pool: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
             nodes.append(helper.make_node("MaxPool", [last], [f"p{number}"], **pool))
             last = f"p{number}"
     nodes.append(helper.make_node("GlobalAveragePool", [last], ["y"]))
@@ -76,8 +76,10 @@ def measure(name: str, seconds: float, folder: Path) -> float:
         for kind in ("tuned", "untuned")
     )
     generator = np.random.default_rng(0)
+    shapes = {one.name: [int(size) for size in one.shape] for one in tuned.inputs}
     inputs = {
-        one.name: generator.standard_normal(one.shape).astype(one.dtype) for one in tuned.inputs
+        one.name: generator.standard_normal(shapes[one.name]).astype(one.dtype)
+        for one in tuned.inputs
     }
     ratio = paired(tuned, untuned, inputs)
     print(

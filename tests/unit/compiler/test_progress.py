@@ -43,8 +43,8 @@ print("done")
 def test_one_line_on_a_terminal() -> None:
     terminal, end = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": end}
-    with subprocess.Popen([sys.executable, "-c", _LONG], env=env, **pipes) as run:
+    command, pipe = [sys.executable, "-c", _LONG], subprocess.PIPE
+    with subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=end) as run:
         assert run.stdin is not None
         for text in (b"outer", b"inner"):
             _wait_for(text, terminal)

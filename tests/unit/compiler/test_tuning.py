@@ -54,7 +54,7 @@ def _questions(threads: int = 1) -> Mapping[str, Question]:
 
 def _wanted() -> np.ndarray[Any, Any]:
     session = onnxruntime.InferenceSession(MODEL, providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": X})[0]
+    return np.asarray(session.run(None, {"x": X})[0])
 
 
 def test_every_way_gives_the_same_numbers(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -16,7 +18,7 @@ def small_network(seed: int = 0) -> onnx.ModelProto:
         return numpy_helper.from_array(array.astype(np.float32), name)
 
     weights = [weight("w0", 16, 3, 3, 3), weight("w1", 16, 16, 1, 1), weight("w2", 16, 9)]
-    window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    window: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
     nodes = [
         helper.make_node("Conv", ["x", "w0"], ["c0"], "conv0", **window),
         helper.make_node("Relu", ["c0"], ["r0"], "relu0"),

@@ -117,7 +117,7 @@ def computed(op_type: str, operands: Sequence[Array], **attributes: Any) -> Arra
     graph = helper.make_graph([node], "g", inputs, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     (found,) = ReferenceEvaluator(model).run(None, dict(zip(names, operands, strict=True)))
-    return found
+    return np.asarray(found)
 
 
 def result_of(numbers: Array, dtype: np.dtype[Any], *, is_cut: bool = False) -> Quantised:

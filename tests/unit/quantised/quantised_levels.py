@@ -105,7 +105,7 @@ def pairs(turn: int) -> Iterator[Case]:
             data_of(dtype, values, second, 1, 8, 9, 7, seed=5),
         )
         make = (of_integers, dequantised)[(number + turn) % 2]
-        attributes = {"axis": 1} if op_type == "Concat" else {}
+        attributes: dict[str, Any] = {"axis": 1} if op_type == "Concat" else {}
         yield make(
             f"pair{number}", op_type, operands, dtype, given=1 + number // 2 % 2, **attributes
         )

@@ -40,7 +40,8 @@ def _answers(model: Doubling, arrays: Sequence[np.ndarray[Any, Any]], **limits: 
 
     async def all_of_them() -> list[Any]:
         with ThreadPoolExecutor(1) as executor:
-            batcher = Batcher(model, executor, **{"most_rows": 8, "most_waiting": 99, **limits})
+            given: dict[str, Any] = {"most_rows": 8, "most_waiting": 99, **limits}
+            batcher = Batcher(model, executor, **given)
             tasks = [asyncio.create_task(batcher.infer({"x": array})) for array in arrays]
             await asyncio.sleep(0.01)
             if isinstance(model, _Gated):

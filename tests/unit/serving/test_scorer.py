@@ -72,7 +72,7 @@ def test_a_model_of_fixed_rows_is_filled_up(tmp_path: Path, rows: int) -> None:
 
 def test_what_prepare_raises_is_the_error_of_its_row(path: Path) -> None:
     def halves(row: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"x": np.float32([1, 2]) / int(row["text"])}
+        return {"x": np.array([1, 2], np.float32) / int(row["text"])}
 
     batch = {"text": _objects("2", "none", "4")}
     scored = _scored(path, batch, prepare=halves)
