@@ -57,7 +57,7 @@ LOAD_ALL = """
 import sys
 import numpy as np
 import byoc_mlir
-inputs: dict[str, Any] = dict(np.load(sys.argv[1]))
+inputs = dict(np.load(sys.argv[1]))
 for path in sys.argv[2:]:
     executable = byoc_mlir.load(path)
     np.savez(path + ".npz", **executable.run(inputs))

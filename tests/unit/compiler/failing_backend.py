@@ -27,7 +27,7 @@ class FailingPass(ModulePass):
 class Failing(Backend):
     """Fails as its option says."""
 
-    name = "failing"
+    name = "unable"
     options = {"how": Option("codegen", "where it fails", ("codegen", "pass", "c"))}
 
     def op_rules(self):

@@ -87,14 +87,14 @@ def test_the_cache_gives_nothing(tmp_path: Path) -> None:
 def test_what_a_failing_backend_leaves(how: str, tmp_path: Path) -> None:
     target = f"{Failing.name}{{how={how}}}"
     byoc_mlir.compile(_model("3"), (target,), fallback="allow", dump_ir=tmp_path).close()
-    assert "relay.cos" in (tmp_path / "failing_main_0.failed.mlir").read_text()
-    told = (tmp_path / "failing_main_0.failed.txt").read_text()
+    assert "relay.cos" in (tmp_path / "unable_main_0.failed.mlir").read_text()
+    told = (tmp_path / "unable_main_0.failed.txt").read_text()
     summary = (tmp_path / "passes.txt").read_text()
     if how == "codegen":
         assert "KeyError: 'cos'" in told
         assert "Traceback" in told
     elif how == "c":
-        assert (tmp_path / "failing_main_0.generated").read_text() == "this is no C"
+        assert (tmp_path / "unable_main_0.generated").read_text() == "this is no C"
     else:
         (given,) = tmp_path.glob("*-failing-pass.failed.mlir")
         assert "relay.cos" in given.read_text()

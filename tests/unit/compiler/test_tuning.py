@@ -162,6 +162,7 @@ def test_another_process_takes_what_was_found(
         text=True,
         check=True,
         env=dict(os.environ),
+        cwd=tmp_path,  # the package as it is installed, as here
     )
     assert done.stdout == "{'a problem': 'a way', 'another': 'one'} 0.75\n"
 

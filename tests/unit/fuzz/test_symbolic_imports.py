@@ -13,7 +13,7 @@ from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.testing.fuzz.cases import Plan
 
-PLAN = Plan(31, symbolic=True)
+PLAN = Plan(32, symbolic=True)
 
 
 def _imported(number: int) -> int:
