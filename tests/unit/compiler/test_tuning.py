@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -138,12 +137,23 @@ def test_rates_and_tuning_exclude_each_other(tmp_path: Path) -> None:
         byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=1, rates=path)
 
 
-_SECOND = """
+_REQUEST = """
 import sys
-from byoc_mlir.compiler.rates import process_choices, tuned_before
+from byoc_mlir.compiler import rates
 from byoc_mlir.compiler.request import Request
-request = Request(open(sys.argv[1], "rb").read(), (), 1, "f32", "allow", {}, None, "keep")
-print(process_choices(), tuned_before(request))
+from byoc_mlir.compiler.tuning.tune import tune_model
+model = open(sys.argv[1], "rb").read()
+request, other = (
+    Request(model, (), threads, "f32", "allow", {}, None, "keep") for threads in (1, 2)
+)
+"""
+_FIRST = """
+rates.keep_choices(request, {"a problem": "a way"}, 0.75)
+rates.keep_choices(other, {"another": "one"}, 0.5)
+print(tune_model(request, 1).ratio)
+"""
+_SECOND = """
+print(rates.process_choices(), rates.tuned_before(request))
 """
 
 
@@ -152,19 +162,18 @@ def test_another_process_takes_what_was_found(
 ) -> None:
     monkeypatch.setenv("BYOC_CACHE", "on")
     monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path / "cache"))
-    compiler_rates.keep_choices(_request(), {"a problem": "a way"}, 0.75)
-    compiler_rates.keep_choices(_request(2), {"another": "one"}, 0.5)
-    assert tune_model(_request(), 1).ratio == 0.75
     (tmp_path / "model.onnx").write_bytes(MODEL)
-    done = subprocess.run(
-        [sys.executable, "-c", _SECOND, str(tmp_path / "model.onnx")],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=dict(os.environ),
-        cwd=tmp_path,  # the package as it is installed, as here
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", _REQUEST + code, str(tmp_path / "model.onnx")],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for code in (_FIRST, _SECOND)
     )
-    assert done.stdout == "{'a problem': 'a way', 'another': 'one'} 0.75\n"
+    assert first == "0.75\n"
+    assert second == "{'a problem': 'a way', 'another': 'one'} 0.75\n"
 
 
 def test_the_cache_tells_tuned_programs_from_others(
