@@ -60,6 +60,7 @@ def test_unaligned_offset(folder: Path) -> None:
 
 
 def test_weights_are_mapped_not_copied(folder: Path) -> None:
+    (folder / "w.bin").write_bytes((VALUES + 100).tobytes())  # equal ones of other tests are shared
     weight = _weight(_write(folder, "w.bin"))
     assert not weight.flags.owndata
     assert not weight.flags.writeable
