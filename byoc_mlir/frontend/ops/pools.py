@@ -212,13 +212,12 @@ def lp_pool(
 def _reached_ends(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[int]:
     """The end padding that the windows reach, so that each counts all of its elements."""
     ends: list[int] = []
-    for size, kernel, stride, dilation, before, after in zip(
-        sizes, place.kernel, place.strides, place.dilation, place.begins, place.ends, strict=True
-    ):
+    for axis, size in enumerate(sizes):
+        before, after, stride = place.begins[axis], place.ends[axis], place.strides[axis]
         if not ceil:
             ends.append(after)
             continue
-        extent = (kernel - 1) * dilation + 1
+        extent = _extent(place, axis)
         count = window_count(size, before, after, extent, stride, ceil=True)
         ends.append(index(largest(0, (count - 1) * stride + extent - size - before)))
     return ends
