@@ -7,9 +7,9 @@ import os
 import platform
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
+from byoc_mlir.backends.wheels import library_in_wheel
 from byoc_mlir.errors import BackendError
 from byoc_mlir.runtime.libraries import limit_isa
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
@@ -111,18 +111,7 @@ def _locate() -> Path:
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen:
         return Path(chosen)
-    return _in_wheel() or Path(SONAME)
-
-
-def _in_wheel() -> Path | None:
-    try:
-        installed = files(WHEEL) or []
-    except PackageNotFoundError:
-        return None
-    for file in installed:
-        if file.name == SONAME:
-            return Path(str(file.locate())).resolve()
-    return None
+    return library_in_wheel(WHEEL, SONAME) or Path(SONAME)
 
 
 def _checked_version(path: Path, handle: ctypes.CDLL) -> tuple[int, int, int]:

@@ -6,9 +6,9 @@ import ctypes
 import os
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
+from byoc_mlir.backends.wheels import library_in_wheel
 from byoc_mlir.errors import BackendError, ExecutionError
 from byoc_mlir.runtime import libraries
 from byoc_mlir.runtime.program import SharedLibrary
@@ -75,11 +75,4 @@ def unavailable_reason() -> str | None:
 
 def _locate() -> Path | None:
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    try:
-        installed = files(WHEEL) or []
-    except PackageNotFoundError:
-        return None
-    found = (Path(str(file.locate())) for file in installed if file.name == SONAME)
-    return next((path.resolve() for path in found), None)
+    return Path(chosen) if chosen else library_in_wheel(WHEEL, SONAME)

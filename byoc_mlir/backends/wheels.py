@@ -1,0 +1,16 @@
+"""Shared objects that come in wheels."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+
+def library_in_wheel(wheel: str, name: str) -> Path | None:
+    """The file of that name in an installed distribution; `None` where there is neither."""
+    try:
+        installed = files(wheel) or []
+    except PackageNotFoundError:
+        return None
+    found = (Path(str(file.locate())) for file in installed if file.name == name)
+    return next((path.resolve() for path in found), None)
