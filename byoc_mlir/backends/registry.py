@@ -14,7 +14,7 @@ from byoc_mlir.backends.base import API_VERSION, Backend
 from byoc_mlir.backends.options import Target, settings_of
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import BackendError
-from byoc_mlir.names import meant
+from byoc_mlir.names import meant, written_at
 
 ENTRY_POINT_GROUP = "byoc_mlir.backends"
 
@@ -46,14 +46,10 @@ def register_backend(cls: type[AnyBackend]) -> type[AnyBackend]:
             f" version {API_VERSION}; install a matching release of either"
         )
     known = _registered.get(name)
-    if known is not None and _written_at(known) != _written_at(cls):
+    if known is not None and written_at(known) != written_at(cls):
         raise BackendError(f"a backend named '{name}' is registered already; choose another name")
     _registered[name] = cls
     return cls
-
-
-def _written_at(cls: type[Backend]) -> tuple[str, str]:
-    return cls.__module__, cls.__qualname__
 
 
 def registered_backends() -> Mapping[str, type[Backend]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
 
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
@@ -15,7 +16,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import ByocError
-from byoc_mlir.names import meant
+from byoc_mlir.names import meant, written_at
 
 ENTRY_POINT_GROUP = "byoc_mlir.passes"
 
@@ -23,8 +24,10 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 _registered: dict[str, type[ModulePass]] = {}
 
+AnyPass = TypeVar("AnyPass", bound=ModulePass)
 
-def register_pass(cls: type[ModulePass]) -> type[ModulePass]:
+
+def register_pass(cls: type[AnyPass]) -> type[AnyPass]:
     """Makes a pass known under its `name`; usable as a decorator.
 
     A class that was defined again, as in a notebook, takes the place of its earlier version.
@@ -42,14 +45,10 @@ def register_pass(cls: type[ModulePass]) -> type[ModulePass]:
             f" 'my-pass', found {name!r}"
         )
     known = _registered.get(name)
-    if known is not None and _written_at(known) != _written_at(cls):
+    if known is not None and written_at(known) != written_at(cls):
         raise ByocError(f"a pass named '{name}' is registered already; choose another name")
     _registered[name] = cls
     return cls
-
-
-def _written_at(cls: type[ModulePass]) -> tuple[str, str]:
-    return cls.__module__, cls.__qualname__
 
 
 def registered_passes() -> Mapping[str, type[ModulePass]]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.names import written_at
 
 OpFunction: TypeAlias = Callable[..., Value | Sequence[Value | None]]
 F = TypeVar("F", bound=OpFunction)
@@ -83,20 +84,16 @@ def register_op(domain: str, name: str, since: int = 1) -> Callable[[F], F]:
         for known in _REGISTRY.get((domain, name), ()):
             if known.since != since:
                 others.append(known)
-            elif _written_at(known.function) != _written_at(function):
+            elif written_at(known.function) != written_at(function):
                 raise ByocError(
                     f"{domain}.{name}, version {since}, is registered already, for"
-                    f" {'.'.join(_written_at(known.function))}"
+                    f" {'.'.join(written_at(known.function))}"
                 )
         versions = [*others, OnnxOp(domain, name, since, function, signature)]
         _REGISTRY[domain, name] = tuple(sorted(versions, key=lambda op: op.since))
         return function
 
     return register
-
-
-def _written_at(function: OpFunction) -> tuple[str, str]:
-    return function.__module__, function.__qualname__
 
 
 def onnx_op(op_type: str, since: int = 1) -> Callable[[F], F]:
