@@ -29,9 +29,11 @@ def test_the_whole_suite_is_collected() -> None:
 
 def test_what_is_expected() -> None:
     names = {case.name for case in suite_cases()}
-    assert EXPECTATIONS.not_passing.keys() <= names
-    assert EXPECTATIONS.through_net.keys() <= names - EXPECTATIONS.not_passing.keys()
-    passing = len(names) - len(EXPECTATIONS.not_passing)
+    failing = EXPECTATIONS.not_passing.keys() | EXPECTATIONS.random.keys()
+    assert failing <= names
+    assert len(failing) == len(EXPECTATIONS.not_passing) + len(EXPECTATIONS.random)
+    assert EXPECTATIONS.through_net.keys() <= names - failing
+    passing = len(names) - len(failing)
     assert passing >= 1900
     assert passing - len(EXPECTATIONS.through_net) >= 1900
     assert all(len(reason) > 10 for reason in EXPECTATIONS.not_passing.values())
@@ -57,6 +59,15 @@ def test_an_unlisted_failure_and_a_listed_pass_are_news() -> None:
     assert unlisted.contradicted(case, Outcome("", ("Det",), 0.0))
     assert not listed.contradicted(case, failed)
     assert not unlisted.contradicted(case, passed)
+
+
+def test_a_random_case_runs_and_passes_by_chance() -> None:
+    case = suite_cases()[0]
+    drawn = Expectations({}, {}, {case.name: "its values are drawn"})
+    assert not drawn.contradicted(case, Outcome("", (), 0.0))
+    assert not drawn.contradicted(case, Outcome("AssertionError: other values", (), 0.0))
+    assert drawn.contradicted(case, Outcome("ImportError_: no such op", (), 0.0))
+    assert drawn.contradicted(case, Outcome("", ("Bernoulli",), 0.0))
 
 
 def test_the_page_of_operators_is_up_to_date() -> None:
