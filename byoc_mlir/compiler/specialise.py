@@ -37,7 +37,7 @@ class ModelSpecialiser:
         self._gains: bool | None = None
         """Whether sizes that are numbers make programs faster, once that was asked."""
         is_fixed = all(info.is_static for info in source.inputs)
-        self._kernels = None if is_fixed else SharedKernels()
+        self._kernels = None if is_fixed or options.profile else SharedKernels()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ModelSpecialiser, (self._source, self._options)

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -25,8 +25,9 @@ from byoc_mlir.abi import ARENA_BYTES, CONTEXT_OFFSET, CONTEXT_SLOTS, STEP, STEP
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
 from byoc_mlir.kernels.ops import offset
+from byoc_mlir.lowering.profiled_threads import NOW, OTHERS, time_threads
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.lowering.symbols import is_declaration
+from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 
 START, TICK = "byoc_profile_start", "byoc_profile_tick"
 
@@ -47,7 +48,8 @@ class _Step:
 @dataclass(frozen=True)
 class ProfileSteps(ModulePass):
     """Adds up, in slots of the context, the nanoseconds between each step of a run and the one
-    before. Runs on the joined module, in the `llvm` dialect.
+    before, and how long other threads were busy meanwhile. Runs on the joined module, in the `llvm`
+    dialect.
 
     Steps are the calls in @main and in the functions of its control flow that have an ONNX node,
     and those calls in a region's function that have the attribute `byoc.step`.
@@ -61,11 +63,13 @@ class ProfileSteps(ModulePass):
       llvm.call @byoc_profile_start(%clock) : (!llvm.ptr) -> ()
       llvm.call @relu_0(%x, %y) : (!llvm.ptr, !llvm.ptr) -> () loc("relu")
       %sum = llvm.getelementptr %context[9] : (!llvm.ptr) -> !llvm.ptr, i64
-      llvm.call @byoc_profile_tick(%clock, %sum) : (!llvm.ptr, !llvm.ptr) -> ()
+      %others = llvm.getelementptr %context[10] : (!llvm.ptr) -> !llvm.ptr, i64
+      llvm.call @byoc_profile_tick(%clock, %sum, %others) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
     ```
 
     and the module gets `byoc.steps`. The first slot holds the time of the step before; then there
-    is one for each step.
+    is one for each step, and one more for each step's other threads. These are timed where our own
+    code calls OpenMP's runtime; what a library does inside is not seen.
     """
 
     name = "profile-steps"
@@ -84,10 +88,10 @@ class ProfileSteps(ModulePass):
         base = int_attribute(op, CONTEXT_SLOTS)
         steps = [step for function in functions for step in _steps(function)]
         for number, step in enumerate(steps, start=1):
-            _time(step, base, number)
+            _time(step, base, number, len(steps))
         _start(main, base)
         op.attributes[STEPS] = ArrayAttr(map(_description, steps))
-        op.attributes[CONTEXT_SLOTS] = IntegerAttr(base + 1 + len(steps), i64)
+        op.attributes[CONTEXT_SLOTS] = IntegerAttr(base + 1 + 2 * len(steps), i64)
         _define(op)
 
 
@@ -118,11 +122,12 @@ def _description(step: _Step) -> DictionaryAttr:
     )
 
 
-def _time(step: _Step, base: int, number: int) -> None:
-    clock = offset(step.context, base - step.offset, i64)
-    sum_ = offset(step.context, base + number - step.offset, i64)
-    tick = llvm.CallOp(TICK, clock.result, sum_.result)
-    Rewriter.insert_op([clock, sum_, tick], InsertPoint.after(step.call))
+def _time(step: _Step, base: int, number: int, count: int) -> None:
+    slots = [
+        offset(step.context, base + slot - step.offset, i64) for slot in (0, number, number + count)
+    ]
+    tick = llvm.CallOp(TICK, *(slot.result for slot in slots))
+    Rewriter.insert_op([*slots, tick], InsertPoint.after(step.call))
 
 
 def _start(main: llvm.FuncOp, base: int) -> None:
@@ -133,25 +138,35 @@ def _start(main: llvm.FuncOp, base: int) -> None:
 
 
 def _define(module: ModuleOp) -> None:
-    """The two functions that read the clock, `clock_gettime` of the C library."""
+    """The functions that read the clock, `clock_gettime` of the C library."""
     builder = ModuleBuilder()
-    now = builder.function("byoc_profile_now", (), result=i64, internal=True)
+    now = builder.function(NOW, (), result=i64, internal=True)
     time = now.stack_slots(2)
     now.call(_CLOCK, now.integer(_MONOTONIC, i32), time)
     seconds = now.multiply(now.word(time, 0), _NANOSECONDS)
     now.finish(now.add(seconds, now.word(time, 1)))
     start = builder.function(START, (POINTER,), result=VOID, internal=True)
-    start.store(start.call("byoc_profile_now", result=i64), start.parameters[0])
+    start.store(start.call(NOW, result=i64), start.parameters[0])
+    start.store(start.integer(0), start.address(OTHERS))
     start.finish()
-    tick = builder.function(TICK, (POINTER, POINTER), result=VOID, internal=True)
-    clock, sum_ = tick.parameters
-    read = tick.call("byoc_profile_now", result=i64)
+    tick = builder.function(TICK, (POINTER,) * 3, result=VOID, internal=True)
+    clock, sum_, others = tick.parameters
+    read = tick.call(NOW, result=i64)
     passed = tick.subtract(read, tick.load(clock))
     tick.store(tick.add(tick.load(sum_), passed), sum_)
+    tick.store(tick.add(tick.load(others), tick.load(tick.address(OTHERS))), others)
+    tick.store(tick.integer(0), tick.address(OTHERS))
     tick.store(read, clock)
     tick.finish()
-    known = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
-    for op in list(builder.module.body.block.ops):
-        if isinstance(op, llvm.FuncOp) and op.sym_name.data not in known:
-            op.detach()
+    known = {symbol_of(op) for op in module.ops}
+    for op in [*_detached(builder.module), *_detached(time_threads(module))]:
+        if symbol_of(op) not in known:
+            known.add(symbol_of(op))
             module.body.block.add_op(op)
+
+
+def _detached(module: ModuleOp) -> list[Operation]:
+    ops = list(module.ops)
+    for op in ops:
+        op.detach()
+    return ops

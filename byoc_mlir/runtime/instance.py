@@ -142,21 +142,19 @@ class Instance:
         try:
             for index, array in enumerate((*inputs, *outputs)):
                 context.pointers[index] = address_of(array)
-            seconds = self._run_timed(context)
+            return outputs, self._run_timed(context, self.program.steps)
         finally:
             self._free.append(context)
-        return outputs, self._timed_part(self.program.steps, seconds)
 
-    def _run_timed(self, context: Context) -> list[float]:
-        """Runs the model on the pointers of a context; the seconds of each step."""
-        first = self.program.context_slots - len(self.program.steps)
-        sums = context.slots[first : self.program.context_slots]
+    def _run_timed(self, context: Context, steps: Sequence[Step]) -> TimedPart:
+        """Runs the model on the pointers of a context, and reads what its last slots say."""
+        end = self.program.context_slots
+        sums = context.slots[end - 2 * len(steps) : end]
         sums[:] = 0
         self._run_in(context)
-        return (sums * 1e-9).tolist()
-
-    def _timed_part(self, steps: Sequence[Step], seconds: Sequence[float]) -> TimedPart:
-        return TimedPart(self.program.report, steps, seconds, self.program.threads)
+        seconds: list[float] = (sums * 1e-9).tolist()
+        count, threads = len(steps), self.program.threads
+        return TimedPart(self.program.report, steps, seconds[:count], seconds[count:], threads)
 
     @property
     def held_bytes(self) -> int:

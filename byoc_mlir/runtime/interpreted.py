@@ -60,7 +60,7 @@ class InterpretedExecutable(Executable):
         nodes = tuple(row.node for row in self._report)
         backend = next((row.placement for row in self._report), "host")
         step = Step(nodes, "", "node by node, in Python")
-        part = TimedPart(self._report, (step,), (seconds,), threads=1, home=backend)
+        part = TimedPart(self._report, (step,), (seconds,), (0.0,), threads=1, home=backend)
         return TimedRun(outputs, seconds, (part,))
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:

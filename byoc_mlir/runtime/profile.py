@@ -30,6 +30,9 @@ class ProfileRow:
     """The products of convolutions and matrices."""
     bytes: int = 0
     """Read from other steps, inputs and weights, and written for others."""
+    idle_milliseconds: float = 0.0
+    """How long threads waited meanwhile, the mean of all. Threads that a library keeps count as
+    busy: they are not seen."""
 
     @property
     def title(self) -> str:
@@ -63,6 +66,11 @@ class Profile:
     runs: int
     threads: int
 
+    @property
+    def idle_milliseconds(self) -> float:
+        """How long threads waited, the mean of all: part of the time of the rows."""
+        return sum(row.idle_milliseconds for row in self.rows)
+
     def __iter__(self) -> Iterator[ProfileRow]:
         return iter(self.rows)
 
@@ -76,12 +84,13 @@ class Profile:
                 **asdict(row),
                 "gflops": row.gflops,
                 "gbytes": row.gbytes,
-                "share": self._share(row),
+                "share": self._share(row.milliseconds),
             }
             for row in self.rows
         ]
         document = {
             "milliseconds": self.milliseconds,
+            "idle_milliseconds": self.idle_milliseconds,
             "runs": self.runs,
             "threads": self.threads,
             "rows": rows,
@@ -110,24 +119,37 @@ class Profile:
                     "args": asdict(row),
                 }
             )
+            busy = self._busy_threads(row)
+            events.append(
+                {"ph": "C", "pid": 1, "tid": 1, "name": "busy threads", "ts": start * 1e3}
+                | {"args": {"threads": busy}}
+            )
             start += row.milliseconds
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
 
+    def _busy_threads(self, row: ProfileRow) -> float:
+        idle = row.idle_milliseconds / row.milliseconds if row.milliseconds else 0.0
+        return self.threads * (1 - idle)
+
     def __str__(self) -> str:
         lines = [
-            f"{row.milliseconds:8.3f} {self._share(row):6.1%}"
+            f"{row.milliseconds:8.3f} {self._share(row.milliseconds):6.1%}"
             f" {_figure(row.gflops):>8} {_figure(row.gbytes):>6}  {_text(row)}"
             for row in sorted(self.rows, key=lambda row: -row.milliseconds)
         ]
         lines.insert(0, f"{'ms':>8} {'share':>6} {'GFLOP/s':>8} {'GB/s':>6}  step")
+        if self.threads > 1:
+            idle = self.idle_milliseconds
+            text = f"{idle:8.3f} {self._share(idle):6.1%} {'':>8} {'':>6}  threads idle"
+            lines.append(f"{text} within these rows, on average")
         lines.append(
             f"{self.milliseconds:8.3f} 100.0%  {len(self.rows)} rows; the median of {self.runs}"
             f" runs, {self.threads} thread(s)"
         )
         return "\n".join(lines)
 
-    def _share(self, row: ProfileRow) -> float:
-        return row.milliseconds / self.milliseconds if self.milliseconds else 0.0
+    def _share(self, milliseconds: float) -> float:
+        return milliseconds / self.milliseconds if self.milliseconds else 0.0
 
 
 def _figure(value: float) -> str:

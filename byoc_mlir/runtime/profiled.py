@@ -16,8 +16,8 @@ CALL = "call from Python"
 REGION = "call of the region"
 """The row of a region that tells no steps, or of what is outside of them."""
 
-_Timed: TypeAlias = tuple[Step, float]
-"""A step and its seconds."""
+_Timed: TypeAlias = tuple[Step, float, float]
+"""A step, its seconds, and those of its other threads."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class TimedPart:
     steps: Sequence[Step]
     seconds: Sequence[float]
     """Of each step."""
+    others: Sequence[float]
+    """The seconds that other threads were busy in each step, as far as our own code woke them."""
     threads: int
     home: str = "host"
     """What runs the steps that are in no region."""
@@ -59,29 +61,42 @@ def profile_of(timed: Callable[[], TimedRun], runs: int) -> Profile:
     total, parts = sorted(found, key=lambda one: one[0])[runs // 2]
     rows = [row for part in parts for row in _rows(part)]
     outside = max(0.0, total - sum(spent for part in parts for spent in part.seconds))
-    rows.append(ProfileRow((), (), "", "", CALL, milliseconds=outside * 1e3))
-    return Profile(tuple(rows), total * 1e3, runs, max(part.threads for part in parts))
+    threads = max(1, *(part.threads for part in parts))
+    waited = outside * (threads - 1) / threads
+    call = ProfileRow((), (), "", "", CALL, milliseconds=outside * 1e3)
+    rows.append(replace(call, idle_milliseconds=waited * 1e3))
+    return Profile(tuple(rows), total * 1e3, runs, threads)
 
 
 def _rows(part: TimedPart) -> Iterator[ProfileRow]:
-    steps = [
-        (step, spent) for step, spent in zip(part.steps, part.seconds, strict=True) if spent > 0
-    ]
-    return (_row(part, step, spent) for step, spent in _with_work_once(steps))
+    timed = zip(part.steps, part.seconds, part.others, strict=True)
+    steps = [one for one in timed if one[1] > 0]
+    return (
+        replace(_row(part, step, spent), idle_milliseconds=_idle(part, step, spent, others) * 1e3)
+        for step, spent, others in _with_work_once(steps)
+    )
+
+
+def _idle(part: TimedPart, step: Step, spent: float, others: float) -> float:
+    """How long threads waited, their mean. A library's own threads are not seen: all are busy."""
+    is_library = bool(step.region) and not others
+    if is_library or part.threads < 2:
+        return 0.0
+    return max(0.0, spent * (part.threads - 1) - others) / part.threads
 
 
 def _with_work_once(steps: Sequence[_Timed]) -> Iterator[_Timed]:
     """The steps; of several that serve the same nodes, the slowest alone has their work."""
     of_node: dict[str, list[_Timed]] = {}
-    for step, spent in steps:
-        for node in step.nodes:
-            of_node.setdefault(node, []).append((step, spent))
-    for step, spent in steps:
-        others = of_node[step.nodes[0]] if step.nodes else []
-        if any(_has_its_work(other, seconds, step, spent) for other, seconds in others):
-            yield replace(step, multiplications=0, bytes=0), spent
+    for one in steps:
+        for node in one[0].nodes:
+            of_node.setdefault(node, []).append(one)
+    for step, spent, busy in steps:
+        rivals = of_node[step.nodes[0]] if step.nodes else []
+        if any(_has_its_work(other, seconds, step, spent) for other, seconds, _ in rivals):
+            yield replace(step, multiplications=0, bytes=0), spent, busy
         else:
-            yield step, spent
+            yield step, spent, busy
 
 
 def _has_its_work(other: Step, seconds: float, step: Step, spent: float) -> bool:

@@ -195,7 +195,8 @@ class Program:
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     """By region: the text that its backend generated, if it generated text."""
     steps: tuple[Step, ...] = ()
-    """What is timed, in the order of a context's last slots; the slot before is the clock's."""
+    """What is timed. A context's last slots are the clock's, one for the time of each step, and one
+    for that of its other threads."""
     checks: tuple[ValueCheck, ...] = ()
     """In the order of their numbers, from 1, which are the host's statuses."""
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -11,8 +11,8 @@ _UNITS = {"ms", "ns"}
 def checked_spans(trace: Any) -> list[dict[str, Any]]:
     """The complete events of a trace in the form of an object, in their order.
 
-    Every other event has to be metadata. Events of one thread may follow or hold each other, but
-    not overlap.
+    Every other event has to be metadata, or a counter. Events of one thread may follow or hold each
+    other, but not overlap.
     """
     assert isinstance(trace, dict)
     assert isinstance(trace["traceEvents"], list)
@@ -25,6 +25,11 @@ def checked_spans(trace: Any) -> list[dict[str, Any]]:
         assert isinstance(event.get("args", {}), dict)
         if event["ph"] == "M":
             assert event["name"] in _METADATA
+            continue
+        if event["ph"] == "C":
+            assert event["ts"] >= 0
+            assert all(isinstance(value, int | float) for value in event["args"].values())
+            assert event["args"]
             continue
         assert event["ph"] == "X"
         assert isinstance(event.get("cat", ""), str)

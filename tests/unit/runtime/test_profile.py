@@ -16,7 +16,9 @@ import byoc_mlir
 from byoc_mlir.errors import ExecutionError, InvalidInputError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.profile import Profile
-from byoc_mlir.runtime.profiled import CALL
+from byoc_mlir.runtime.profiled import CALL, TimedPart, TimedRun, profile_of
+from byoc_mlir.runtime.program import Step
+from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.byoc import main
 
 _CONVOLUTIONS = """
@@ -128,6 +130,31 @@ def test_a_program_for_each_set_of_shapes() -> None:
     options = {"threads": 1, "fallback": "allow", "profile": True}
     with byoc_mlir.compile(_symbolic(), ("dnnl",), **options) as executable:
         assert _products_and_bytes(executable) == _WORK
+
+
+def test_threads_that_wait() -> None:
+    options: Any = {"threads": 2, "fallback": "allow", "profile": True}
+    x = np.random.default_rng(3).standard_normal((1, 8, 16, 16)).astype(np.float32)
+    with byoc_mlir.compile(_convolutions(), (), **options) as executable:
+        profile = executable.profile({"x": x}, runs=3)
+    for row in profile:
+        assert 0 <= row.idle_milliseconds <= row.milliseconds / 2 + 1e-9
+    call = profile.rows[-1]  # Python's thread is the only one that works
+    assert call.idle_milliseconds == pytest.approx(call.milliseconds / 2)
+    assert json.loads(profile.to_json())["idle_milliseconds"] == profile.idle_milliseconds
+    assert "threads idle" in str(profile)
+    counters = [
+        one for one in json.loads(profile.to_chrome_trace())["traceEvents"] if one["ph"] == "C"
+    ]
+    assert all(1 - 1e-9 <= one["args"]["threads"] <= 2 for one in counters)
+    assert len(counters) == len(profile)
+
+
+def test_idle_time_is_what_other_threads_did_not_use() -> None:
+    steps = [Step(("a",), "", "loop"), Step(("b",), "", "loop"), Step(("c",), "region", "library")]
+    part = TimedPart(Report(()), steps, (3.0, 3.0, 3.0), (0.0, 5.0, 0.0), threads=3)
+    profile = profile_of(lambda: TimedRun({}, 9.0, (part,)), runs=1)
+    assert [row.idle_milliseconds for row in profile] == pytest.approx([2000, 1000 / 3, 0, 0])
 
 
 _STAGES = """
