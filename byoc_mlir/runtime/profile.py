@@ -119,10 +119,15 @@ class Profile:
                     "args": asdict(row),
                 }
             )
-            busy = self._busy_threads(row)
             events.append(
-                {"ph": "C", "pid": 1, "tid": 1, "name": "busy threads", "ts": start * 1e3}
-                | {"args": {"threads": busy}}
+                {
+                    "ph": "C",
+                    "pid": 1,
+                    "tid": 1,
+                    "name": "busy threads",
+                    "ts": start * 1e3,
+                    "args": {"threads": self._busy_threads(row)},
+                }
             )
             start += row.milliseconds
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
