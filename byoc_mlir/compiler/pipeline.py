@@ -154,8 +154,12 @@ def compiling(build: Build, folder: Path | None) -> Generator[None]:
 
 
 def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:
-    """Where the IR of one set of input shapes is dumped: each has a folder if there are several."""
-    if folder is None or all(info.is_static for info in source.inputs):
+    """Where the IR of one set of input shapes is dumped: each has a folder if there are several, in
+    that of the part of the model."""
+    if folder is None:
+        return None
+    folder = folder.joinpath(*source.part)
+    if all(info.is_static for info in source.inputs):
         return folder
     parts = (f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes.items())
     return folder / "_".join(re.sub(r"[^\w=.-]", "_", part) for part in parts)
@@ -170,6 +174,11 @@ def build_partitioned(build: Build) -> Program:
     return assemble(build)
 
 
+def dump_import(build: Build) -> None:
+    """Where IR is dumped, writes the model as it was imported."""
+    dump_text("000-import.mlir", lambda: located_text(build.module))
+
+
 def import_model(build: Build) -> None:
     """ONNX, or IR that the user wrote, becomes `relay` on tensors of fixed shapes."""
     with build.stages.stage("import"):
@@ -179,7 +188,7 @@ def import_model(build: Build) -> None:
         size = sum(
             math.prod(map(int, info.shape)) * info.dtype.itemsize for info in build.imported.outputs
         )
-        dump_text("000-import.mlir", lambda: located_text(build.module))
+        dump_import(build)
         current_limits().check("output_bytes", size, "bytes of the model's outputs")
 
 

@@ -15,6 +15,7 @@ from byoc_mlir.compiler.pipeline import (
     canonicalise,
     compiling,
     dump_folder,
+    dump_import,
     generate,
     link,
     lower,
@@ -63,6 +64,7 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
     tensors = _checked_tensors(build, options)
     folder = dump_folder(options.dump_ir, source, shapes)
     with compiling(build, folder), asking(questions):
+        dump_import(build)
         canonicalise(build)
         partition(build)
         _refuse_regions(build)

@@ -47,6 +47,9 @@ class Source:
     """What reads the model's tensors, once for all shapes it is bound to."""
     symbolic: SymbolicModel | None = None
     """The model imported with symbolic sizes, if it has some."""
+    part: tuple[str, ...] = ()
+    """Which part of a model it is that is compiled in several: `("part-2", "part-1")` is the first
+    part of the second. Empty for a whole model."""
 
     def bind(self, shapes: Shapes, values: Values) -> ImportedModel:
         """The model as relay IR for these input shapes, and values that shapes depend on.

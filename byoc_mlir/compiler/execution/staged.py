@@ -32,9 +32,9 @@ def compile_in_stages(
 
     known = known_sizes(model)
 
-    def compile_stage(stage: Stage, arrays: Mapping[str, Array] | None) -> Executable:
+    def compile_stage(number: int, stage: Stage, arrays: Mapping[str, Array] | None) -> Executable:
         part = stage_model(model, stage, arrays, known)
-        return compile_source(stage_source(part, stage, source))
+        return compile_source(stage_source(part, number, stage, source))
 
     return StagedExecutable(
         source.inputs,
@@ -42,18 +42,19 @@ def compile_in_stages(
         [
             ExecutableStage(
                 stage.inputs,
-                partial(compile_stage, stage),
+                partial(compile_stage, number, stage),
                 partial(trimmed, trims=stage.trims),
             )
-            for stage in stages
+            for number, stage in enumerate(stages, 1)
         ],
-        compile_stage(stages[0], None),
+        compile_stage(1, stages[0], None),
     )
 
 
-def stage_source(part: ModelProto, stage: Stage, source: Source) -> Source:
-    """A stage of a source as one of its own; `part` is its model."""
+def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) -> Source:
+    """A stage of a source as one of its own; `part` is its model, `number` counts from 1."""
     inputs = model_inputs(part)
     is_fixed = all(info.is_static for info in inputs)
     symbolic = None if is_fixed else SymbolicModel(part, source.tensors)
-    return Source(inputs, stage.outputs, part, source.tensors, symbolic)
+    name = (*source.part, f"part-{number}")
+    return Source(inputs, stage.outputs, part, source.tensors, symbolic, name)

@@ -48,17 +48,17 @@ def compile_around_strings(
 
     known = known_sizes(model)
 
-    def compile_part(part: Part, arrays: Mapping[str, Array]) -> Executable:
+    def compile_part(number: int, part: Part, arrays: Mapping[str, Array]) -> Executable:
         stage = part.stage
         model_part = stage_model(model, stage, arrays, known)
         if part.has_strings:
             run = get_backend(interpreter).interpreter(model_part)
             return InterpretedExecutable(stage.outputs, run, _report(stage, interpreter))
-        return compile_source(stage_source(model_part, stage, source))
+        return compile_source(stage_source(model_part, number, stage, source))
 
     stages = [
-        ExecutableStage(part.stage.inputs, partial(compile_part, part), dict[str, Array])
-        for part in parts
+        ExecutableStage(part.stage.inputs, partial(compile_part, number, part), dict[str, Array])
+        for number, part in enumerate(parts, 1)
     ]
     return StagedExecutable(source.inputs, source.outputs, stages)
 

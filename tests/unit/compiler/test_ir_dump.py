@@ -114,3 +114,39 @@ def test_command(tmp_path: Path) -> None:
     path.write_bytes(_model("3").SerializeToString())
     assert main(["compile", str(path), "--targets", "", "--dump-dir", str(folder)]) == 0
     assert (folder / "passes.txt").exists()
+
+
+_STRINGS = """
+<ir_version: 8, opset_import: ["" : 20]>
+g (string[3] a, float[3] x) => (float[3] y, float[3] z) {
+  [sine] y = Sin(x)
+  [joined] b = StringConcat(a, a)
+  [equal] e = Equal(b, a)
+  [number] f = Cast<to = 1>(e)
+  [cosine] z = Cos(f)
+}
+"""
+_STAGES = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[3] x) => (float[3] y, float[1, m] z) {
+  [sine] y = Sin(x)
+  [found] i = NonZero(y)
+  [number] f = Cast<to = 1>(i)
+  [cosine] z = Cos(f)
+}
+"""
+
+
+@pytest.mark.parametrize("text", [_STRINGS, _STAGES])
+def test_each_part_of_a_model_has_a_folder(text: str, tmp_path: Path) -> None:
+    inputs = {"x": np.ones(3, np.float32), "a": np.array(["a", "", "c"], object)}
+    with byoc_mlir.compile(parser.parse_model(text), fallback="allow", dump_ir=tmp_path) as model:
+        model.run({info.name: inputs[info.name] for info in model.inputs})
+    imports = {path: path.read_text() for path in tmp_path.rglob("000-import.mlir")}
+    with_sine, with_cosine = (
+        {path for path, ir in imports.items() if op in ir} for op in ("relay.sin", "relay.cos")
+    )
+    parts = [path.relative_to(tmp_path).parts[0] for path in (*with_sine, *with_cosine)]
+    assert len(imports) == len(parts) == 2
+    assert parts[0] < parts[1]
+    assert all(re.fullmatch(r"part-\d", part) for part in parts)
