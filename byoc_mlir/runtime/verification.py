@@ -118,8 +118,8 @@ class Verification:
     boundaries: tuple[Compared, ...] = ()
     """What crosses from one region to another, where an output differs."""
     nodes: tuple[Compared, ...] = ()
-    """What each node gives in the first region that differs, compiled alone from right inputs; of
-    a model that agrees, what all nodes give, if that was asked for."""
+    """What each node gives in the first region that differs, compiled alone from the region's
+    right inputs; of a model that agrees, what all nodes give, if that was asked for."""
     part: FailingPart | None = None
     note: str = ""
     """What else there is to say."""
@@ -154,11 +154,11 @@ class Verification:
     def _lines(self) -> Iterator[str]:
         verdict = "agrees with" if self.agrees else "DIFFERS from"
         yield f"the model {verdict} {self.against}"
-        inputs = "the model's" if self.agrees else "right"
+        inputs = "the model's inputs" if self.agrees else "the region's right inputs"
         for title, rows in (
             ("outputs", self.outputs),
             ("between regions", self.boundaries),
-            (f"node by node, from {inputs} inputs", self.nodes),
+            (f"nodes, from {inputs}", self.nodes),
         ):
             if rows:
                 yield from ("", f"{'':8}{'largest':>9} {'mean':>9} {'magnitude':>9}  {title}")
