@@ -131,7 +131,7 @@ def test_all_nodes_of_a_model_that_agrees() -> None:
     assert found.agrees
     assert [row.node for row in found.nodes] == ["sine", "difference", "sum", "cosine", "known"]
     assert all(row.difference.largest < 1e-5 for row in found.nodes)
-    assert "node by node, from the model's inputs" in str(found)
+    assert "nodes, from the model's inputs" in str(found)
 
 
 def test_tolerances() -> None:
