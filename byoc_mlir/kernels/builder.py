@@ -103,6 +103,7 @@ class FunctionBuilder:
         self.module, self.block = module, entry
         self._entry = entry
         self._constants: dict[Attribute, SSAValue] = {}
+        self._if_used: list[tuple[Operation, Operation]] = []
 
     @property
     def parameters(self) -> tuple[SSAValue, ...]:
@@ -194,6 +195,14 @@ class FunctionBuilder:
     def word(self, base: SSAValue, index: int | SSAValue, type_: Attribute = i64) -> SSAValue:
         """The number in a slot, its low bytes when the type is narrow."""
         return self.load(self.slot(base, index), type_)
+
+    def word_if_used(self, base: SSAValue, index: int) -> SSAValue:
+        """The number in a slot; `finish` takes its load away where nothing uses it."""
+        slot = ops.offset(base, index, i64, inbounds=False)
+        number = ops.load(slot.results[0], i64)
+        self.block.add_ops((slot, number))
+        self._if_used.append((slot, number))
+        return number.results[0]
 
     def store(self, value: SSAValue, address: SSAValue, alignment: int | None = None) -> None:
         """Writes a value to an address; without `alignment`, to one of the type's natural ones."""
@@ -352,8 +361,13 @@ class FunctionBuilder:
         return after.args[0]
 
     def finish(self, status: SSAValue | None = None) -> None:
-        """Returns."""
+        """Returns, and ends the function."""
         self.block.add_op(llvm.ReturnOp(status))
+        for slot, number in self._if_used:
+            if number.results[0].first_use is None:
+                for op in (number, slot):
+                    op.detach()
+                    op.erase()
 
     def _new_block(self, *types: Attribute) -> Block:
         block = Block(arg_types=types)

@@ -34,7 +34,7 @@ def _words(parameters: Any) -> Iterator[Size]:
 
 
 def read(function: FunctionBuilder, address: SSAValue, description: type[T]) -> T:
-    """Loads all fields.
+    """Loads all fields; those that the function does not use are gone when it is finished.
 
     Args:
         function: where they are loaded.
@@ -53,7 +53,7 @@ def _read(
     for one in fields(kind):
         nested = _nested(kind)[one.name]
         if nested is None:
-            values[one.name], slot = function.word(address, slot), slot + 1
+            values[one.name], slot = function.word_if_used(address, slot), slot + 1
         else:
             values[one.name], slot = _read(function, address, nested, slot)
     return kind(**values), slot
