@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl import layouts
@@ -79,18 +79,40 @@ class PlanDnnlLayouts(RegionPass):
             planner.write(planner.best())
 
 
+@dataclass(frozen=True)
+class _Way:
+    """An op that reads its source in one layout and writes another."""
+
+    milliseconds: float
+    read: tuple[str, ...]
+    """The layout of each of its operands whose layout is a matter of choice."""
+
+
 class _Planner:
+    """What is asked again and again is looked up: a search asks the same of each op many times."""
+
     def __init__(self, func: FuncOp, costs: Costs, kinds: Sequence[str]):
         self._costs = costs
         block = func.body.block
         self._ops = [op for op in block.ops if not isinstance(op, ConstantOp)]
-        self._free = [op.results[0] for op in self._ops if is_planned(op)]
+        self._operands = {op: laid_out_operands(op) for op in self._ops}
+        self._planned = {op for op in self._ops if is_planned(op)}
+        self._free = [op.results[0] for op in self._ops if op in self._planned]
         self._kinds = kinds if self._free else ()
-        self._before: dict[SSAValue, str] = {
-            value: layout_of(value) for op in block.ops for value in op.results
+        self._layouts = {
+            value: [*dict.fromkeys(layout_of_kind(kind, value) for kind in self._kinds)]
+            for value in self._free
         }
-        self._op_times: dict[tuple[Operation, str, str], float] = {}
-        self._op_costs: dict[tuple[Operation, tuple[str, ...]], tuple[float, str]] = {}
+        self._touched = {value: self._ops_that_touch(value) for value in self._free}
+        self._before = {one: layout_of(one) for some in self._operands.values() for one in some}
+        self._ways: dict[tuple[Operation, str, str], _Way] = {}
+        self._reorders: dict[tuple[SSAValue, str, str], float] = {}
+        self._op_costs: dict[tuple[Operation, str, tuple[str, ...]], tuple[float, str]] = {}
+
+    def _ops_that_touch(self, value: SSAValue) -> list[Operation]:
+        """The ops whose cost depends on the layout of a value: they write or read it."""
+        around = {value.owner, *(use.operation for use in value.uses)}
+        return [op for op in self._ops if op in around]
 
     def best(self) -> Choice:
         """The cheapest of what a local search finds from each uniform choice."""
@@ -100,7 +122,9 @@ class _Planner:
     def _improved(self, kind: str) -> Choice:
         choice: Choice = {value: layout_of_kind(kind, value) for value in self._free}
         for value in self._free:
-            if self._at(choice, value.owner)[0] >= IMPOSSIBLE:
+            owner = value.owner
+            assert isinstance(owner, Operation)
+            if self._at(choice, owner)[0] >= IMPOSSIBLE:
                 choice[value] = plain_layout(value)
         for _ in range(_SWEEPS):
             if not self._sweep(choice):
@@ -111,10 +135,10 @@ class _Planner:
         """Tries every other layout for each value in turn; whether one was better."""
         changed = False
         for value in self._free:
-            touched = _touched(value)
+            touched = self._touched[value]
             kept = choice[value]
             best = sum(self._at(choice, op)[0] for op in touched)
-            for layout in dict.fromkeys(layout_of_kind(kind, value) for kind in self._kinds):
+            for layout in self._layouts[value]:
                 choice[value] = layout
                 cost = sum(self._at(choice, op)[0] for op in touched)
                 if cost < best * ASSUMED.layout_margin:
@@ -125,57 +149,54 @@ class _Planner:
     def _total(self, choice: Choice) -> float:
         return sum(self._at(choice, op)[0] for op in self._ops)
 
-    def _at(self, choice: Choice, op: Operation | Block) -> tuple[float, str]:
+    def _at(self, choice: Choice, op: Operation) -> tuple[float, str]:
         """The cost of an op with reorders of its operands, and the layout it reads them in."""
-        if isinstance(op, Block):
-            return 0.0, ""
-        operands = laid_out_operands(op)
-        produced = [self._written(choice, operand) for operand in operands]
-        if not is_planned(op):
-            return self._fixed(op, produced)
-        wanted = choice[op.results[0]]
-        key = (op, (wanted, *produced))
+        operands = self._operands[op]
+        produced = tuple(choice.get(one) or self._before[one] for one in operands)
+        wanted = choice[op.results[0]] if op in self._planned else ""
+        key = (op, wanted, produced)
         if key not in self._op_costs:
-            self._op_costs[key] = min(
-                (self._with_source(op, operands, produced, source, wanted), source)
-                for source in sources(op, wanted)
-            )
+            self._op_costs[key] = min(self._offers(op, produced, wanted))
         return self._op_costs[key]
 
-    def _fixed(self, op: Operation, produced: Sequence[str]) -> tuple[float, str]:
-        cost = sum(
-            self._costs.reorder(operand, layout, self._asked(op, operand))
-            for operand, layout in zip(laid_out_operands(op), produced, strict=True)
-        )
-        return cost, ""
+    def _offers(
+        self, op: Operation, produced: Sequence[str], wanted: str
+    ) -> Iterator[tuple[float, str]]:
+        """What an op costs by the layout in which it reads its source."""
+        operands = self._operands[op]
+        if op not in self._planned:
+            asked = [self._asked(op, operand) for operand in operands]
+            yield self._reordered(operands, produced, asked), ""
+            return
+        for source in sources(op, wanted):
+            way = self._way(op, source, wanted)
+            yield way.milliseconds + self._reordered(operands, produced, way.read), source
 
     def _asked(self, op: Operation, operand: SSAValue) -> str:
         """The layout in which an op that is not planned reads an operand."""
         if isinstance(op, _AS_PLACED):
-            return self._before.get(operand) or layout_of(operand)
+            return self._before[operand]
         return plain_layout(operand)
 
-    def _with_source(
-        self,
-        op: Operation,
-        operands: Sequence[SSAValue],
-        produced: Sequence[str],
-        source: str,
-        wanted: str,
-    ) -> float:
-        cost = self._op_time(op, source, wanted)
-        for operand, layout in zip(operands, produced, strict=True):
-            cost += self._costs.reorder(operand, layout, read_as(op, operand, source, wanted))
-        return cost
-
-    def _op_time(self, op: Operation, source: str, wanted: str) -> float:
+    def _way(self, op: Operation, source: str, wanted: str) -> _Way:
         key = (op, source, wanted)
-        if key not in self._op_times:
-            self._op_times[key] = self._costs.op(op, layouts_in(op, source, wanted))
-        return self._op_times[key]
+        if key not in self._ways:
+            milliseconds = self._costs.op(op, layouts_in(op, source, wanted))
+            read = tuple(read_as(op, one, source, wanted) for one in self._operands[op])
+            self._ways[key] = _Way(milliseconds, read)
+        return self._ways[key]
 
-    def _written(self, choice: Choice, value: SSAValue) -> str:
-        return choice.get(value) or layout_of(value)
+    def _reordered(
+        self, values: Sequence[SSAValue], old: Sequence[str], new: Sequence[str]
+    ) -> float:
+        """What it takes to bring values from their layouts to others."""
+        return sum(map(self._reorder, values, old, new))
+
+    def _reorder(self, value: SSAValue, old: str, new: str) -> float:
+        key = (value, old, new)
+        if key not in self._reorders:
+            self._reorders[key] = self._costs.reorder(value, old, new)
+        return self._reorders[key]
 
     def write(self, choice: Choice) -> None:
         """Puts the chosen layouts into the types, with reorders where they differ."""
@@ -221,10 +242,3 @@ class _Planner:
             block.insert_op_before(op, user)
             copies[value, layout] = op.results[0]
         return copies[value, layout]
-
-
-def _touched(value: SSAValue) -> list[Operation]:
-    """The ops whose cost depends on the layout of a value."""
-    users = dict.fromkeys(use.operation for use in value.uses)
-    owner = value.owner
-    return [*([owner] if isinstance(owner, Operation) else []), *users]
