@@ -15,7 +15,7 @@ from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
 from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.ahead import compile_ahead
-from byoc_mlir.compiler.garbage import collect_weights, collection_paused
+from byoc_mlir.compiler.garbage import collect_weights, modules_imported
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.verifying import Verifying
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
@@ -139,7 +139,7 @@ def _compile(request: Request, cache: Folder) -> Executable:
     if cached is not None and entry is not None:
         specialiser = CachedSpecialiser(cached, entry)
         return compile_ahead(entry.inputs, entry.outputs, specialiser, request.limits)
-    with collection_paused():  # much is made while modules are imported, and nothing freed
+    with modules_imported():
         from byoc_mlir.compiler.execution.model import compile_model
         from byoc_mlir.dialects.relay.constant import held_bytes
 

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _WORTH_COLLECTING = 1 << 26
-"""Bytes of weights; looking for garbage takes 50 ms."""
+"""Bytes of weights."""
 
 
 @contextmanager
@@ -20,30 +20,26 @@ def collection_paused() -> Generator[None]:
     and not with the process' next full collection, it must not be in a variable any more. So this
     decorates functions.
     """
-    global _is_paused
-    was_enabled = gc.isenabled()
-    _is_paused = _is_paused or was_enabled
-    gc.disable()
+    is_outermost = _pause()
     try:
         yield
     finally:
-        if was_enabled:
+        if is_outermost:
             _resume()
             gc.collect(1)
 
 
-_is_paused = False
-
-
-def _resume() -> None:
-    """Also in a forked child, where the thread that compiles is missing."""
-    global _is_paused
-    if _is_paused:
-        gc.enable()
-        _is_paused = False
-
-
-os.register_at_fork(after_in_child=_resume)
+@contextmanager
+def modules_imported() -> Generator[None]:
+    """As `collection_paused`, for what stays as long as the process: not looked through at all."""
+    is_outermost = _pause()
+    try:
+        yield
+    finally:
+        if is_outermost:
+            if _is_frozen:
+                gc.freeze()
+            _resume()
 
 
 def collect_weights(held_bytes: int) -> None:
@@ -54,3 +50,37 @@ def collect_weights(held_bytes: int) -> None:
     """
     if held_bytes > _WORTH_COLLECTING:
         gc.collect()
+
+
+_is_paused = False
+_is_frozen = False
+
+
+def _pause() -> bool:
+    """Whether this is the outermost pause.
+
+    What there is now is frozen, unless the process keeps frozen objects of its own: a collection
+    inside looks through what the compilation has made, and not through all modules.
+    """
+    global _is_paused, _is_frozen
+    if not gc.isenabled():
+        return False
+    gc.disable()
+    _is_paused, _is_frozen = True, gc.get_freeze_count() == 0
+    if _is_frozen:
+        gc.freeze()
+    return True
+
+
+def _resume() -> None:
+    """Also in a forked child, where the thread that compiles is missing."""
+    global _is_paused, _is_frozen
+    if not _is_paused:
+        return
+    if _is_frozen:
+        gc.unfreeze()
+    gc.enable()
+    _is_paused = _is_frozen = False
+
+
+os.register_at_fork(after_in_child=_resume)

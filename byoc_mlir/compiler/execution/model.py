@@ -9,7 +9,7 @@ from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.execution.staged import compile_in_stages
 from byoc_mlir.compiler.execution.strings import compile_around_strings
 from byoc_mlir.compiler.execution.structured import compile_structured
-from byoc_mlir.compiler.garbage import collection_paused
+from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import Source, read_source
@@ -62,7 +62,7 @@ def specialiser(request: Request) -> Specialiser:
         return _model_specialiser(source, options)
 
 
-@collection_paused()  # much is made while modules are imported, and nothing freed
+@modules_imported()
 def _model_specialiser(source: Source, options: CompileOptions) -> Specialiser:
     """What compiles a model. The compiler is imported only here: a model whose parts are all in the
     cache does not pay for it.
@@ -72,5 +72,6 @@ def _model_specialiser(source: Source, options: CompileOptions) -> Specialiser:
     return ModelSpecialiser(source, options)
 
 
+@modules_imported()
 def _read(request: Request) -> tuple[CompileOptions, Source]:
     return CompileOptions.of(request), read_source(request.model)
