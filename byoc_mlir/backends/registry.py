@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from byoc_mlir.backends.base import API_VERSION, Backend
 from byoc_mlir.backends.options import Target, settings_of
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import BackendError
+from byoc_mlir.installed import installed_points
 from byoc_mlir.names import meant, written_at
 
 ENTRY_POINT_GROUP = "byoc_mlir.backends"
@@ -90,7 +90,7 @@ def _imported(what: str) -> Generator[None]:
 
 def backend_names() -> list[str]:
     """The names of all known backends, sorted."""
-    return sorted({*_registered, *(point.name for point in _entry_points())})
+    return sorted({*_registered, *(point.name for point in installed_points(ENTRY_POINT_GROUP))})
 
 
 def get_backends(targets: Sequence[str]) -> list[Backend]:
@@ -132,7 +132,7 @@ def get_backend(target: str) -> Backend:
 
 def _backend_class(name: str) -> Callable[[], Backend]:
     if name not in _registered:
-        for point in _entry_points():
+        for point in installed_points(ENTRY_POINT_GROUP):
             if point.name == name:
                 register_backend(point.load())
     if name not in _registered:
@@ -141,7 +141,3 @@ def _backend_class(name: str) -> Callable[[], Backend]:
             f"{meant(name, backend_names())}"
         )
     return _registered[name]
-
-
-def _entry_points():
-    return entry_points(group=ENTRY_POINT_GROUP)

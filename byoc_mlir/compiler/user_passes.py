@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TypeVar
 
 from xdsl.passes import ModulePass
@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import ByocError
+from byoc_mlir.installed import installed_points
 from byoc_mlir.names import meant, written_at
 
 ENTRY_POINT_GROUP = "byoc_mlir.passes"
@@ -58,7 +59,7 @@ def registered_passes() -> Mapping[str, type[ModulePass]]:
 
 def user_pass_names() -> list[str]:
     """The names of all known passes of users, sorted."""
-    return sorted({*_registered, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
+    return sorted({*_registered, *(point.name for point in installed_points(ENTRY_POINT_GROUP))})
 
 
 def user_pass(name: str) -> type[ModulePass]:
@@ -68,7 +69,7 @@ def user_pass(name: str) -> type[ModulePass]:
         ByocError: there is none, or it cannot be imported.
     """
     if name not in _registered:
-        for point in entry_points(group=ENTRY_POINT_GROUP):
+        for point in installed_points(ENTRY_POINT_GROUP):
             if point.name == name:
                 register_pass(_loaded(point))
     if name not in _registered:

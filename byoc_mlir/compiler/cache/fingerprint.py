@@ -9,13 +9,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, version
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
 from typing import Any, cast
 
 from byoc_mlir.files import open_regular
+from byoc_mlir.installed import installed_points
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Array
@@ -106,7 +107,7 @@ def stamp(path: Path) -> str:
 def _software() -> Sequence[Any] | None:
     """Versions and sources; `None` when the source of what is installed is unknown."""
     points: list[list[str]] = []
-    for point in (one for group in _ENTRY_POINTS for one in entry_points(group=group)):
+    for point in (one for group in _ENTRY_POINTS for one in installed_points(group)):
         if point.module.startswith("byoc_mlir."):
             continue
         found = _entry_point(point)
@@ -168,7 +169,7 @@ def _registered_passes() -> list[Any] | None:
 
 def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
     """Classes by name, and their sources: all but ours and those of installed packages."""
-    points = (one for group in _ENTRY_POINTS for one in entry_points(group=group))
+    points = (one for group in _ENTRY_POINTS for one in installed_points(group))
     known = {(point.name, _outermost(point.module)) for point in points}
     found: list[Any] = []
     for name, cls in sorted(classes.items()):
