@@ -110,8 +110,8 @@ class CSource:
 
     source: str
     flags: tuple[str, ...] = ("-O2",)
-    libraries: tuple[Path, ...] = ()
-    """Shared objects that define the functions the source calls."""
+    libraries: tuple[Path | SharedLibrary, ...] = ()
+    """Shared objects that define the functions the source calls, as in `NativeCode`."""
     constants: tuple[Weight, ...] | None = None
     """What to pass as constants, where that is not each `relay.constant` of the region's body in
     order: packed ones, `Weight.of(name, array)`. Those that are not passed are freed."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from byoc_mlir.backends.base import CSource
 from byoc_mlir.errors import BackendError
 from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.program import SharedLibrary
 
 _FLAGS = ("-shared", "-fPIC", "-Werror=return-type", "-Werror=implicit-function-declaration")
 """A forgotten `return 0` or prototype would be undefined behaviour."""
@@ -57,8 +58,9 @@ def _isa_flags() -> list[str]:
     return [f"-mno-{feature}" for feature in ("avx", "avx512f") if feature in forbidden]
 
 
-def _linked(library: Path) -> tuple[str, str]:
-    return str(library), f"-Wl,-rpath,{library.parent}"
+def _linked(library: Path | SharedLibrary) -> tuple[str, str]:
+    path = library.path if isinstance(library, SharedLibrary) else library
+    return str(path), f"-Wl,-rpath,{path.parent}"
 
 
 def no_c_compiler() -> str | None:

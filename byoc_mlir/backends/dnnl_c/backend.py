@@ -65,7 +65,7 @@ class DnnlCBackend(Backend):
     ) -> Sequence[CSource]:
         kernels = Path(__file__).with_name("kernels.c").read_text()
         source = kernels + "".join(c_function(region, _call) for region in regions)
-        libraries = (load_library().path,)
+        libraries = (load_library().requirement,)
         return [CSource(source, libraries=libraries, details=_details(r)) for r in regions]
 
 

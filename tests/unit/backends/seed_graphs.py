@@ -104,6 +104,11 @@ def check_in_new_process(executable: Executable, model: ModelProto, folder: Path
         np.testing.assert_array_equal(found[name], array)
 
 
+def export_arithmetic(target: str, path: str) -> None:
+    """Compiles for a target and saves."""
+    byoc_mlir.compile(add_sub_mul(), (target,), fallback="forbid").export_library(path)
+
+
 def run_python(code: str, *arguments: str) -> str:
     """What a program prints in a new process."""
     command = [sys.executable, "-c", code, *arguments]
