@@ -24,17 +24,33 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def part_of(model: onnx.ModelProto, output: str) -> onnx.ModelProto:
-    """The model with those nodes alone that one of its outputs follows from."""
-    wanted, kept = {output}, list[onnx.NodeProto]()
-    for node in reversed(model.graph.node):
-        if not wanted.isdisjoint(node.output):
-            kept.append(node)
-            wanted.update(names_read(node))
+    """The model with one of its outputs alone, and what that follows from."""
     part = onnx.ModelProto()
     part.CopyFrom(model)
-    del part.graph.node[:]
-    part.graph.node.extend(reversed(kept))
+    for other in [value for value in model.graph.output if value.name != output]:
+        part.graph.output.remove(other)
+    remove_unneeded(part)
     return part
+
+
+def remove_unneeded(model: onnx.ModelProto) -> frozenset[str]:
+    """Removes the nodes, inputs and constants that the outputs do not need.
+
+    Returns:
+        The names of the values that they need.
+    """
+    graph = model.graph
+    needed = {output.name for output in graph.output}
+    for node in reversed(list(graph.node)):
+        if needed.isdisjoint(node.output):
+            graph.node.remove(node)
+        else:
+            needed.update(names_read(node))
+    for value in [value for value in graph.input if value.name not in needed]:
+        graph.input.remove(value)
+    for tensor in [tensor for tensor in graph.initializer if tensor.name not in needed]:
+        graph.initializer.remove(tensor)
+    return frozenset(needed)
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

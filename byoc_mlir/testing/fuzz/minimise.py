@@ -14,7 +14,7 @@ from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds
-from byoc_mlir.testing.fuzz.graphs import names_read
+from byoc_mlir.testing.fuzz.graphs import remove_unneeded
 
 Fails: TypeAlias = Callable[[Case], bool]
 Reduction: TypeAlias = Callable[[Case, ModelProto], Iterator[Case]]
@@ -181,16 +181,7 @@ def _rebuilt(
     if outputs is not None:
         del copy.graph.output[:]
         copy.graph.output.extend(outputs)
-    needed = {output.name for output in copy.graph.output}
-    for node in reversed(list(copy.graph.node)):
-        if needed.isdisjoint(node.output):
-            copy.graph.node.remove(node)
-        else:
-            needed.update(names_read(node))
-    for value in [value for value in copy.graph.input if value.name not in needed]:
-        copy.graph.input.remove(value)
-    for tensor in [tensor for tensor in copy.graph.initializer if tensor.name not in needed]:
-        copy.graph.initializer.remove(tensor)
+    needed = remove_unneeded(copy)
     runs = case.feeds if feeds is None else (feeds,)
     kept = tuple({name: run[name] for name in run if name in needed} for run in runs)
     return replace(case, model=copy.SerializeToString(deterministic=True), feeds=kept)

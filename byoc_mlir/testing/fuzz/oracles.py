@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, shape_inference
+from onnx import TensorProto, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.comparison import is_close
@@ -143,23 +143,43 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
 
     The reference evaluator has products of integers and their interpolations in double precision,
     and their squares in the type of the integers, though the root would fit. ONNX Runtime takes
-    `beta` of a product for 1 where the sums have no terms.
+    `beta` of a product for 1 where the sums have no terms, and corners of sizes that are no whole
+    numbers for those of the size below.
     """
     graph = shape_inference.infer_shapes(model).graph
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     types = {
         tensor.name: helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
         for tensor in graph.initializer
     }
     types |= {value.name: value for value in (*graph.input, *graph.value_info)}
     for node in graph.node:
-        if node.op_type not in _TYPED or node.input[0] not in types:
+        if node.op_type not in _TYPED:
             continue
-        first = types[node.input[0]].type.tensor_type
-        if first.elem_type not in _FLOATS:
+        first = types.get(node.input[0], onnx.ValueInfoProto()).type.tensor_type
+        if first.elem_type not in (TensorProto.UNDEFINED, *_FLOATS):
             yield "reference"
         is_empty = any(dim.HasField("dim_value") and not dim.dim_value for dim in first.shape.dim)
         if node.op_type == "Gemm" and is_empty:
             yield "onnxruntime"
+        if node.op_type == "Resize" and _aligns_fractions(node, first.shape, constants):
+            yield "onnxruntime"
+
+
+def _aligns_fractions(
+    node: onnx.NodeProto, shape: onnx.TensorShapeProto, constants: Answer
+) -> bool:
+    """Whether corners are those of sizes that a scale makes, and one may be no whole number."""
+    texts = {attribute.name: attribute.s for attribute in node.attribute}
+    if texts.get("coordinate_transformation_mode") != b"align_corners":
+        return False
+    if len(node.input) < 3 or not node.input[2]:
+        return False
+    scales = constants.get(node.input[2])
+    sizes = [dim.dim_value if dim.HasField("dim_value") else np.nan for dim in shape.dim]
+    if scales is None or len(scales) != len(sizes):  # computed, or those of some axes
+        return True
+    return not (scales.astype(np.float32) * sizes % 1 == 0).all()
 
 
 _TYPED = frozenset(("Gemm", "ReduceL2", "Resize"))
