@@ -9,6 +9,7 @@ import pytest
 from nodes import check_node, node_model
 
 import byoc_mlir
+from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 ML = "ai.onnx.ml"
@@ -115,6 +116,15 @@ def test_imputer_of_integers() -> None:
         replaced_value_int64=2,
         imputed_value_int64s=[9, 8, 7, 6],
     )
+
+
+def test_an_imputer_has_one_value_or_one_for_each_feature() -> None:
+    """ONNX Runtime takes the first of any other number of values, which ONNX does not know."""
+    values: dict[str, Any] = {"imputed_value_floats": numbers(2)}
+    model = node_model("Imputer", {"x": DATA}, {"y": np.float32}, domain=ML, **values)
+    reason = "imputed_value has 2 entries, accepted is one, or one for each feature, which are 4"
+    with pytest.raises(InvalidModelError, match=rf"'n' \(Imputer\): {reason}"):
+        byoc_mlir.compile(model, ())
 
 
 def test_label_encoder() -> None:

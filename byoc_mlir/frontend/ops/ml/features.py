@@ -44,9 +44,11 @@ def _per_feature(
     dtype: np.dtype[np.generic],
 ) -> Value:
     """One number for all features, or one for each."""
-    if len(numbers) not in (1, arith.size_along(data, -1)):
+    count = arith.size_along(data, -1)
+    if len(numbers) not in (1, count):
         raise VerifyException(
-            f"{what} has {len(numbers)} entries, accepted are 1 and {data.shape[-1]}"
+            f"{what} has {len(numbers)} entries, accepted is one, or one for each feature, which"
+            f" are {count}"
         )
     return context.constant(list(numbers), dtype)
 

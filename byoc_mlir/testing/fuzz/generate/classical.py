@@ -48,6 +48,22 @@ def labels(graph: GraphBuilder, count: int, kind: str) -> tuple[dict[str, Any], 
     return {f"classlabels_{kind}": chosen}, _I64
 
 
+@recipe("Imputer", domain=ML)
+def imputer(graph: GraphBuilder, op_type: str) -> None:
+    x = features(graph, op_type)
+    count = graph.rng.choice([1, x.sizes[1]])
+    replaced = graph.rng.randint(-1, 1)
+    attributes: dict[str, Any] = (
+        {"imputed_value_floats": numbers(graph, count), "replaced_value_float": float(replaced)}
+        if is_float(x.dtype)
+        else {
+            "imputed_value_int64s": _entries(graph, "int64", count),
+            "replaced_value_int64": replaced,
+        }
+    )
+    graph.emit(op_type, [x], 1, ML, types=[(x.dtype, x.shape)], **attributes)
+
+
 @recipe("LinearRegressor", domain=ML)
 def linear_regressor(graph: GraphBuilder, op_type: str) -> None:
     x = features(graph, op_type, floats=True)
