@@ -10,6 +10,7 @@ import numpy as np
 
 from byoc_mlir.abi import ENTRY_POINTS, THREADS_SYMBOL
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.huge_pages import use_huge_pages
 from byoc_mlir.runtime.program import Array, ObjectCode
 
 _LIBRARY = "native"
@@ -21,6 +22,7 @@ def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeMo
     Raises:
         ExecutionError: a symbol is missing.
     """
+    use_huge_pages(code.weights.values())
     variable = np.array([threads], np.int32)
     data = {**code.weights, THREADS_SYMBOL: variable}
     addresses = {name: int(array.ctypes.data) for name, array in data.items()}
