@@ -125,6 +125,16 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def show_progress(result: Measurement | Failure) -> None:
+    """One line about a result, for those who wait."""
+    outcome = (
+        f"{result.quantile(0.5):.3f} ms, error {result.error:.1e}"
+        if isinstance(result, Measurement)
+        else f"failed: {result.message}"
+    )
+    print(f"{result.model}, {result.threads} threads, {result.engine}: {outcome}", file=sys.stderr)
+
+
 def measure(
     models: Sequence[str],
     engines: Sequence[str],

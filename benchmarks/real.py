@@ -2,11 +2,13 @@
 
     python benchmarks/real.py                             installs the packages, then measures
     python benchmarks/real.py --environment real-env      keeps the environment for the next time
-    python benchmarks/real.py --models mtcnn --rounds 3   only models whose name has this in it
+    python benchmarks/real.py --packages mtcnn nudenet    only what these packages do
+    python benchmarks/real.py --models pnet --rounds 3    only models whose name has this in it
 
 The packages go into an environment of their own, where `record.py` lets them work and keeps what
 they hand to ONNX Runtime. Then this project and ONNX Runtime answer the same calls here: every
-answer is compared, the largest call of each model is timed as `run.py` does it.
+answer is compared, the largest call of each model is timed as `run.py` does it. With the packages
+at hand and no other work on the machine that takes some six minutes.
 """
 
 from __future__ import annotations
@@ -23,7 +25,14 @@ from pathlib import Path
 import numpy as np
 from engines.byoc import Engine as Byoc
 from engines.onnxruntime import Engine as OnnxRuntime
-from measure import Failure, Measurement, ModelFiles, add_measuring_options, measure_files
+from measure import (
+    Failure,
+    Measurement,
+    ModelFiles,
+    add_measuring_options,
+    measure_files,
+    show_progress,
+)
 from report import cost_table, latency_table, rows_of
 
 from byoc_mlir.errors import ByocError
@@ -50,14 +59,16 @@ def main() -> int:
         calls = folder / "calls"
         calls.mkdir()
         script = Path(__file__).with_name("record.py")
-        subprocess.run([python, script, calls], check=True, stdout=sys.stderr)
+        record = [python, script, calls, *arguments.packages]
+        subprocess.run(record, check=True, stdout=sys.stderr)
         models = [model for model in sorted(calls.iterdir()) if arguments.models in model.name]
-        disagreements = [line for model in models for line in _disagreements(model)]
-        results = [
-            result
-            for model in models
-            for result in _measure(model, arguments.threads, arguments.rounds)
-        ]
+        disagreements: list[str] = []
+        results: list[Measurement | Failure] = []
+        for model in models:
+            disagreements += _disagreements(model)
+            for result in _measure(model, arguments.threads, arguments.rounds):
+                show_progress(result)
+                results.append(result)
     rows = rows_of(results, arguments.quantile)
     print(latency_table(rows, ENGINES))
     print("\nFrom file to first answer, and peak memory:\n")
@@ -108,7 +119,15 @@ def _parser() -> argparse.ArgumentParser:
         help="the packages' environment, reused if it is there; default: a temporary one",
     )
     parser.add_argument("--models", default="", metavar="PART", help="only names with this part")
+    parser.add_argument(
+        "--packages",
+        nargs="+",
+        default=(),
+        metavar="NAME",
+        help="of what `record.py` lets work; default: all",
+    )
     add_measuring_options(parser)
+    parser.set_defaults(rounds=5)
     return parser
 
 

@@ -1,9 +1,9 @@
 """Runs Python packages that ship ONNX models, and keeps what they hand to ONNX Runtime.
 
-`record.py FOLDER` is run by `real.py` in an environment that has the packages. Every package does
-its own work on images and audio that are made here. Each of its models gets a folder
-`PACKAGE-MODEL` with a link `model.onnx` and the inputs of the first call of each shape: `0.npz`,
-`1.npz`, … with the largest inputs first.
+`record.py FOLDER [PACKAGE ...]` is run by `real.py` in an environment that has the packages. Every
+package, or those that are named, does its own work on images and audio that are made here. Each of
+its models gets a folder `PACKAGE-MODEL` with a link `model.onnx` and the inputs of the first call
+of each shape: `0.npz`, `1.npz`, … with the largest inputs first.
 """
 
 from __future__ import annotations
@@ -48,13 +48,15 @@ class Recorder(onnxruntime.InferenceSession):
 
 def main() -> None:
     """See the module."""
-    folder = Path(sys.argv[1])
+    folder, *wanted = sys.argv[1:]
+    if unknown := set(wanted) - set(PACKAGES):
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(PACKAGES)}")
     onnxruntime.InferenceSession = Recorder
-    for package, run in PACKAGES.items():
+    for package in wanted or PACKAGES:
         Recorder.sessions.clear()
-        run()
+        PACKAGES[package]()
         for session in Recorder.sessions:
-            _write(session, folder / f"{package}-{session.path.stem}")
+            _write(session, Path(folder) / f"{package}-{session.path.stem}")
 
 
 def _write(session: Recorder, folder: Path) -> None:

@@ -25,7 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engines import ENGINES
-from measure import Failure, Measurement, add_measuring_options, measure
+from measure import Failure, Measurement, add_measuring_options, measure, show_progress
 from models import DEFAULT, PRECISIONS, SMALL, known_models
 from report import cost_table, latency_table, plot, rows_of
 
@@ -41,7 +41,7 @@ def main() -> int:
         arguments.rounds,
         arguments.precision,
     ):
-        _show_progress(result)
+        show_progress(result)
         results.append(result)
     rows = rows_of(results, arguments.quantile)
     print(latency_table(rows, arguments.engines))
@@ -79,15 +79,6 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _show_progress(result: Measurement | Failure) -> None:
-    outcome = (
-        f"{result.quantile(0.5):.3f} ms, error {result.error:.1e}"
-        if isinstance(result, Measurement)
-        else f"failed: {result.message}"
-    )
-    print(f"{result.model}, {result.threads} threads, {result.engine}: {outcome}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
