@@ -141,7 +141,7 @@ def _binary(kind: type[qnn.BinaryOp]) -> Rule:
         lhs, rhs = quantised(op.lhs), quantised(op.rhs)
         if lhs is None or rhs is None or not (lhs.is_bytes and rhs.is_bytes):
             return None
-        return new.add(
+        return _table(op.output, target, new) or new.add(
             kind,
             *(lhs.data, rhs.data, lhs.scale, lhs.zero_point, rhs.scale, rhs.zero_point),
             *(target.scale, target.zero_point),
@@ -198,48 +198,55 @@ def _table(value: SSAValue, target: Target, new: OpSequence) -> SSAValue | None:
     found = _function_of_one_byte(value)
     if found is None:
         return None
-    byte, ops = found
-    numbers = _numbers(byte)
-    values: dict[SSAValue, Array] = {}
+    values = dict(found.numbers)
     with np.errstate(all="ignore"):
-        for op in ops:
-            operands = [_operand(each, values, numbers) for each in op.operands]
+        for op in found.ops:
+            operands = [_operand(each, values) for each in op.operands]
             values[op.results[0]] = evaluate_op(op, operands)[0]
-    results = np.broadcast_to(_operand(value, values, numbers), (256,))
+    results = np.broadcast_to(_operand(value, values), (256,))
     table = new.constant("table", placed(results, scale, zero_point))
-    return new.add(qnn.LookupOp, byte.data, table)
+    return new.add(qnn.LookupOp, found.byte, table)
 
 
-def _numbers(byte: Quantised) -> Array:
-    """What the 256 bytes stand for, in the order of their bits."""
-    every = np.arange(256, dtype=np.uint8).view(byte.dtype).astype(np.int32)
-    scale, zero_point = constant_array(byte.scale), constant_array(byte.zero_point)
-    assert scale is not None
-    assert zero_point is not None
-    return (every - zero_point.astype(np.int32)).astype(np.float32) * scale
-
-
-def _operand(value: SSAValue, values: dict[SSAValue, Array], numbers: Array) -> Array:
+def _operand(value: SSAValue, values: dict[SSAValue, Array]) -> Array:
     if value in values:
         return values[value]
     known = constant_array(value)
-    return numbers if known is None else known.reshape(())
+    assert known is not None
+    return known.reshape(())
 
 
 _MOST_OPS = 32
 """Longer functions of one byte are not tabulated."""
 
 
-def _function_of_one_byte(value: SSAValue) -> tuple[Quantised, list[RelayOp]] | None:
-    """The byte whose function a value is, and the ops of the function in order."""
-    bytes_: list[Quantised] = []
+@dataclass(frozen=True)
+class _Function:
+    """A function of one byte."""
+
+    byte: SSAValue
+    numbers: dict[SSAValue, Array]
+    """Of each value that it begins with, what that is for the 256 bytes in the order of their
+    bits."""
+    ops: list[RelayOp]
+    """Those of the function, in order."""
+
+
+def _function_of_one_byte(value: SSAValue) -> _Function | None:
+    """The function that a value is, if it is one; what was looked up for the byte belongs to it."""
+    bytes_: list[SSAValue] = []
+    numbers: dict[SSAValue, Array] = {}
     ops: dict[RelayOp, None] = {}
 
     def visit(each: SSAValue) -> bool:
-        byte, known, op = quantised(each), constant_array(each), each.owner
-        if byte is not None:
+        known, op = constant_array(each), each.owner
+        if quantised(each) is not None:
+            found = _numbers(each)
+            if found is None:
+                return False
+            byte, numbers[each] = found
             bytes_.append(byte)
-            return byte.is_bytes and byte.is_known and byte.data is bytes_[0].data
+            return byte is bytes_[0] and sizes_of(each) == sizes_of(value)
         if known is not None:
             return known.size == 1
         if op in ops:
@@ -250,13 +257,23 @@ def _function_of_one_byte(value: SSAValue) -> tuple[Quantised, list[RelayOp]] | 
         ops[op] = None
         return fits
 
-    if not visit(value) or not bytes_ or not all(_alike(byte, bytes_[0]) for byte in bytes_):
+    return _Function(bytes_[0], numbers, list(ops)) if visit(value) and bytes_ else None
+
+
+def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:
+    """A byte, and the numbers that a quantised value is for each; looked up or as they are."""
+    integers = quantised(value)
+    if integers is None or not (integers.is_bytes and integers.is_known):
         return None
-    return bytes_[0], list(ops)
-
-
-def _alike(one: Quantised, two: Quantised) -> bool:
-    return same_value(one.scale, two.scale) and same_value(one.zero_point, two.zero_point)
+    byte, results = integers.data, np.arange(256, dtype=np.uint8).view(integers.dtype)
+    if isinstance(byte.owner, qnn.LookupOp):
+        table = constant_array(byte.owner.table)
+        if table is not None:
+            byte, results = byte.owner.data, table
+    scale, zero_point = constant_array(integers.scale), constant_array(integers.zero_point)
+    assert scale is not None
+    assert zero_point is not None
+    return byte, (results.astype(np.int32) - zero_point.astype(np.int32)).astype(np.float32) * scale
 
 
 def _elementwise_ops() -> frozenset[type[RelayOp]]:

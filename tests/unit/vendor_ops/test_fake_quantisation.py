@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, helper, numpy_helper
+from onnx.parser import parse_model
 from quantised_checks import assert_within_steps, bytes_of, run_passes
 
 from byoc_mlir.dialects import make_context
@@ -275,6 +276,44 @@ def test_functions_of_a_byte(
     operand = (np.maximum(every, 0) if op_type == "Sqrt" else every, 0.05, dtype(zero), None)
     model, inputs = qdq_model(op_type, [operand], (0.02, dtype(10)), *more, **attributes)
     check(model, inputs, "qnn.lookup")
+
+
+def test_a_function_of_one_byte_with_another_rank_is_no_table() -> None:
+    """A constant of rank 2 makes `[1, 3]` of `[3]`, which a table could not."""
+    model = parse_model(
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (uint8[3] x) => (uint8[1, 3] y)
+        <float s = {0.1}, uint8 z = {10}, float[1, 1] c = {2.0}>
+        {
+            a = DequantizeLinear(x, s, z)
+            b = Mul(a, c)
+            d = Sigmoid(b)
+            y = QuantizeLinear(d, s, z)
+        }"""
+    )
+    inputs = {"x": np.array([0, 10, 255], U8)}
+    expected = run_onnxruntime(model, inputs)["y"]
+    assert_within_steps(run_passes(model, inputs, integers=True)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [U8, I8])
+def test_a_product_of_a_byte_and_its_function(dtype: Any) -> None:
+    """A quantised SiLU is one table: what is quantised between belongs to it."""
+    type_ = np.dtype(dtype).name
+    model = parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 13]>
+        g ({type_}[256] x) => ({type_}[256] y)
+        <float s = {{0.05}}, float t = {{0.004}}, float u = {{0.02}}, {type_} z = {{20}}>
+        {{
+            a = DequantizeLinear(x, s, z)
+            b = Sigmoid(a)
+            c = QuantizeLinear(b, t, z)
+            d = DequantizeLinear(c, t, z)
+            e = Mul(a, d)
+            y = QuantizeLinear(e, u, z)
+        }}"""
+    )
+    check(model, {"x": np.arange(256, dtype=U8).view(dtype)}, "qnn.lookup")
 
 
 @pytest.mark.parametrize(
