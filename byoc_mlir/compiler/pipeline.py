@@ -66,7 +66,7 @@ _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 
 _INTEGER_OPS = (
     *(*_INTEGER_PRODUCTS, "relay.qnn.matmul", "relay.qnn.conv3d"),
-    *("relay.qnn.requantize", "relay.qnn.add"),
+    *("relay.qnn.requantize", "relay.qnn.add", "relay.qnn.lookup"),
 )
 """Ops on quantised tensors that backends and integer kernels compute."""
 

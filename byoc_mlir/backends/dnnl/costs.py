@@ -18,7 +18,7 @@ from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive, Types
-from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, LookupOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.likeness import likeness_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
@@ -93,6 +93,8 @@ class Costs:
 
     def _offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
         """The costs of an op by each algorithm."""
+        if isinstance(op, LookupOp):
+            return [Cost(_lookup_milliseconds(op, layout))]
         described = primitive(op, layout)
         assert described is not None
         if not isinstance(op, ConvolutionOp):
@@ -208,6 +210,14 @@ def activation_milliseconds(op: ActivationOp) -> float:
     """About what an activation by our own code takes on one thread."""
     known = rates(ActivationRates).as_json()
     return math.prod(shape_of(op.output)) / known[op.algorithm.data]
+
+
+def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
+    """About what a lookup takes; what pads a layout must stay zero, and a table may change it."""
+    shape, wanted = shape_of(op.output), layout(op.output)
+    if layouts.padded(shape, wanted) != shape:
+        return IMPOSSIBLE
+    return ASSUMED.primitive_call + 2 * math.prod(shape) / rates(ConvolutionRates).transformed_bytes
 
 
 def _unfolds_windows(described: Primitive, implementation: str) -> bool:

@@ -22,9 +22,9 @@ from byoc_mlir.backends.dnnl.resampling import is_between_centres
 from byoc_mlir.backends.dnnl.trial import slow_here
 from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay import RelayOp, image, nn, reduce, transform, window
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, image, nn, reduce, transform, window
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
-from byoc_mlir.dialects.relay.qnn import BYTES
+from byoc_mlir.dialects.relay.qnn import BYTES, LookupOp
 
 LARGE_ACTIVATION = 1 << 12
 """Elements from which on an element-wise op on its own goes to oneDNN."""
@@ -74,6 +74,7 @@ def op_rules() -> Mapping[str, Rule]:
     table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
     table["cast"] = _guarded(conversion)
     table["transpose"] = _guarded(transpose)
+    table["qnn.lookup"] = lookup
     table["split"] = _guarded(split)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
     table |= {name: _guarded(view) for name in ("reshape", "squeeze", "expand_dims")}
@@ -301,6 +302,16 @@ def conversion(op: RelayOp) -> str | None:
     return None if _is_between(op) else "cast not between two primitives (cheaper on the host)"
 
 
+def lookup(op: Operation) -> str | None:
+    """Functions of bytes beside primitives, whose layouts they keep."""
+    assert isinstance(op, LookupOp)
+    if not isinstance(op.table.owner, ConstantOp):
+        return "a table that is not known"
+    if any(map(_is_primitive, (*_sources(op), *_readers(op)))):
+        return unsupported_shape(op.output)
+    return "lookup away from any primitive (cheaper on the host)"
+
+
 def split(op: transform.SplitOp) -> str | None:
     """Parts that lie in one piece each, where oneDNN reads and writes them."""
     if math.prod(shape_of(op.data)[: op.positive_axis]) != 1:
@@ -357,7 +368,7 @@ def large_elementwise(op: RelayOp) -> str | None:
     return None
 
 
-_PASSED = (*ELEMENTWISE, "split")
+_PASSED = (*ELEMENTWISE, "split", "qnn.lookup")
 _NEARBY = 16
 """How many such ops and transposes are looked at around an op, to find what is beyond them."""
 

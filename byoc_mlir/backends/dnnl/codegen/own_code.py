@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,14 +11,23 @@ from xdsl.dialects.builtin import i32
 
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.backends.dnnl.descriptions import Operand, Types
-from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, ExecutedOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import (
+    ActivationOp,
+    ConvolutionOp,
+    ExecutedOp,
+    LookupOp,
+    layout_of,
+)
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.activations import activation_code
 from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
 from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
+from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
+from byoc_mlir.runtime.cpu import Cpu
 
 _ELEMENT_BYTES = 4
 
@@ -52,6 +62,8 @@ def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
     """What computes an op on so many threads; `None` where a primitive does."""
     if isinstance(op, ActivationOp):
         return _activation(op)
+    if isinstance(op, LookupOp):
+        return _lookup(op)
     kernel = planned(op, layout_of) if isinstance(op, ConvolutionOp) else None
     if kernel is None or not isinstance(op, ConvolutionOp):
         return None
@@ -63,6 +75,15 @@ def _activation(op: ActivationOp) -> OwnCode:
     elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays 0
     code = on_result(activation_code(op.algorithm.data, elements))
     return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,))
+
+
+def _lookup(op: LookupOp) -> OwnCode:
+    types = Types(layout_of)
+    given = ((Arg.SRC, op.source), (Arg.WEIGHTS, op.table), (Arg.DST, op.output))
+    operands = tuple(types.operand(argument, value) for argument, value in given)
+    code = lookup_code(math.prod(shape_of(op.output)), Cpu.host().features)
+    add = partial(_add_call, code=code, slots=(Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT))
+    return OwnCode(op, "lookup", Generated(add, code.numbers), operands)
 
 
 def on_result(code: Code) -> Generated:

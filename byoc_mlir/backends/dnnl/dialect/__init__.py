@@ -37,6 +37,7 @@ from byoc_mlir.backends.dnnl.dialect.normalization import (
     SoftmaxOp,
 )
 from byoc_mlir.backends.dnnl.dialect.quantized import (
+    LookupOp,
     QuantizedAddOp,
     QuantizedConvolutionOp,
     QuantizedMatmulOp,
@@ -67,6 +68,7 @@ __all__ = [
     "InnerProductOp",
     "LayerNormalizationOp",
     "LayoutAttr",
+    "LookupOp",
     "LrnOp",
     "LstmOp",
     "MatmulOp",
@@ -100,6 +102,7 @@ DNNL = Dialect(
         GruOp,
         InnerProductOp,
         LayerNormalizationOp,
+        LookupOp,
         LrnOp,
         LstmOp,
         MatmulOp,

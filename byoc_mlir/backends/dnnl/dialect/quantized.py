@@ -1,4 +1,4 @@
-"""Convolutions and sums of bytes, `i8` or `ui8`.
+"""Convolutions, sums and functions of bytes, `i8` or `ui8`.
 
 A byte `q` stands for the number `(q - zero_point) * scale`. Scales are `f32`, zero points `i32`.
 https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_attributes_quantization.html
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, PostOpsOp
+from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, ExecutedOp, PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
@@ -125,6 +125,25 @@ class QuantizedAddOp(PostOpsOp):
         for scale in scales:
             _check_vector(self, "scale", scale, f32, 1)
         return (TensorType(self.element, shape_of(a)),)
+
+
+@irdl_op_definition
+class LookupOp(ExecutedOp):
+    """`source [...], table [256] -> [...]`: what the table has for each byte, by our own code.
+
+    The places of the table are those of the byte read without a sign.
+    """
+
+    name = "dnnl.lookup"
+    source = operand_def(TensorType)
+    table = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        element = tensor_type(self.table).element_type
+        _check_bytes(self, tensor_type(self.source).element_type, element)
+        _check_vector(self, "table", self.table, element, 256)
+        return (TensorType(element, shape_of(self.source)),)
 
 
 def _check_bytes(op: DnnlOp, *elements: Attribute) -> None:

@@ -27,7 +27,16 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, read_recurrent_layer
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, image, nn, reduce, transform
+from byoc_mlir.dialects.relay import (
+    ConstantOp,
+    RelayOp,
+    elementwise,
+    image,
+    nn,
+    qnn,
+    reduce,
+    transform,
+)
 from byoc_mlir.dialects.relay import window as relay_window
 from byoc_mlir.dialects.relay.base import tensor_type
 
@@ -57,6 +66,7 @@ _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
     (transform.ReshapeOp, others.view),
     (transform.SqueezeOp, others.view),
     (transform.ExpandDimsOp, others.view),
+    (qnn.LookupOp, others.lookup),
 )
 """Ops that become one `dnnl` op."""
 

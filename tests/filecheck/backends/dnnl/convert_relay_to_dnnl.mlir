@@ -110,6 +110,16 @@ func.func private @sum(%x: tensor<1x2x2x2xui8>, %y: tensor<1x2x2x2xi8>) -> tenso
 
 // -----
 
+func.func private @table(%x: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xi8> attributes {byoc.compiler = "dnnl"} {
+  %t = relay.constant #relay.weight<"t", "00000000000000000000000000000001"> : tensor<256xi8>
+  %0 = relay.qnn.lookup %x, %t : (tensor<1x2x2x2xui8>, tensor<256xi8>) -> tensor<1x2x2x2xi8>
+  func.return %0 : tensor<1x2x2x2xi8>
+}
+// CHECK-LABEL: func.func private @table
+// CHECK:         dnnl.lookup %x, %t
+
+// -----
+
 // A convolution adds the other operand of a sum, in units of that one: 0.5 / 0.25 for each
 // product, then 0.25 / 0.125; of the zero points 10 - 4 * 2 is left.
 func.func private @residual(%x: tensor<1x1x2x2xui8>, %y: tensor<1x1x2x2xui8>) -> tensor<1x1x2x2xui8> attributes {byoc.compiler = "dnnl"} {

@@ -131,6 +131,14 @@ func.func @element(%x: tensor<1x8x4x4xui8>, %s: tensor<1xf32>) {
 
 // -----
 
+// CHECK: table must be tensor<256xui8>, found tensor<16xui8>
+func.func @table(%x: tensor<4xui8>, %t: tensor<16xui8>) {
+  %0 = dnnl.lookup %x, %t : (tensor<4xui8>, tensor<16xui8>) -> tensor<4xui8>
+  func.return
+}
+
+// -----
+
 // CHECK: dnnl.eltwise: 2 offsets, expected one for each of 1 results
 func.func @offsets(%x: tensor<4xf32>) {
   %0 = dnnl.eltwise %x {algorithm = "relu", offsets = [0, 64]} : (tensor<4xf32>) -> tensor<4xf32>

@@ -55,6 +55,13 @@ func.func @quantized(%x: tensor<1x8x4x4xui8>, %w: tensor<8x8x1x1xi8>, %c: tensor
   func.return
 }
 
+// CHECK-LABEL: func.func @lookup
+func.func @lookup(%x: tensor<1x8x4x4xui8>, %t: tensor<256xi8>) {
+  // CHECK-NEXT: dnnl.lookup %x, %t : (tensor<1x8x4x4xui8>, tensor<256xi8>) -> tensor<1x8x4x4xi8>
+  %0 = dnnl.lookup %x, %t : (tensor<1x8x4x4xui8>, tensor<256xi8>) -> tensor<1x8x4x4xi8>
+  func.return
+}
+
 // CHECK-LABEL: func.func @quantized_matmul
 func.func @quantized_matmul(%x: tensor<3x8xui8>, %w: tensor<5x8xi8>, %b: tensor<1x5xf32>, %s: tensor<1xf32>, %z: tensor<1xui8>) {
   // CHECK-NEXT: %[[Z:.*]] = dnnl.convert %z {element = i32} : (tensor<1xui8>) -> tensor<1xi32>

@@ -121,6 +121,39 @@ def test_convolution_with_residual(is_second: bool) -> None:
     assert report.composites == {"dnnl.qnn_conv2d_bias_sum_clip": 1}
 
 
+@pytest.mark.parametrize("channels", [16, 18])
+def test_a_function_of_bytes_between_convolutions(channels: int) -> None:
+    """`x * sigmoid(x)` is one table, in the layout of the convolutions around it."""
+    weights = draw(np.int8, channels, 16, 1, 1) // 2
+    first = Convolution(draw(np.uint8, 1, 16, 9, 9), weights, zero_point=90)
+    constants = {f"a_{name}": array for name, array in first.constants().items()} | {
+        "s": np.array(0.05, np.float32),
+        "t": np.array(1 / 255, np.float32),
+        "z": np.array(90, np.uint8),
+    }
+    nodes = [
+        first.node("x", "c", "a_"),
+        _affine("DequantizeLinear", "c", "n", "s", "z"),
+        helper.make_node("Sigmoid", ["n"], ["g"]),
+        _affine("QuantizeLinear", "g", "gq", "t", "z"),
+        _affine("DequantizeLinear", "gq", "gn", "t", "z"),
+        helper.make_node("Mul", ["n", "gn"], ["m"], name="silu"),
+        _affine("QuantizeLinear", "m", "y", "s", "z"),
+    ]
+    number = (first.expected().astype(np.float32) - 90) * np.float32(0.05)
+    gate = (np.rint(255 / (1 + np.exp(-number))) + 90).clip(0, 255)
+    product = number * ((gate - 90) / 255)
+    wanted = (np.rint(product / np.float32(0.05)) + 90).clip(0, 255).astype(np.uint8)
+    second = Convolution(wanted, draw(np.int8, 8, channels, 1, 1, seed=3) // 2, data_zero_point=90)
+    nodes.append(second.node("y", "last", "b_"))
+    constants |= {f"b_{name}": array for name, array in second.constants().items()}
+    model = model_of(nodes, {"x": first.data}, constants, ("last", np.uint8))
+    found, report = run(model, {"x": first.data})
+    assert_within_a_step(found, second.expected())
+    if api().has_vnni:
+        assert not report.placed("host")
+
+
 _ALL_PRODUCTS = "dnnl{quantized_products=all}"
 
 

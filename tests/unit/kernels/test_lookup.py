@@ -1,0 +1,44 @@
+"""Tables of bytes, by vectors where the processor has them, and byte by byte."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from byoc_mlir.kernels.builder import VOID, ModuleBuilder
+from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.lookup import lookup_code
+from byoc_mlir.kernels.ops import POINTER
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.jit import NativeModule
+
+_GUARD = 64
+"""Bytes behind the result that nobody may write to."""
+
+
+@pytest.mark.parametrize("features", [(), Cpu.host().features], ids=["any", "host"])
+@pytest.mark.parametrize("count", [1, 63, 64, 129, 1000])
+def test_every_byte_is_looked_up(count: int, features: tuple[str, ...]) -> None:
+    code, module = lookup_code(count, features), ModuleBuilder(has_threads=False)
+    function = module.function("main", (POINTER,), result=VOID)
+    function.do(code.define(module), function.parameters[0])
+    function.finish()
+    module.module.verify()
+    native = NativeModule(emit_object(module.module), ["main"], {})
+    rng = np.random.default_rng(0)
+    source, table = (rng.integers(0, 256, size, np.uint8) for size in (count, 256))
+    result, words = np.full(count + _GUARD, 77, np.uint8), np.array(code.numbers, np.int64)
+    held = {
+        Slot.SOURCE: source,
+        Slot.WEIGHTS: table,
+        Slot.RESULT: result,
+        Slot.PARAMETERS: words,
+    }
+    pointers = [held[slot].ctypes.data if slot in held else None for slot in Slot]
+    main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(native.address("main"))
+    main((ctypes.c_void_p * len(pointers))(*pointers))
+    np.testing.assert_array_equal(result[:count], table[source])
+    assert (result[count:] == 77).all()
