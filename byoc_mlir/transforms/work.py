@@ -17,7 +17,8 @@ from byoc_mlir.transforms.blocks import is_constant
 
 _ShapeOf: TypeAlias = Callable[[SSAValue], Sequence[Size]]
 
-_WEIGHTED = ("conv", "dense", "lstm", "gru", "rnn")
+_WEIGHTED = ("conv", "dense")
+_RECURRENT = ("lstm", "gru")
 
 
 def estimated_work(op: Operation) -> int:
@@ -56,6 +57,8 @@ def _products(op: Operation, shape_of: _ShapeOf) -> Size:
     name = relay_name(op).rpartition(".")[2]
     if len(op.operands) > 1 and name.endswith("_transpose") and "conv" in name:
         return math.prod(shape_of(op.operands[0])) * _per_channel(shape_of(op.operands[1]))
+    if name in _RECURRENT:
+        return math.prod(shape_of(op.operands[0])) * shape_of(op.operands[1])[1]
     written = sum(math.prod(shape_of(result)) for result in op.results)
     if len(op.operands) > 1 and name.startswith(_WEIGHTED):
         return written * _per_channel(shape_of(op.operands[1]))

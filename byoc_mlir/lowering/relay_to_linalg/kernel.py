@@ -165,6 +165,23 @@ class Kernel:
             self.add(scf.YieldOp())
         self.add(scf.ForOp(first, last, stride, [], Region(block)))
 
+    def fold(
+        self,
+        end: Index,
+        start: Sequence[SSAValue],
+        body: Callable[[Num, Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> Sequence[SSAValue]:
+        """A loop from 0 to `end` that carries values: the body gets the counter and those so far,
+        and gives the next. Returns the last."""
+        block = Block(arg_types=[INDEX, *(value.type for value in start)])
+        first, last, stride = (self.index(value).value for value in (0, end, 1))
+        with self._inside(block):
+            values = body(Num(self, block.args[0], INDEX), block.args[1:])
+            self.add(scf.YieldOp(*values))
+        op = scf.ForOp(first, last, stride, list(start), Region(block))
+        self.add(op)
+        return op.results
+
     @contextmanager
     def loops(self, shape: Sequence[Size], cost: Size | float = 1) -> Generator[tuple[Index, ...]]:
         """Independent iterations over `shape`, on all threads if there is enough to do.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from xdsl.dialects import math
@@ -14,13 +15,15 @@ from byoc_mlir.dialects.relay.base import sizes_of, tensor_of, tensor_type
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
+from byoc_mlir.lowering.relay_to_linalg.recurrent_product import (
+    TILE_ROWS,
+    Rows,
+    add_product,
+    in_panels,
+)
 
 Row: TypeAlias = tuple[Index, ...]
 """Where a row of a buffer is: all its positions but the last."""
-
-_ROWS = 4
-"""Rows of the weight that are multiplied in one pass over the sums. Rows are often a power of two
-apart: eight of them and the sums fall into one set of the cache, which has room for eight lines."""
 
 
 def _sigmoid(number: Num) -> Num:
@@ -42,36 +45,6 @@ def _time(k: Kernel, op: relay.RecurrentOp, direction: Index, step: Num, steps: 
             return k.select(k.index(direction).equals(0), step, back)
 
 
-def _add_product(
-    k: Kernel,
-    sums: Buffer,
-    row: Row,
-    vector: Buffer,
-    weight: Buffer,
-    columns: tuple[int, int],
-) -> None:
-    """`sums[row, columns] += vector[row] · weight[direction, :, columns]`, some rows at a time."""
-    direction = row[0]
-    begin, end = columns
-    size = weight.shape[1]
-
-    def block(first: Index, count: int) -> None:
-        places = [k.index(first) + offset for offset in range(count)]
-        factors = [vector[(*row, place)] for place in places]
-        with k.loop(end, start=begin) as j:
-            total = sums[(*row, j)]
-            for place, factor in zip(places, factors, strict=True):
-                total = total + factor * weight[direction, place, j]
-            sums[(*row, j)] = total
-
-    whole = size - size % _ROWS
-    if whole:
-        with k.loop(whole, step=_ROWS) as first:
-            block(first, _ROWS)
-    if size % _ROWS:
-        block(whole, size % _ROWS)
-
-
 def _copy_row(k: Kernel, to: Buffer, row: Row, source: Buffer, at: tuple[Index, ...]) -> None:
     with k.loop(to.sizes[-1]) as j:
         to[(*row, j)] = source[(*at, j)]
@@ -83,27 +56,54 @@ def _sizes(op: relay.RecurrentOp) -> tuple[Size, Size, Size, int]:
     return steps, directions, batch, operator.index(width)
 
 
+@contextmanager
+def _tiles(k: Kernel, directions: Size, batch: Size, work: Size) -> Generator[Rows]:
+    """Directions, and tiles of batch entries, on all threads.
+
+    Args:
+        work: the rough number of cycles of one entry.
+    """
+    whole = isinstance(batch, int) and batch <= TILE_ROWS
+    if whole:
+        with k.loops([directions], cost=work * batch) as (direction,):
+            yield Rows(direction, 0, batch)
+        return
+    tiles = (batch + (TILE_ROWS - 1)) // TILE_ROWS
+    with k.loops([directions, tiles], cost=work * TILE_ROWS) as (direction, tile):
+        first = k.index(tile) * TILE_ROWS
+        yield Rows(direction, first, (k.index(batch) - first).min(TILE_ROWS))
+
+
 def _lower_lstm(op: relay.LstmOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     steps, directions, batch, width = _sizes(op)
     size = width // 4
     element_type = tensor_type(op.data).element_type
-    k = Kernel(op, scratch=[tensor_of(element_type, [directions, batch, width])])
+    operands = [op.data, in_panels(b, op.weight), *op.operands[2:]]
+    k = Kernel(op, operands, scratch=[tensor_of(element_type, [directions, batch, width])])
     data, weight, first_hidden, first_cell = k.inputs
     output, hidden, cell = k.outputs
     (gates,) = k.scratch
-    with k.loops([directions, batch], cost=steps * size * width) as row:
+
+    def begin(row: Row) -> None:
         _copy_row(k, hidden, row, first_hidden, row)
         _copy_row(k, cell, row, first_cell, row)
+
+    with _tiles(k, directions, batch, steps * size * width) as rows:
+        rows.each(k, begin)
         with k.loop(steps) as step:
-            time = _time(k, op, row[0], step, steps)
-            _copy_row(k, gates, row, data, (time, *row))
-            _add_product(k, gates, row, hidden, weight, (0, width))
-            with k.loop(size) as j:
-                i, o, f, c = (gates[(*row, j + size * gate)] for gate in range(4))
-                new = _sigmoid(f) * cell[(*row, j)] + _sigmoid(i) * _tanh(c)
-                cell[(*row, j)] = new
-                hidden[(*row, j)] = _sigmoid(o) * _tanh(new)
-            _copy_row(k, output, (time, *row), hidden, row)
+            time = _time(k, op, rows.direction, step, steps)
+
+            def end(row: Row, time: Num = time) -> None:
+                with k.loop(size) as j:
+                    i, o, f, c = (gates[(*row, j + size * gate)] for gate in range(4))
+                    new = _sigmoid(f) * cell[(*row, j)] + _sigmoid(i) * _tanh(c)
+                    cell[(*row, j)] = new
+                    hidden[(*row, j)] = _sigmoid(o) * _tanh(new)
+                _copy_row(k, output, (time, *row), hidden, row)
+
+            rows.each(k, lambda row, time=time: _copy_row(k, gates, row, data, (time, *row)))
+            add_product(k, gates, rows, hidden, weight, (0, width))
+            rows.each(k, end)
     return k.finish(b)
 
 
@@ -112,32 +112,39 @@ def _lower_gru(op: relay.GruOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     size = width // 3
     element_type = tensor_type(op.data).element_type
     scratch = [tensor_of(element_type, [directions, batch, n]) for n in (width, size)]
-    k = Kernel(op, scratch=scratch)
+    operands = [op.data, in_panels(b, op.weight), *op.operands[2:]]
+    k = Kernel(op, operands, scratch=scratch)
     data, weight, bias, first_hidden = k.inputs
     output, hidden = k.outputs
     sums, reset_hidden = k.scratch
     linear = bool(op.linear_before_reset.value.data)
-    with k.loops([directions, batch], cost=steps * size * width) as row:
-        direction = row[0]
-        _copy_row(k, hidden, row, first_hidden, row)
+    with _tiles(k, directions, batch, steps * size * width) as rows:
+        rows.each(k, lambda row: _copy_row(k, hidden, row, first_hidden, row))
         with k.loop(steps) as step:
-            time = _time(k, op, direction, step, steps)
-            _copy_row(k, sums, row, bias, (direction,))
-            _add_product(k, sums, row, hidden, weight, (0, width if linear else 2 * size))
-            with k.loop(size) as j:
-                reset = _sigmoid(data[(time, *row, j + size)] + sums[(*row, j + size)])
-                sums[(*row, j + size)] = reset
-                reset_hidden[(*row, j)] = reset * hidden[(*row, j)]
+            time = _time(k, op, rows.direction, step, steps)
+
+            def reset(row: Row, time: Num = time) -> None:
+                with k.loop(size) as j:
+                    gate = _sigmoid(data[(time, *row, j + size)] + sums[(*row, j + size)])
+                    sums[(*row, j + size)] = gate
+                    reset_hidden[(*row, j)] = gate * hidden[(*row, j)]
+
+            def end(row: Row, time: Num = time) -> None:
+                with k.loop(size) as j:
+                    update = _sigmoid(data[(time, *row, j)] + sums[(*row, j)])
+                    inner = sums[(*row, j + 2 * size)]
+                    if linear:
+                        inner = inner * sums[(*row, j + size)]
+                    new = _tanh(data[(time, *row, j + 2 * size)] + inner)
+                    hidden[(*row, j)] = (1.0 - update) * new + update * hidden[(*row, j)]
+                _copy_row(k, output, (time, *row), hidden, row)
+
+            rows.each(k, lambda row: _copy_row(k, sums, row, bias, (row[0],)))
+            add_product(k, sums, rows, hidden, weight, (0, width if linear else 2 * size))
+            rows.each(k, reset)
             if not linear:
-                _add_product(k, sums, row, reset_hidden, weight, (2 * size, width))
-            with k.loop(size) as j:
-                update = _sigmoid(data[(time, *row, j)] + sums[(*row, j)])
-                inner = sums[(*row, j + 2 * size)]
-                if linear:
-                    inner = inner * sums[(*row, j + size)]
-                new = _tanh(data[(time, *row, j + 2 * size)] + inner)
-                hidden[(*row, j)] = (1.0 - update) * new + update * hidden[(*row, j)]
-            _copy_row(k, output, (time, *row), hidden, row)
+                add_product(k, sums, rows, reset_hidden, weight, (2 * size, width))
+            rows.each(k, end)
     return k.finish(b)
 
 

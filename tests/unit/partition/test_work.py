@@ -35,3 +35,18 @@ def test_estimated_work(op: str, types: tuple[str, str], result: str, work: int)
     module.verify()
     [first, *_] = (item for item in module.walk() if item.name.startswith("relay."))
     assert estimated_work(first) == work
+
+
+def test_products_of_a_recurrent_layer():
+    """Of its states with the weight, at each step, for each entry of the batch."""
+    types = ("tensor<7x2x3x20xf32>", "tensor<2x5x20xf32>", *["tensor<2x3x5xf32>"] * 2)
+    results = ("tensor<7x2x3x5xf32>", *types[2:])
+    text = f"""func.func @main(%a: {types[0]}, %b: {types[1]}, %c: {types[2]}, %d: {types[3]}) {{
+      %0, %1, %2 = relay.nn.lstm %a, %b, %c, %d {{direction = "bidirectional"}} :
+        ({", ".join(types)}) -> ({", ".join(results)})
+      func.return
+    }}"""
+    module = Parser(make_context(), text).parse_module()
+    module.verify()
+    [layer] = (item for item in module.walk() if item.name == "relay.nn.lstm")
+    assert estimated_work(layer) == 2 * 7 * 2 * 3 * 20 * 5
