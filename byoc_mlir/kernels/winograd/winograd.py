@@ -46,6 +46,10 @@ _WEIGHTS_TO_ROWS = 2
 _MOST_WEIGHTS = 1 << 20
 """Elements of the weights for each tile at most; 512 channels at 7² have 2.4 million in F(4x4)."""
 
+_PACKED_TOGETHER = 1024
+"""Windows that are transformed at once: their points fit in a cache, and are too few for the
+library of products to start threads for them."""
+
 _TILE_GAP = 16
 """Elements between the matrices' rows of one tile and of the next, so that the same row of
 several tiles falls into different sets of a cache."""
@@ -182,12 +186,15 @@ class Winograd(ConvolutionKernel):
         return ("winograd", self.name, self.unit.panel)
 
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        tile, transform = self.algorithm.tile, self.algorithm.weight_transform()
-        points = np.empty((tile, tile, *self.weights_shape[1:]), np.float32)
-        for number in range(self.panels):  # all at once takes several times their memory
-            panel = panel_of(weights, number, self.unit.panel)
-            along_y = np.tensordot(transform, panel, 1)
-            points[:, :, number] = np.tensordot(transform, along_y, (1, 1)).swapaxes(0, 1)
+        along_axis = self.algorithm.weight_transform()
+        transform = np.kron(along_axis, along_axis)  # a window to the points of a tile
+        matrices, panels, inputs, columns = self.weights_shape
+        points = np.empty((matrices, panels, inputs * columns), np.float32)
+        for number in range(panels):
+            panel = panel_of(weights, number, columns).reshape(-1, inputs * columns)
+            for first in range(0, inputs * columns, _PACKED_TOGETHER):
+                some = slice(first, first + _PACKED_TOGETHER)
+                points[:, number, some] = transform @ panel[:, some]
         return points.reshape(self.weights_shape)
 
     def code(self, threads: int) -> Code:
