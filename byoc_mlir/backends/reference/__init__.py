@@ -11,14 +11,13 @@ from typing import ClassVar, cast
 
 import onnx
 from onnx import numpy_helper
-from onnx.reference import ReferenceEvaluator
 from xdsl.dialects import func
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule, register_backend
 from byoc_mlir.backends.carried_nodes import renamed_node
-from byoc_mlir.backends.reference.runtime import ReferenceModule
+from byoc_mlir.backends.reference.runtime import ReferenceModule, evaluator_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
@@ -42,7 +41,7 @@ class ReferenceBackend(Backend):
         for node in model.graph.node:
             for attribute in node.attribute:
                 _as_tensor(attribute)
-        evaluator = ReferenceEvaluator(model)
+        evaluator = evaluator_of(model)
         return lambda inputs: cast("Sequence[Array]", evaluator.run(None, dict(inputs)))
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.runtime.module import RegionFunction, RegionModule
 from byoc_mlir.runtime.program import Array
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
+
+
+def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvaluator:
+    """ONNX's evaluator of a model. It is imported only here: 40 ms, and few models need it."""
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model)
 
 
 class ReferenceModule(RegionModule):
@@ -26,7 +35,7 @@ class ReferenceModule(RegionModule):
         return self._function.SerializeToString()
 
     def get_function(self, symbol: str) -> RegionFunction:
-        evaluator = ReferenceEvaluator(self._function)
+        evaluator = evaluator_of(self._function)
 
         def run(inputs: list[Array], outputs: list[Array]) -> None:
             feeds = dict(zip(self._function.input, inputs, strict=True))
