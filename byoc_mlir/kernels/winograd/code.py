@@ -45,13 +45,8 @@ def define_winograd(
     )
     blocks = _define_blocks(module, f"{name}_blocks", algorithm, steps)
     source, product, result = (
-        _define_step(module, f"{name}_{which}_of_all", step, run)
-        for which, step, run in zip(
-            ("source", "product", "result"),
-            steps,
-            (_transform_source, _multiply, _transform_result),
-            strict=True,
-        )
+        _define_step(module, step, run)
+        for step, run in zip(steps, (_transform_source, _multiply, _transform_result), strict=True)
     )
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
@@ -158,8 +153,11 @@ def _define_blocks(
     return name
 
 
-def _define_step(module: ModuleBuilder, name: str, step: str, run: Step) -> str:
+def _define_step(module: ModuleBuilder, step: str, run: Step) -> str:
     """`void (slots, begin, end)`: a part of one step, where all tiles are one block."""
+    name = f"{step}_of_all"
+    if module.has(name):
+        return name
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     zero, parameters = function.integer(0), _parameters(function, slots)
