@@ -6,9 +6,9 @@ import re
 import tempfile
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,16 @@ import onnx
 import byoc_mlir
 from byoc_mlir.errors import ByocError, CompilationError, ExecutionError
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.report import Report
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds, Outcome, Settings
-from byoc_mlir.testing.fuzz.excuses import ORDERING, apart, has_nan, leaves_open, slack_of
+from byoc_mlir.testing.fuzz.excuses import (
+    ORDERING,
+    apart,
+    has_nan,
+    leaves_open,
+    overflows_within,
+    slack_of,
+)
 from byoc_mlir.testing.fuzz.graphs import ops_in, part_of
 from byoc_mlir.testing.fuzz.oracles import (
     KEYS,
@@ -86,7 +94,7 @@ def _agrees(case: Case, settings: Settings, say: Say, without: frozenset[str]) -
     say("compile")
     refusal: ByocError | None = None
     answers: list[Answer] = []
-    placements: Counter[str] = Counter()
+    report = Report()
     try:
         with _source(case) as source:
             executable = byoc_mlir.compile(
@@ -102,7 +110,7 @@ def _agrees(case: Case, settings: Settings, say: Say, without: frozenset[str]) -
             again = as_arrays(executable.run(feeds))
             if _RANDOM.isdisjoint(ops_in(model.graph)) and not _same_bits(answers[-1], again):
                 return Outcome("nondeterminism", "two runs on the same inputs differ", _ops(model))
-        placements.update(executable.report().counts())
+        report = executable.report()
     except ByocError as error:
         if _is_defect(error):
             return _raised(error)
@@ -112,10 +120,10 @@ def _agrees(case: Case, settings: Settings, say: Say, without: frozenset[str]) -
     if refusal is not None:
         return _refused(model, case.feeds, refusal, say, without)
     worst = _worst(
-        _compared(model, feeds, answer, say, without)
+        _compared(model, feeds, answer, report, say, without)
         for feeds, answer in zip(case.feeds, answers, strict=True)
     )
-    return Outcome(worst.kind, worst.message, worst.signature, placements)
+    return replace(worst, placements=report.counts())
 
 
 _ORDER = ("agrees", "undecided", "ill-conditioned", "wrong value")
@@ -126,25 +134,39 @@ def _worst(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def _compared(
-    model: onnx.ModelProto, feeds: Feeds, got: Answer, say: Say, without: frozenset[str]
+    model: onnx.ModelProto,
+    feeds: Feeds,
+    got: Answer,
+    report: Report,
+    say: Say,
+    without: frozenset[str],
 ) -> Outcome:
     """Each output is to be what one of the oracles says, of the model or of what it follows from.
 
     An oracle that fails on a model may well know those nodes that the output follows from.
     """
     outcome = _judged(model, feeds, got, say, without)
-    outputs = [output.name for output in model.graph.output]
-    if outcome.kind != "wrong value" or len(outputs) < 2:
+    if outcome.kind != "wrong value":
         return outcome
-    parts = [part_of(model, output) for output in outputs]
-    return _worst(_judged(part, *_of(part, feeds, got), say, without) for part in parts)
+    parts = [part_of(model, output.name) for output in model.graph.output]
+    return _worst(_judged_part(part, feeds, got, report, say, without) for part in parts)
 
 
-def _of(part: onnx.ModelProto, feeds: Feeds, got: Answer) -> tuple[Feeds, Answer]:
-    """What the part of one output is given, and what was got from it."""
+def _judged_part(
+    part: onnx.ModelProto,
+    feeds: Feeds,
+    got: Answer,
+    report: Report,
+    say: Say,
+    without: frozenset[str],
+) -> Outcome:
+    """Of one output: the feeds and answers are those of the whole model."""
     [output] = part.graph.output
     given = {value.name: feeds[value.name] for value in part.graph.input if value.name in feeds}
-    return given, {name: got[name] for name in got if name.removesuffix(KEYS) == output.name}
+    its = {name: got[name] for name in got if name.removesuffix(KEYS) == output.name}
+    outcome = _judged(part, given, its, say, without)
+    is_open = outcome.kind == "wrong value" and overflows_within(part, given, report)
+    return Outcome("undecided") if is_open else outcome
 
 
 def _judged(

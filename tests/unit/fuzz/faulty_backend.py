@@ -18,12 +18,12 @@ class Fault(BaseException):
 
 @register_backend
 class Faulty(Backend):
-    """Dies on `Abs`, waits on `Ceil`, raises on `Floor`, and says that square roots are 7."""
+    """Dies on `Abs`, waits on `Ceil`, raises on `Floor`; its square roots and powers of e are 7."""
 
     name = "faulty"
 
     def op_rules(self) -> Mapping[str, Rule]:
-        return dict.fromkeys(("abs", "ceil", "floor", "sqrt"), lambda op: None)
+        return dict.fromkeys(("abs", "ceil", "exp", "floor", "sqrt"), lambda op: None)
 
     def codegen(self, region, context):
         (op,) = nodes_of(region)

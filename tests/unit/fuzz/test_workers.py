@@ -35,9 +35,9 @@ def model(*ops: str) -> bytes:
     return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
 
-def case(*ops: str) -> Case:
-    ones = np.ones((2, 3), np.float32)
-    return Case("/".join(ops), model(*ops), ({"v0": ones, "y": ones},))
+def case(*ops: str, of: float = 1.0) -> Case:
+    feeds = {"v0": np.full((2, 3), of, np.float32), "y": np.ones((2, 3), np.float32)}
+    return Case("/".join(ops), model(*ops), (feeds,))
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,19 @@ def test_a_hang_costs_only_its_case() -> None:
     tally = Campaign(FAULTY, timeout=15.0).run([case("Ceil"), case("Relu")])
     assert tally.kinds["hang"] == 1
     assert [group.names for group in tally.failures()] == [["Ceil"]]
+
+
+@pytest.mark.parametrize(
+    ("op", "of", "kind"),
+    [
+        ("Exp", 100.0, "undecided"),
+        ("Exp", np.inf, "wrong value"),
+        ("Exp", 1.0, "wrong value"),
+        ("Sqrt", -1.0, "wrong value"),
+    ],
+)
+def test_what_overflows_in_a_region_is_open(op: str, of: float, kind: str) -> None:
+    assert Campaign(FAULTY).run([case(op, of=of)]).kinds == {kind: 1}
 
 
 def test_a_case_is_read_as_it_was_written(tmp_path: Path) -> None:
