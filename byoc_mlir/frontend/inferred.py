@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import onnx
 from onnx import shape_inference
+
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.check import opset_versions, subgraphs
+from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.schema import check_node, op_schema
 
 Sizes: TypeAlias = Sequence[int | None]
 
@@ -21,9 +26,8 @@ def known_sizes(model: onnx.ModelProto) -> Mapping[str, Sizes]:
     What the model declares of anything but its inputs is not believed. Nothing is known of a model
     that inference refuses: a node is of a domain whose opset the model does not import.
     """
-    try:
-        inferred = shape_inference.infer_shapes(_outline(model), data_prop=True).graph
-    except shape_inference.InferenceError:  # the importer names the node, or accepts it
+    inferred = inferred_graph(_outline(model), with_values=True)
+    if inferred is None:  # the importer names the node, or accepts it
         return {}
     return {
         info.name: tuple(
@@ -33,6 +37,48 @@ def known_sizes(model: onnx.ModelProto) -> Mapping[str, Sizes]:
         for info in (*inferred.input, *inferred.value_info, *inferred.output)
         if info.type.tensor_type.HasField("shape")
     }
+
+
+def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx.GraphProto | None:
+    """The main graph with what ONNX's shape inference finds, `None` where it refuses the model.
+
+    For some ops inference reads a required operand without asking whether it is there, which ends
+    the process: it does not get a model with a node that does not fit its schema.
+
+    Args:
+        with_values: whether sizes may follow from what small tensors hold.
+    """
+    if not _fit(model.graph.node, opset_versions(model)):
+        return None
+    for function in model.functions:
+        if not _fit(
+            function.node, {entry.domain: entry.version for entry in function.opset_import}
+        ):
+            return None
+    try:
+        return shape_inference.infer_shapes(model, data_prop=with_values).graph
+    except shape_inference.InferenceError:
+        return None
+
+
+def _fit(nodes: Iterable[onnx.NodeProto], opsets: Mapping[str, int]) -> bool:
+    """Whether all nodes that have a schema fit it, those in subgraphs too."""
+    return all(
+        _fits(node, opsets) and all(_fit(graph.node, opsets) for graph in subgraphs(node))
+        for node in nodes
+    )
+
+
+def _fits(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
+    domain = standard_name(node.domain)
+    schema = op_schema(domain, node.op_type, opsets[domain]) if domain in opsets else None
+    if schema is None:
+        return True
+    try:
+        check_node(node, node.name, schema)
+    except InvalidModelError:
+        return False
+    return True
 
 
 def _outline(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx
 from onnx import TensorProto
 
+from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.split import Stage
 
@@ -97,10 +98,7 @@ def _makes_strings(node: onnx.NodeProto) -> bool:
 
 def string_names(model: onnx.ModelProto) -> Iterator[str]:
     """The names of tensors of strings, as far as they are declared or inferred."""
-    try:
-        graph = onnx.shape_inference.infer_shapes(model).graph
-    except onnx.shape_inference.InferenceError:  # a damaged node, which the importer names
-        graph = model.graph
+    graph = inferred_graph(model) or model.graph  # where a node is damaged the importer names it
     for value in (*graph.input, *graph.value_info, *graph.output):
         if value.type.tensor_type.elem_type == TensorProto.STRING:
             yield value.name

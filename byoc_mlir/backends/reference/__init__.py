@@ -21,6 +21,7 @@ from byoc_mlir.backends.reference.runtime import ReferenceModule, evaluator_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
+from byoc_mlir.errors import NodeProblem, UnsupportedModelError
 from byoc_mlir.runtime.program import Array
 
 
@@ -38,6 +39,15 @@ class ReferenceBackend(Backend):
     def interpreter(
         self, model: onnx.ModelProto
     ) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
+        functions = {(function.domain, function.name) for function in model.functions}
+        unknown = [
+            NodeProblem(node.name, node.op_type, node.domain, _NOT_KNOWN)
+            for node in model.graph.node
+            if (node.domain, node.op_type) not in functions
+            and not onnx.defs.has(node.op_type, domain=node.domain)
+        ]
+        if unknown:
+            raise UnsupportedModelError(unknown)
         for node in model.graph.node:
             for attribute in node.attribute:
                 _as_tensor(attribute)
@@ -81,7 +91,10 @@ def _unknown(op: Operation) -> str | None:
     assert isinstance(op, OnnxNodeOp)
     if onnx.defs.has(op.op_type.data, domain=op.domain.data):
         return None
-    return "no target takes it, and ONNX's evaluator does not know it; name a target that does"
+    return _NOT_KNOWN
+
+
+_NOT_KNOWN = "no target takes it, and ONNX's evaluator does not know it; name a target that does"
 
 
 def _as_tensor(attribute: onnx.AttributeProto) -> None:

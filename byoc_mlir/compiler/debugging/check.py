@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, helper, shape_inference
+from onnx import ModelProto, NodeProto, helper
 
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.locations import node_names
@@ -27,6 +27,7 @@ from byoc_mlir.errors import (
 )
 from byoc_mlir.frontend.check import opset_versions, subgraphs
 from byoc_mlir.frontend.importer import import_loaded, import_symbolic
+from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import standard_name, unknown_op
 from byoc_mlir.frontend.load import load_model
@@ -237,7 +238,7 @@ def _inside(prefix: str, node: NodeProto) -> Iterator[tuple[str, NodeProto]]:
 def _types(model: ModelProto) -> dict[str, str]:
     """The element types of the main graph's tensors, as far as they can be inferred."""
     try:
-        graph = shape_inference.infer_shapes(model).graph
+        graph = inferred_graph(model) or model.graph
     except Exception:  # unknown ops stop it, each version of it in its own way
         graph = model.graph
     found = {one.name: _type_name(one.data_type) for one in graph.initializer}

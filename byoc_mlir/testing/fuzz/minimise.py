@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds
 from byoc_mlir.testing.fuzz.graphs import remove_unneeded
 
@@ -195,10 +196,10 @@ def _copy(model: ModelProto) -> ModelProto:
 
 def _inferred(model: ModelProto) -> list[onnx.ValueInfoProto]:
     try:
-        inferred = onnx.shape_inference.infer_shapes(model)
+        graph = inferred_graph(model) or model.graph
     except Exception:  # a damaged model; then there are none
         return []
-    return [info for info in inferred.graph.value_info if info.type.HasField("tensor_type")]
+    return [info for info in graph.value_info if info.type.HasField("tensor_type")]
 
 
 def _all_values(model: ModelProto, feeds: Feeds) -> dict[str, Array]:
