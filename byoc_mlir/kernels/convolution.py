@@ -77,7 +77,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution of one group, and what follows it."""
+    """A convolution, and what follows it."""
 
     source: Image
     result: Image
@@ -88,6 +88,7 @@ class Convolution:
     ends: Pair
     """The padding."""
     epilogue: Epilogue
+    groups: int = 1
 
     @property
     def inputs(self) -> int:
@@ -102,7 +103,7 @@ class Convolution:
     @property
     def depth(self) -> int:
         """The products that a result is the sum of."""
-        return self.inputs * math.prod(self.window)
+        return self.inputs // self.groups * math.prod(self.window)
 
     @property
     def products(self) -> int:
@@ -201,7 +202,7 @@ class ConvolutionKernel(ABC):
 
     @abstractmethod
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The weights `[O, I, H, W]` as the code reads them."""
+        """The weights `[O, I / groups, H, W]` as the code reads them."""
 
     @property
     @abstractmethod

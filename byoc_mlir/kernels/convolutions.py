@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
+from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image
+from byoc_mlir.kernels.depthwise.depthwise import depthwise_kernel
 from byoc_mlir.kernels.implicit_gemm.implicit_gemm import implicit_gemm_kernel
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import winograd_kernels
@@ -20,19 +21,33 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
     """
     if convolution.is_one_pixel_wide:
         convolution = convolution.exchanged()
-    fitting = unit
-    while not _fits(convolution, fitting):
-        shorter = fitting.shorter()
-        if shorter is None:
-            return
-        fitting = shorter
-    fitting = fitting.for_outputs(convolution.outputs)
-    yield from winograd_kernels(convolution, fitting)
-    implicit = implicit_gemm_kernel(convolution, fitting)
+    if convolution.groups == 1:
+        yield from _dense_kernels(convolution, unit)
+        return
+    vectors = _longest(unit, convolution.source, convolution.result)
+    depthwise = None if vectors is None else depthwise_kernel(convolution, vectors)
+    if depthwise is not None:
+        yield depthwise
+
+
+def _dense_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[ConvolutionKernel]:
+    """Those of one group. Implicit products need vectors of the result alone."""
+    vectors = _longest(unit, convolution.source, convolution.result)
+    if vectors is not None:
+        yield from winograd_kernels(convolution, vectors.for_outputs(convolution.outputs))
+    vectors = _longest(unit, convolution.result)
+    if vectors is None:
+        return
+    implicit = implicit_gemm_kernel(convolution, vectors.for_outputs(convolution.outputs))
     if implicit is not None:
         yield implicit
 
 
-def _fits(convolution: Convolution, unit: VectorUnit) -> bool:
-    images = (convolution.source, convolution.result)
-    return all(image.has_vectors(unit.lanes) for image in images)
+def _longest(unit: VectorUnit, *images: Image) -> VectorUnit | None:
+    """The longest vectors that images are made of; `None` where there are none."""
+    found: VectorUnit | None = unit
+    while found is not None:
+        if all(image.has_vectors(found.lanes) for image in images):
+            return found
+        found = found.shorter()
+    return None

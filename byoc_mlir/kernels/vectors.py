@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -20,13 +20,14 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp
 from byoc_mlir.kernels.builder import FunctionBuilder
+from byoc_mlir.kernels.epilogue import Limits
 from byoc_mlir.kernels.ops import float_arithmetic
 
 ELEMENT_BYTES = 4
 
 NARROW, WIDE = 2, 4
-"""Vectors of a panel. A wide one reads fewer rows at a time: many, at distances of a large power of
-two, push each other out of the first cache."""
+"""Vectors of a panel; outputs that fill none of these have others. A wide one reads fewer rows at a
+time: many, at distances of a large power of two, push each other out of the first cache."""
 
 WIDE_REGISTERS = 32
 """With fewer registers there is no room for a wide panel."""
@@ -72,15 +73,20 @@ class VectorUnit:
 
     def shorter(self) -> VectorUnit | None:
         """Vectors of half the length; `None` below those of SSE."""
-        return VectorUnit(self.lanes // 2, self.registers) if self.lanes > _FEWEST_LANES else None
+        return VectorUnit(self.lanes // 2, self.registers) if self.lanes > FEWEST_LANES else None
 
     def for_outputs(self, outputs: int) -> VectorUnit:
         """The same vectors with the widest panels that so many outputs fill."""
-        wide = VectorUnit(self.lanes, self.registers, WIDE)
-        return wide if self.registers >= WIDE_REGISTERS and outputs % wide.panel == 0 else self
+        vectors, rest = divmod(outputs, self.lanes)
+        wide = (WIDE,) if self.registers >= WIDE_REGISTERS else ()
+        for count in (*wide, NARROW, 3):
+            if not rest and vectors % count == 0:
+                return VectorUnit(self.lanes, self.registers, count)
+        return VectorUnit(self.lanes, self.registers, 1) if outputs <= self.lanes else self
 
 
-_FEWEST_LANES = 4
+FEWEST_LANES = 4
+"""Those of the shortest vectors."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,17 @@ class Vectors:
     def clamp(self, value: SSAValue, lower: SSAValue, upper: SSAValue) -> SSAValue:
         """The value between two limits; NaN stays what it is."""
         return self._extreme(MinimumOp, self.maximum(value, lower), upper)
+
+    def limiter(
+        self, limits: Limits, lower: SSAValue, upper: SSAValue
+    ) -> Callable[[SSAValue], SSAValue]:
+        """What applies limits; those to clip at are the bits of numbers in `i64`."""
+        if limits == "none":
+            return lambda value: value
+        if limits == "relu":
+            return partial(self.maximum, limit=self.splat(0.0))
+        low, high = self.broadcast_bits(lower), self.broadcast_bits(upper)
+        return partial(self.clamp, lower=low, upper=high)
 
     def _extreme(
         self, op: type[MaximumOp] | type[MinimumOp], value: SSAValue, limit: SSAValue

@@ -25,7 +25,7 @@ from byoc_mlir.kernels.implicit_gemm.micro_kernel import Variant
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
 from byoc_mlir.kernels.implicit_gemm.strips import FlatStrips, Strips, strips_of
 from byoc_mlir.kernels.parameters import words
-from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 
 NAME = "implicit_gemm"
 """What IR and reports call it."""
@@ -74,6 +74,11 @@ class ImplicitGemm(ConvolutionKernel):
         return direct / filled + traffic / threads
 
     @property
+    def _together(self) -> int:
+        """The channels of the source that lie together."""
+        return math.gcd(self.convolution.inputs, self.unit.lanes)
+
+    @property
     def _panel_size(self) -> int:
         return self.unit.panel * self.convolution.depth
 
@@ -98,7 +103,9 @@ class ImplicitGemm(ConvolutionKernel):
         it = self.convolution
         epilogue = it.epilogue
         strips, residual = self._lines.strips, epilogue.residual
-        variant = Variant(self.unit, strips.longest, it.is_padded, residual, epilogue.limits)
+        variant = Variant(
+            self.unit, strips.longest, self._together, it.is_padded, residual, epilogue.limits
+        )
         define = partial(define_implicit_gemm, variant=variant, strips=strips, bias=epilogue.bias)
         return Code(define, words(self._parameters()))
 
@@ -129,7 +136,7 @@ class ImplicitGemm(ConvolutionKernel):
         strips, long_strips = lines.strips.of(lines.cut)
         (stride_y, stride_x), (dilation_y, dilation_x) = it.strides, it.dilation
         (top, left), (height, width) = it.begins, it.source.shape[2:]
-        source, result = it.source.strides(lanes), it.result.strides(lanes)
+        source, result = it.source.strides(self._together), it.result.strides(lanes)
         source_line, result_line = stride_y * source.line, result.line
         if self._is_flat:
             source_line, result_line = (lines.pixels * one.pixel for one in (source, result))
@@ -144,7 +151,7 @@ class ImplicitGemm(ConvolutionKernel):
             panel=self._panel_size,
             window_height=it.window[0],
             window_width=it.window[1],
-            inputs=it.inputs // lanes,
+            inputs=it.inputs // self._together,
             window_line=dilation_y * source.line,
             window_pixel=dilation_x * source.pixel,
             input=source.vector,
@@ -184,7 +191,8 @@ def _divisors(number: int) -> list[int]:
 def implicit_gemm_kernel(convolution: Convolution, unit: VectorUnit) -> ImplicitGemm | None:
     """The convolution this way; `None` where that is not written."""
     source, result = convolution.source, convolution.result
-    if not source.has_vectors(unit.lanes) or not result.has_vectors(unit.lanes):
+    has_vectors = source.is_channels_last and source.has_vectors(FEWEST_LANES)
+    if not (has_vectors or source.has_vectors(unit.lanes)) or not result.has_vectors(unit.lanes):
         return None
     if convolution.is_padded and not source.is_channels_last:
         return None

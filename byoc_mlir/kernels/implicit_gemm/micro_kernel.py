@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,6 +32,8 @@ class Variant:
     unit: VectorUnit
     pixels: int
     """Those of a kernel; some kernels take one less."""
+    together: int
+    """The channels of the source that lie together."""
     padded: bool
     residual: bool
     limits: Limits
@@ -40,7 +42,9 @@ class Variant:
     def suffix(self) -> str:
         """What tells the functions of variants apart."""
         flags = "_padded" * self.padded + "_sum" * self.residual
-        return f"{self.pixels}x{self.unit.panel_vectors}x{self.unit.lanes}{flags}_{self.limits}"
+        tile = f"{self.pixels}x{self.unit.panel_vectors}x{self.unit.lanes}"
+        inputs = f"_by{self.together}" * (self.together != self.unit.lanes)
+        return f"{tile}{inputs}{flags}_{self.limits}"
 
 
 def define_kernel(module: ModuleBuilder, variant: Variant) -> str:
@@ -53,7 +57,8 @@ def define_kernel(module: ModuleBuilder, variant: Variant) -> str:
     parameters = read(function, address, Parameters[SSAValue])
     vectors = Vectors(function, variant.unit.lanes)
     window = _Window(vectors, variant, parameters, source, y, x, zeros, ahead)
-    sums, limit = window.sums(panel, bias), _limit(vectors, parameters, variant.limits)
+    sums = window.sums(panel, bias)
+    limit = vectors.limiter(variant.limits, parameters.lower, parameters.upper)
     steps = [function.multiply(parameters.result_pixel, pixel) for pixel in range(variant.pixels)]
 
     count = variant.unit.panel_vectors
@@ -71,17 +76,6 @@ def define_kernel(module: ModuleBuilder, variant: Variant) -> str:
     function.when(is_whole, partial(write, range(1, count)))
     function.finish()
     return name
-
-
-def _limit(
-    vectors: Vectors, parameters: Parameters[SSAValue], limits: Limits
-) -> Callable[[SSAValue], SSAValue]:
-    if limits == "none":
-        return lambda value: value
-    if limits == "relu":
-        return partial(vectors.maximum, limit=vectors.splat(0.0))
-    lower, upper = (vectors.broadcast_bits(one) for one in (parameters.lower, parameters.upper))
-    return partial(vectors.clamp, lower=lower, upper=upper)
 
 
 @dataclass(frozen=True)
@@ -106,7 +100,7 @@ class _Window:
     def sums(self, panel: SSAValue, bias: SSAValue) -> Sums:
         """For each pixel the vectors of its sums."""
         function, parameters, unit = self._function, self.parameters, self.variant.unit
-        width, inputs = parameters.window_width, parameters.inputs
+        width, inputs, rows = parameters.window_width, parameters.inputs, self.variant.together
         columns = range(0, unit.panel, unit.lanes)
         starts = [self.vectors.load(function.gep(bias, column)) for column in columns]
 
@@ -115,7 +109,7 @@ class _Window:
 
             def pixel(x: SSAValue, sums: Sums) -> Sums:
                 number = function.multiply(function.add(before, x), inputs)
-                held = function.gep(panel, function.multiply(number, unit.lanes * unit.panel))
+                held = function.gep(panel, function.multiply(number, rows * unit.panel))
                 ahead = function.gep(self.ahead, function.multiply(number, unit.panel))
                 sources = self._sources(y, x)
 
@@ -170,8 +164,9 @@ class _Window:
         function, unit = self._function, self.variant.unit
         offset = function.multiply(index, self.parameters.input)
         places = [function.gep(source, offset) for source in sources]
-        panel = function.gep(held, function.multiply(index, unit.lanes * unit.panel))
-        unrolled = min(unit.lanes, _MOST_UNROLLED)
+        together = self.variant.together
+        panel = function.gep(held, function.multiply(index, together * unit.panel))
+        unrolled = min(together, _MOST_UNROLLED)
 
         def channels(part: SSAValue, sums: Sums) -> Sums:
             first = function.multiply(part, unrolled)
@@ -183,7 +178,7 @@ class _Window:
                 sums = add_products(self.vectors, unit, addresses, row, sums)
             return sums
 
-        return function.fold(function.integer(unit.lanes // unrolled), sums, channels)
+        return function.fold(function.integer(together // unrolled), sums, channels)
 
 
 _MOST_UNROLLED = 8

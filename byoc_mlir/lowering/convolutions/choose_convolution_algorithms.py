@@ -97,16 +97,25 @@ class ChooseConvolutionAlgorithms(ModulePass):
         times = {one.name: _milliseconds(one, threads) for one in kernels if not _is_heavy(one)}
         times[_LOOPS] = _LOOPS_FACTOR * _direct(convolution, unit) / threads
         problem = _problem(convolution, self.threads)
-        by_time = sorted(times, key=lambda name: times[name])
-        choice = choice_for(problem, by_time, nodes=node_names(op)) if len(times) > 1 else None
+        ways = sorted(times, key=lambda name: (*_layout(name), times[name]))
+        choice = choice_for(problem, ways, nodes=node_names(op)) if len(times) > 1 else None
         return times if choice is None else {choice: times[choice]}
+
+
+def _layout(name: str) -> tuple[bool, bool]:
+    """Orders ways by the layout of their tensors: tuning tries a whole model with channels last,
+    then as it is, then Winograd's algorithms.
+    """
+    return name in ALGORITHMS, name == _LOOPS
 
 
 def _problem(convolution: Convolution, threads: int) -> str:
     """What the choice of an algorithm depends on."""
     it = convolution
     sizes = (it.source.shape, it.result.shape, it.window, it.strides, it.dilation)
-    return f"convolution {(*sizes, it.begins, it.ends)}, threads {threads}".replace(" ", "")
+    groups = f"groups {it.groups}," * (it.groups > 1)
+    text = f"{groups}convolution {(*sizes, it.begins, it.ends)}, threads {threads}"
+    return text.replace(" ", "")
 
 
 def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:

@@ -25,7 +25,9 @@ _PLAIN = Epilogue()
 
 
 def convolutions(ops: Sequence[Operation]) -> Iterator[ConvolutionOp]:
-    """Those that a kernel may compute: of `f32`, of one group, with constant weights."""
+    """Those that a kernel may compute: of `f32`, of one group or of one for each channel, with
+    constant weights.
+    """
     for op in ops:
         if isinstance(op, ConvolutionOp) and _is_supported(op):
             yield op
@@ -34,7 +36,7 @@ def convolutions(ops: Sequence[Operation]) -> Iterator[ConvolutionOp]:
 def _is_supported(op: ConvolutionOp) -> bool:
     output = tensor_type(op.output)
     return (
-        op.groups.value.data == 1
+        op.groups.value.data in (1, sizes_of(op.data)[1])
         and output.element_type == f32
         and isinstance(op.weight.owner, ConstantOp)
         and DYNAMIC not in (sizes := type_sizes(output))
@@ -57,6 +59,7 @@ def described(op: ConvolutionOp, epilogue: Epilogue = _PLAIN) -> Convolution:
         pair_of(padding[:rank], 0),
         pair_of(padding[rank:], 0),
         epilogue,
+        op.groups.value.data,
     )
 
 

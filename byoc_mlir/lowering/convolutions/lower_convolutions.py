@@ -135,7 +135,7 @@ class _Writer:
         """The weights as the kernel reads them, made once for all convolutions that have them."""
         weight, it = self.chain.convolution.weight.owner, self.kernel.convolution
         assert isinstance(weight, ConstantOp)
-        shape = (it.outputs, it.inputs, *it.window)
+        shape = (it.outputs, it.inputs // it.groups, *it.window)
         return derived_array(
             self.kernel.packing,
             [weight.array],

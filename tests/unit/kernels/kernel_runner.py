@@ -32,6 +32,7 @@ def convolution(
     dilation: tuple[int, int] = (1, 1),
     block: int = 0,
     epilogue: Epilogue | None = None,
+    groups: int = 1,
 ) -> Convolution:
     """A convolution; with channels last, unless they are in blocks."""
     batch, channels, *sizes = source
@@ -51,6 +52,7 @@ def convolution(
         (top, left),
         (bottom, right),
         epilogue or Epilogue(),
+        groups,
     )
 
 
@@ -144,7 +146,7 @@ def expected(it: Convolution, **arrays: Array) -> NDArray[np.float64]:
             lines = slice(y * it.dilation[0], None, it.strides[0])
             pixels = slice(z * it.dilation[1], None, it.strides[1])
             read = x[:, :, lines, pixels][:, :, :height, :width]
-            total += np.einsum("nihw,oi->nohw", read, arrays["w"][:, :, y, z].astype(np.float64))
+            total += _products(read, arrays["w"][:, :, y, z].astype(np.float64), it.groups)
     if it.epilogue.bias:
         total += arrays["b"][:, None, None]
     if it.epilogue.residual:
@@ -152,12 +154,22 @@ def expected(it: Convolution, **arrays: Array) -> NDArray[np.float64]:
     return total.clip(it.epilogue.lower, it.epilogue.upper)
 
 
+def _products(
+    read: NDArray[np.float64], weights: NDArray[np.float64], groups: int
+) -> NDArray[np.float64]:
+    """What one place of the window adds to all results."""
+    batch, _, height, width = read.shape
+    grouped = read.reshape(batch, groups, -1, height, width)
+    found = np.einsum("ngihw,goi->ngohw", grouped, weights.reshape(groups, -1, weights.shape[1]))
+    return found.reshape(batch, -1, height, width)
+
+
 def random_arrays(it: Convolution) -> dict[str, Array]:
     """Arguments for `Compiled` and `expected`."""
     generator = np.random.default_rng(0)
     shapes = {
         "x": it.source.shape,
-        "w": (it.outputs, it.inputs, *it.window),
+        "w": (it.outputs, it.inputs // it.groups, *it.window),
         "b": (it.outputs,),
         "r": it.result.shape,
     }

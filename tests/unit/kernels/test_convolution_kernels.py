@@ -28,7 +28,6 @@ def _kernel(it: Convolution, unit: VectorUnit, name: str) -> ConvolutionKernel:
 
 def _check(it: Convolution, unit: VectorUnit, name: str, threads: int = 1) -> None:
     kernel = _kernel(it, unit, name)
-    assert kernel.unit == unit.for_outputs(it.outputs)
     arrays = random_arrays(it)
     wanted = expected(it, **arrays)
     found = Compiled(kernel, threads)(**arrays)
@@ -74,6 +73,48 @@ def test_implicit_products_of_pixels(unit: VectorUnit, blocked: bool) -> None:
     _check(it, unit, "implicit_gemm")
 
 
+@UNITS
+@pytest.mark.parametrize(
+    ("size", "window", "pads", "strides", "dilation", "epilogue"),
+    [
+        ((7, 7), (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), _RELU),
+        ((9, 17), (3, 3), (0, 0, 1, 1), (2, 2), (1, 1), _SUM),
+        ((5, 16), (5, 3), (4, 2, 3, 1), (1, 2), (2, 1), Epilogue()),
+        ((1, 30), (1, 9), (0, 4, 0, 4), (1, 1), (1, 1), _RELU),
+        ((2, 1), (3, 3), (5, 4, 4, 5), (1, 1), (1, 3), _SUM),
+    ],
+)
+def test_depthwise(
+    unit: VectorUnit,
+    size: tuple[int, int],
+    window: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    strides: tuple[int, int],
+    dilation: tuple[int, int],
+    epilogue: Epilogue,
+) -> None:
+    """Windows that reach beyond the image at every side, or lie outside; strips of two lengths."""
+    channels = 3 * unit.lanes
+    it = convolution(
+        (2, channels, *size),
+        channels,
+        window,
+        pads=pads,
+        strides=strides,
+        dilation=dilation,
+        epilogue=epilogue,
+        groups=channels,
+    )
+    arrays = random_arrays(it)
+    found = Compiled(_kernel(it, unit, "depthwise"), threads=2)(**arrays)
+    np.testing.assert_allclose(found, expected(it, **arrays), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("outputs", "groups"), [(32, 8), (64, 32)])
+def test_groups_of_several_channels_have_no_kernel(outputs: int, groups: int) -> None:
+    assert not list(convolution_kernels(convolution((1, 32, 6, 6), outputs, groups=groups), AVX2))
+
+
 @pytest.mark.parametrize(
     ("features", "unit"),
     [
@@ -87,7 +128,9 @@ def test_vectors_of_processors(features: tuple[str, ...], unit: VectorUnit) -> N
     assert VectorUnit.of(features) == unit
 
 
-@pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
+@pytest.mark.parametrize(
+    "unit", [SSE, AVX2, AVX512, WIDE, VectorUnit(16, 32, 3)], ids=lambda unit: unit.tile
+)
 def test_a_tile_fits_the_registers(unit: VectorUnit) -> None:
     vectors = unit.panel_vectors
     sums_weights_number = unit.tile_rows * vectors + vectors + 1
@@ -98,8 +141,30 @@ def test_a_tile_fits_the_registers(unit: VectorUnit) -> None:
     ("channels", "lanes"), [(32, 16), (16, 16), (24, 8), (8, 8), (12, 4), (4, 4)]
 )
 def test_the_longest_vectors_that_fit_are_taken(channels: int, lanes: int) -> None:
+    """Winograd's algorithms need them in both images, implicit products in the result alone."""
     it = convolution((1, channels, 6, 6), 48, pads=(1, 1, 1, 1))
-    assert {kernel.unit.lanes for kernel in convolution_kernels(it, AVX512)} == {lanes}
+    units = {one.name: one.unit.lanes for one in convolution_kernels(it, AVX512)}
+    assert units == {"f2x3": lanes, "f4x3": lanes, "f6x3": lanes, "implicit_gemm": 16}
+
+
+@pytest.mark.parametrize(("inputs", "together"), [(24, 8), (12, 4), (48, 16)])
+def test_implicit_products_of_short_pixels(inputs: int, together: int) -> None:
+    """Sources whose channels make no vectors of the result's length."""
+    it = convolution((1, inputs, 5, 9), 80, pads=(1, 1, 1, 1), epilogue=_SUM)
+    parameters = _kernel(it, AVX512, "implicit_gemm").code(1).numbers
+    assert inputs // together in parameters
+    _check(it, AVX512, "implicit_gemm")
+
+
+@pytest.mark.parametrize("name", ["f4x3", "implicit_gemm"])
+@pytest.mark.parametrize(
+    ("unit", "outputs", "vectors"),
+    [(AVX512, 16, 1), (AVX512, 48, 3), (AVX512, 80, 2), (AVX2, 24, 3), (SSE, 4, 1)],
+)
+def test_panels_that_outputs_fill(name: str, unit: VectorUnit, outputs: int, vectors: int) -> None:
+    it = convolution((1, 16, 11, 13), outputs, pads=(1, 1, 1, 1), epilogue=_SUM)
+    assert _kernel(it, unit, name).unit.panel_vectors == vectors
+    _check(it, unit, name)
 
 
 @pytest.mark.parametrize("name", ["f4x3", "implicit_gemm"])
@@ -122,7 +187,7 @@ def test_columns_of_pixels_are_lines() -> None:
 
 @pytest.mark.parametrize("channels", [3, 6, 10])
 def test_channels_that_make_no_vectors(channels: int) -> None:
-    it = convolution((1, channels, 6, 6), 48)
+    it = convolution((1, channels, 6, 6), channels)
     assert not list(convolution_kernels(it, AVX512))
 
 

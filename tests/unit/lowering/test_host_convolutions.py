@@ -93,6 +93,27 @@ def test_windows(attributes: dict[str, Sequence[int]]) -> None:
     _check(network, result, algorithm="implicit_gemm", kernels=1)
 
 
+@pytest.mark.parametrize("threads", [0, 2])
+def test_each_channel_by_itself(threads: int) -> None:
+    """A residual block; then a line, and one whose groups have two results, which has no kernel."""
+    network = Network(_array(2, 8, 9, 15))
+    (data,) = network.args
+    first = _convolved(network, data, _array(8, 1, 3, 3), groups=8)
+    first = network.add(nn.BiasAddOp(first, network.constant(_array(8)), axis=1))
+    first = network.add(nn.ReluOp(network.add(elementwise.AddOp(data, first))))
+    second = _convolved(network, first, _array(8, 1, 5, 3), groups=8, strides=[2, 2])
+    third = _convolved(network, first, _array(16, 1, 3, 3), groups=8)
+    _check(network, second, third, algorithm="depthwise", kernels=2, threads=threads)
+
+
+def test_lines_of_each_channel() -> None:
+    network = Network(_array(2, 12, 8))
+    result = _convolved(
+        network, network.args[0], _array(12, 1, 5), padding=[0, 4], groups=12, dilation=[2]
+    )
+    _check(network, result, algorithm="depthwise", kernels=1)
+
+
 def test_lines() -> None:
     network = Network(_array(2, 12, 8))
     first = _convolved(network, network.args[0], _array(24, 12, 5), padding=[0, 4], dilation=[2])

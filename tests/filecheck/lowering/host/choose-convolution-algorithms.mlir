@@ -26,3 +26,16 @@ func.func @convolutions(%x: tensor<1x128x56x56xf32>) -> (tensor<1x128x56x56xf32>
   // FASTEST-NOT: algorithm
   func.return %0, %1, %2 : tensor<1x128x56x56xf32>, tensor<1x128x56x56xf32>, tensor<1x2x56x56xf32>
 }
+
+// Of one channel each: only what was measured says that the layout pays.
+// FASTEST-LABEL: func.func @depthwise
+// TUNED-LABEL:   func.func @depthwise
+func.func @depthwise(%x: tensor<1x32x9x9xf32>) -> tensor<1x32x9x9xf32> {
+  %w = relay.constant dense<0.5> : tensor<32x1x3x3xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], groups = 32} : (tensor<1x32x9x9xf32>, tensor<32x1x3x3xf32>) -> tensor<1x32x9x9xf32>
+  // FASTEST:     relay.nn.conv2d
+  // FASTEST-NOT: algorithm
+  // FASTEST:     func.return
+  // TUNED:       relay.nn.conv2d {{.*}} algorithm = "depthwise"
+  func.return %0 : tensor<1x32x9x9xf32>
+}

@@ -16,7 +16,7 @@ func.func @chain(%x: tensor<1x16x8x8xf32>, %r: tensor<1x16x8x8xf32>) -> tensor<1
 // CHECK-NOT:   relay.nn
 // CHECK:       %[[SOURCE:.*]] = linalg.generic {{.*}} doc = "channels_last"} ins(%[[X]]
 // CHECK:       %[[WEIGHTS:.*]] = relay.constant #relay.weight<"packed_weight"
-// CHECK:       %[[BIAS:.*]] = relay.constant #relay.weight<"bias"
+// CHECK:       %[[BIAS:.*]] = relay.constant {{.*}} : tensor<{{[0-9]+}}xf32>
 // CHECK:       %[[RESIDUAL:.*]] = linalg.generic {{.*}} doc = "channels_last"} ins(%[[R]]
 // CHECK:       %[[SUM:.*]], %{{.*}} = host.kernel "relu" %[[SOURCE]], %[[WEIGHTS]], %[[BIAS]], %[[RESIDUAL]]
 // CHECK-SAME:  -> (tensor<1x8x8x16xf32>, tensor<{{[0-9]+}}xf32>)

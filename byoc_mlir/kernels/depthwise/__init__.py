@@ -1,0 +1,1 @@
+"""Convolutions of each channel by itself."""

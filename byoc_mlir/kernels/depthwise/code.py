@@ -1,0 +1,172 @@
+"""The function of one depthwise convolution, on all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.depthwise.micro_kernel import PREFIX, Variant, define_kernel
+from byoc_mlir.kernels.depthwise.parameters import Parameters
+from byoc_mlir.kernels.parameters import read
+
+
+def define_depthwise(module: ModuleBuilder, *, variant: Variant, bias: bool) -> str:
+    """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
+
+    Where there is no bias, it writes the address of the zeros behind the weights to its slot.
+    """
+    name = f"{PREFIX}_{variant.suffix}" + "_bias" * bias
+    if module.has(name):
+        return name
+    lines = _define_lines(module, variant)
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    (slots,) = function.parameters
+    parameters = _parameters(function, slots)
+    if not bias:
+        function.store(_zeros(function, parameters, slots), function.slot(slots, Slot.BIAS))
+    function.parallel_for(lines, slots, parameters.lines)
+    function.finish()
+    return name
+
+
+def _parameters(function: FunctionBuilder, slots: SSAValue) -> Parameters[SSAValue]:
+    return read(function, function.pointer(slots, Slot.PARAMETERS), Parameters[SSAValue])
+
+
+def _zeros(
+    function: FunctionBuilder, parameters: Parameters[SSAValue], slots: SSAValue
+) -> SSAValue:
+    """The zeros behind the weights."""
+    return function.gep(function.pointer(slots, Slot.WEIGHTS), parameters.weights)
+
+
+def _define_lines(module: ModuleBuilder, variant: Variant) -> str:
+    """`void (slots, begin, end)`: some lines of the result."""
+    name = f"{PREFIX}_lines_{variant.suffix}"
+    if module.has(name):
+        return name
+    variants = [variant, replace(variant, pixels=variant.pixels - 1)]
+    kernels = [_Kernels.define(module, one) for one in variants if one.pixels]
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    slots, begin, end = function.parameters
+    lines = _Lines(function, slots, _parameters(function, slots))
+    function.loop(
+        function.subtract(end, begin),
+        lambda index: lines.write(function.add(begin, index), kernels),
+    )
+    function.finish()
+    return name
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """Those for strips of one length: within the line, and where windows may reach beyond it."""
+
+    variant: Variant
+    inside: str
+    padded: str
+
+    @staticmethod
+    def define(module: ModuleBuilder, variant: Variant) -> _Kernels:
+        inside, padded = (define_kernel(module, variant, padded=one) for one in (False, True))
+        return _Kernels(variant, inside, padded)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of the result."""
+
+    source: SSAValue
+    """The first line of its windows that is in the image, where column 0 of it would be."""
+    lines: SSAValue
+    """How many of their lines are."""
+    weights: SSAValue
+    """Those of the first one."""
+    to: SSAValue
+    """Elements of the result before it."""
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Writes the loops of a thread."""
+
+    function: FunctionBuilder
+    slots: SSAValue
+    parameters: Parameters[SSAValue]
+
+    def write(self, number: SSAValue, kernels: Sequence[_Kernels]) -> None:
+        """Writes the code of one line: long strips, then short ones."""
+        function, parameters = self.function, self.parameters
+        line = self._line(number, kernels[0].variant)
+        state = [function.subtract(function.integer(0), parameters.left), line.to]
+        counts = (parameters.long_strips, parameters.short_strips)
+        for one, count in zip(kernels, counts, strict=False):
+            state = self._strips(line, one, count, state)
+
+    def _line(self, number: SSAValue, variant: Variant) -> _Line:
+        function, parameters = self.function, self.parameters
+        add, multiply, subtract = function.add, function.multiply, function.subtract
+        image, row = function.divmod(number, parameters.rows)
+        y = subtract(multiply(row, parameters.stride_y), parameters.top)
+        first = self._steps(subtract(function.integer(0), y))
+        after = self._steps(subtract(parameters.height, y))
+        after = self._least(after, parameters.window_height)
+        place = add(
+            multiply(image, parameters.source_image),
+            multiply(add(y, multiply(first, parameters.dilation_y)), parameters.source_line),
+        )
+        to = add(multiply(image, parameters.result_image), multiply(row, parameters.result_line))
+        weights = function.gep(
+            function.pointer(self.slots, Slot.WEIGHTS),
+            multiply(first, variant.columns * variant.lanes),
+        )
+        source = function.gep(function.pointer(self.slots, Slot.SOURCE), place)
+        return _Line(source, subtract(after, first), weights, to)
+
+    def _steps(self, pixels: SSAValue) -> SSAValue:
+        """How many lines of a window reach so far; none where that is less than nothing."""
+        function, dilation = self.function, self.parameters.dilation_y
+        is_some = function.compare("sgt", pixels, function.integer(0))
+        some = function.select(is_some, pixels, function.integer(0))
+        return function.divide(function.add(some, function.subtract(dilation, 1)), dilation)
+
+    def _least(self, one: SSAValue, other: SSAValue) -> SSAValue:
+        return self.function.select(self.function.compare("slt", one, other), one, other)
+
+    def _strips(
+        self, line: _Line, kernels: _Kernels, count: SSAValue, start: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """Writes a loop over strips of one length. Returns the place behind them."""
+        function, parameters = self.function, self.parameters
+        pixels = kernels.variant.pixels
+        beyond = function.subtract(parameters.width, kernels.variant.places[-1])
+        has_inside = function.compare("sgt", beyond, function.integer(0))
+        beyond = function.select(has_inside, beyond, function.integer(0))
+        bias, result, residual = (
+            function.pointer(self.slots, slot) for slot in (Slot.BIAS, Slot.RESULT, Slot.RESIDUAL)
+        )
+        zeros = _zeros(function, parameters, self.slots)
+        steps = (
+            function.multiply(parameters.stride_x, pixels),
+            function.multiply(parameters.result_pixel, pixels),
+        )
+
+        def strip(_: SSAValue, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            x, to = state
+            arguments = (
+                function.pointer(self.slots, Slot.PARAMETERS),
+                function.gep(line.source, function.multiply(x, parameters.source_pixel)),
+                *(x, line.lines, line.weights, bias, zeros),
+                *(function.gep(one, to) for one in (result, residual)),
+            )
+            for predicate, kernel in (("ult", kernels.inside), ("uge", kernels.padded)):
+                is_so = function.compare(predicate, x, beyond)
+                function.when(is_so, lambda kernel=kernel: function.do(kernel, *arguments))
+            return [function.add(one, step) for one, step in zip(state, steps, strict=True)]
+
+        return list(function.fold(count, start, strip))

@@ -1,0 +1,144 @@
+"""Depthwise convolutions with channels last, without a padded copy of the image.
+
+A kernel keeps the results of a few pixels, of a vector of channels, in registers while it goes over
+the window; pixels that several windows share are loaded once. Lines of windows outside of the image
+are left out, pixels beyond its sides are read from zeros behind the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image
+from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.kernels.depthwise.code import define_depthwise
+from byoc_mlir.kernels.depthwise.micro_kernel import Variant
+from byoc_mlir.kernels.depthwise.parameters import Parameters
+from byoc_mlir.kernels.epilogue import float_bits
+from byoc_mlir.kernels.implicit_gemm.strips import LevelStrips
+from byoc_mlir.kernels.parameters import words
+from byoc_mlir.kernels.vectors import VectorUnit
+
+NAME = "depthwise"
+"""What IR and reports call it."""
+
+_PIXELS = 7
+"""The most of a strip: enough sums at a time to wait for none, and a divisor of usual widths."""
+
+_WIDEST = 9
+"""Of windows, as their columns are written one after the other."""
+
+
+@dataclass(frozen=True)
+class Depthwise(ConvolutionKernel):
+    """Such a convolution, of fixed sizes."""
+
+    convolution: Convolution
+    unit: VectorUnit
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def milliseconds(self, direct: float, threads: int) -> float:
+        pixels = 4 * sum(math.prod(map(int, one.shape)) for one in self._images)
+        return direct + pixels / rates(ConvolutionRates).transformed_bytes / threads
+
+    @property
+    def _images(self) -> tuple[Image, Image]:
+        return self.convolution.source, self.convolution.result
+
+    @property
+    def _window(self) -> int:
+        """The weights of a vector of channels."""
+        return math.prod(self.convolution.window) * self.unit.lanes
+
+    @property
+    def _weights(self) -> int:
+        return math.prod(self.convolution.window) * self.convolution.outputs
+
+    @property
+    def weights_shape(self) -> tuple[int, ...]:
+        """The weights, then as many zeros as a pixel has channels."""
+        return (self._weights + self.convolution.outputs,)
+
+    @property
+    def packing(self) -> Hashable:
+        return (NAME, self.unit.lanes)
+
+    def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        packed = np.zeros(self.weights_shape, np.float32)
+        vectors = weights.reshape(-1, self.unit.lanes, math.prod(self.convolution.window))
+        packed[: self._weights] = vectors.swapaxes(1, 2).ravel()
+        return packed
+
+    @property
+    def _strips(self) -> LevelStrips:
+        width = int(self.convolution.result.shape[3])
+        return LevelStrips(-(-width // -(-width // _PIXELS)))
+
+    def code(self, threads: int) -> Code:
+        it, epilogue = self.convolution, self.convolution.epilogue
+        variant = Variant(
+            self.unit.lanes,
+            self._strips.longest,
+            it.window[1],
+            it.strides[1],
+            it.dilation[1],
+            epilogue.residual,
+            epilogue.limits,
+        )
+        define = partial(define_depthwise, variant=variant, bias=epilogue.bias)
+        return Code(define, words(self._parameters()))
+
+    def _parameters(self) -> Parameters[int]:
+        it, lanes = self.convolution, self.unit.lanes
+        batch, _, rows, width = map(int, it.result.shape)
+        strips, long_strips = map(int, self._strips.of(width))
+        (source_image, source_line), (result_image, result_line) = (
+            (int(strides.image), int(strides.line))
+            for strides in (image.strides(lanes) for image in self._images)
+        )
+        return Parameters(
+            lines=batch * rows,
+            rows=rows,
+            long_strips=long_strips,
+            short_strips=strips - long_strips,
+            vectors=it.outputs // lanes,
+            window=self._window,
+            window_height=it.window[0],
+            window_line=it.dilation[0] * source_line,
+            weights=self._weights,
+            stride_y=it.strides[0],
+            stride_x=it.strides[1],
+            dilation_y=it.dilation[0],
+            top=it.begins[0],
+            left=it.begins[1],
+            height=int(it.source.shape[2]),
+            width=int(it.source.shape[3]),
+            source_image=source_image,
+            source_line=source_line,
+            source_pixel=it.inputs,
+            result_image=result_image,
+            result_line=result_line,
+            result_pixel=it.outputs,
+            lower=float_bits(it.epilogue.lower),
+            upper=float_bits(it.epilogue.upper),
+        )
+
+
+def depthwise_kernel(convolution: Convolution, unit: VectorUnit) -> Depthwise | None:
+    """The convolution this way; `None` where that is not written."""
+    images = (convolution.source, convolution.result)
+    is_one_each = convolution.groups == convolution.inputs == convolution.outputs
+    is_fixed = all(isinstance(size, int) for image in images for size in image.shape)
+    is_last = all(image.is_channels_last and image.has_vectors(unit.lanes) for image in images)
+    if not (is_one_each and is_fixed and is_last) or convolution.window[1] > _WIDEST:
+        return None
+    return Depthwise(convolution, unit)

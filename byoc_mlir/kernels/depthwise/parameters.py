@@ -1,0 +1,48 @@
+"""What the code of a depthwise convolution is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parameters(Generic[T]):
+    """Sizes and distances, those in memory in elements, and the bits of the limits."""
+
+    lines: T
+    """All lines of all images of the result."""
+    rows: T
+    """Those of one image."""
+    long_strips: T
+    short_strips: T
+    """Into how many strips of pixels a line is cut; a short one has one pixel less."""
+    vectors: T
+    """Those of a pixel."""
+    window: T
+    """The elements of a window, of one vector of channels."""
+    window_height: T
+    window_line: T
+    """What a line of the window steps in the source."""
+    weights: T
+    """All of them; zeros follow."""
+    stride_y: T
+    stride_x: T
+    dilation_y: T
+    top: T
+    left: T
+    height: T
+    width: T
+    """The window, in pixels of the source; its padding and its size."""
+    source_image: T
+    source_line: T
+    source_pixel: T
+    result_image: T
+    result_line: T
+    result_pixel: T
+    """From image to image, line to line and pixel to pixel."""
+    lower: T
+    upper: T
+    """The least and the largest result."""
