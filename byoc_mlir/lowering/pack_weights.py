@@ -122,8 +122,13 @@ def _matrix_loops(op: linalg.GenericOp) -> tuple[AffineDimExpr, AffineDimExpr] |
 
 
 def panels(matrix: Array, columns: int) -> Array:
-    """`[K, N]` as panels `[ceil(N / columns), K, columns]`, with zeros at the end."""
+    """`[K, N]` as panels `[ceil(N / columns), K, columns]`, with zeros at the end.
+
+    Nothing of the size of the matrix is made besides: weights may fill most of the memory.
+    """
     steps, width = matrix.shape
-    count = -(-width // columns)
-    padded = np.pad(matrix, ((0, 0), (0, count * columns - width)))
-    return np.ascontiguousarray(padded.reshape(steps, count, columns).transpose(1, 0, 2))
+    found = np.zeros((-(-width // columns), steps, columns), matrix.dtype)
+    for number, panel in enumerate(found):
+        some = matrix[:, number * columns : (number + 1) * columns]
+        panel[:, : some.shape[1]] = some
+    return found
