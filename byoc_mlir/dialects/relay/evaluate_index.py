@@ -79,6 +79,9 @@ def _update_slice(op: relay.UpdateSliceOp, data: Array, update: Array, starts: A
     axis = op.positive_axis
     result, size = np.moveaxis(data.copy(), axis, 1), update.shape[axis]
     for entry, new, start in zip(result, np.moveaxis(update, axis, 1), starts, strict=True):
+        if op.is_circular.value.data:
+            entry[(start + np.arange(size)) % len(entry)] = new
+            continue
         begin = min(max(int(start), 0), len(entry) - size)
         entry[begin : begin + size] = new
     return np.ascontiguousarray(np.moveaxis(result, 1, axis))

@@ -228,7 +228,8 @@ class UpdateSliceOp(AlongAxisOp):
     """`data [b..., n, d...], update [b..., m, d...], starts [b] -> output`: `data`, changed.
 
     In entry `i` of the first dimension, `update` stands from `starts[i]` on along `axis`, which is
-    not the first one. A start that leaves no room for it is clamped.
+    not the first one. A start that leaves no room for it is clamped. With `is_circular` it stays,
+    counted from the beginning again where it is too large, and `update` goes on at the beginning.
     """
 
     name = "relay.update_slice"
@@ -236,6 +237,7 @@ class UpdateSliceOp(AlongAxisOp):
     update = operand_def(TensorType)
     starts = operand_def(TensorType)
     axis = int_prop(1)
+    is_circular = bool_prop(False)
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import bits, elementwise, index, logic, transform
+from byoc_mlir.dialects.relay import bits, index, logic, transform
 from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
@@ -124,21 +124,16 @@ def tensor_scatter(
     axis: int = -2,
     mode: str = "linear",
 ) -> Value:
-    along = axis % cache.rank
+    along, is_circular = axis % cache.rank, mode == "circular"
     if starts is None:
         first = arith.broadcast(context, context.constant(np.zeros(1, np.int64)), cache.sizes[:1])
     else:
-        room = cache.sizes[along] - (update.sizes[along] if mode == "linear" else 1)
-        first = _checked_starts(context, cast(context, starts, np.dtype(np.int64)), room)
-    if mode == "linear":
-        return context.emit(index.UpdateSliceOp, cache, update, first, axis=along)
-    first = arith.reshape(context, first, [cache.sizes[0], *[1] * (cache.rank - 1)])
-    places = arith.positions(context, update.sizes[along], along, cache.rank)
-    places = arith.add(context, places, first)
-    size = context.size_constant(cache.sizes[along])
-    places = context.emit(elementwise.FloorModOp, places, size)
-    places = arith.broadcast(context, places, update.sizes)
-    return context.emit(index.ScatterElementsOp, cache, places, update, axis=along)
+        first = cast(context, starts, np.dtype(np.int64))
+        if not is_circular:
+            first = _checked_starts(context, first, cache.sizes[along] - update.sizes[along])
+    return context.emit(
+        index.UpdateSliceOp, cache, update, first, axis=along, is_circular=is_circular
+    )
 
 
 def _checked_starts(context: NodeContext, starts: Value, most: Size) -> Value:

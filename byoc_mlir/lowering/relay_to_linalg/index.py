@@ -139,9 +139,17 @@ def _lower_update_slice(op: relay.UpdateSliceOp, b: LinalgBuilder) -> Sequence[S
     target = k.outputs[0].reshaped(entries, outer, size * inner)
     source = update.reshaped(entries, outer, new * inner)
     with k.sequential([entries]) as (entry,):
-        start = starts[entry].to(INDEX).within(0, size - new) * inner
-        with k.sequential([outer, new * inner]) as (row, place):
-            target[entry, row, start + place] = source[entry, row, place]
+        start = starts[entry].to(INDEX)
+        if op.is_circular.value.data:
+            start = start.floor_remainder(size)
+            until_end = k.index(new).min(k.index(size) - start)
+            parts = [(k.index(0), until_end, start), (until_end, k.index(new), start - size)]
+        else:
+            parts = [(k.index(0), k.index(new), start.within(0, size - new))]
+        for begin, end, shift in parts:
+            first = shift * inner
+            with k.sequential([outer]) as (row,), k.loop(end * inner, begin * inner) as place:
+                target[entry, row, first + place] = source[entry, row, place]
     return k.finish(b)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
+from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
@@ -95,6 +96,33 @@ def test_a_tensor_scatter_in_place() -> None:
             assert total == 8 * (place + 1)
     assert cache[0, :, 0].tolist() == [1] * 3 + [0] * 5
     assert cache[1, :, 0].tolist() == [0] * 5 + [1] * 3
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_a_ring_in_place(count: int) -> None:
+    """New entries go on at the beginning behind the end, in the memory of the cache."""
+    info = helper.make_tensor_value_info
+    node = helper.make_node("TensorScatter", ["c", "u", "w"], ["y"], axis=2, mode="circular")
+    given = [
+        info("c", TensorProto.FLOAT, [2, 3, 8, 4]),
+        info("u", TensorProto.FLOAT, [2, 3, count, 4]),
+        info("w", TensorProto.INT64, [2]),
+    ]
+    result = info("y", TensorProto.FLOAT, [2, 3, 8, 4])
+    opsets = [helper.make_opsetid("", 24)]
+    graph = helper.make_graph([node], "g", given, [result])
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=11)
+    reference = ReferenceEvaluator(model)
+    rng = np.random.default_rng(0)
+    cache = rng.standard_normal((2, 3, 8, 4), np.float32)
+    with byoc_mlir.compile(model, targets=()) as executable:
+        assert executable.program.aliases == {"y": "c"}
+        for places in ([0, 7], [6, 5], [3, 804]):  # the last is the count of a long text
+            update = rng.standard_normal((2, 3, count, 4), np.float32)
+            fed = {"c": cache, "u": update, "w": np.array(places, np.int64)}
+            (want,) = reference.run(None, fed)
+            assert executable.run(fed, out={"y": cache})["y"] is cache
+            np.testing.assert_array_equal(cache, want)
 
 
 def test_what_is_read_later_is_kept() -> None:

@@ -42,6 +42,13 @@ func.func @update_slice(%0: tensor<2x5x4xf32>, %1: tensor<2x3x4xf32>, %2: tensor
 // CHECK-LABEL: func.func @update_slice(
 // CHECK-NEXT:    %3 = relay.update_slice %0, %1, %2 : (tensor<2x5x4xf32>, tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<2x5x4xf32>
 
+func.func @update_slice_of_a_ring(%0: tensor<2x5x4xf32>, %1: tensor<2x3x4xf32>, %2: tensor<2xi64>) -> tensor<2x5x4xf32> {
+  %3 = relay.update_slice %0, %1, %2 {is_circular = true} : (tensor<2x5x4xf32>, tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<2x5x4xf32>
+  func.return %3 : tensor<2x5x4xf32>
+}
+// CHECK-LABEL: func.func @update_slice_of_a_ring(
+// CHECK-NEXT:    %3 = relay.update_slice %0, %1, %2 {is_circular = true} : (tensor<2x5x4xf32>, tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<2x5x4xf32>
+
 func.func @cumsum(%0: tensor<5x4xf32>) -> tensor<5x4xf32> {
   %1 = relay.cumsum %0 {axis = 1, exclusive = true} : (tensor<5x4xf32>) -> tensor<5x4xf32>
   func.return %1 : tensor<5x4xf32>
