@@ -46,6 +46,7 @@ def compile(
     disable: Sequence[str] = (),
     passes: Sequence[str] = (),
     tune: float | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -84,6 +85,8 @@ def compile(
         tune: seconds to look for faster ways to compute the host's kernels, which are kept for all
             processes of this machine; the model is compiled as often as that time allows. A warning
             says why, where everything stays as it was. See docs/tuning.md.
+        sizes: numbers for symbolic dimensions of inputs and outputs, `{"batch": 8}`, which no input
+            may contradict. See docs/shapes.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled when inputs come: once, where
@@ -91,6 +94,7 @@ def compile(
 
     Raises:
         InvalidModelError: the model is not valid, or unsafe to load.
+        InvalidInputError: `sizes` names a dimension that the model does not have.
         UnsupportedModelError: it has nodes that cannot be compiled; the error lists all.
         FallbackForbiddenError: `fallback="forbid"` and some nodes stayed on the host.
         BackendError: a target is unknown or cannot run here.
@@ -112,6 +116,7 @@ def compile(
             rates=known,
             disable=disable,
             passes=passes,
+            sizes={} if sizes is None else sizes,
         )
         request.check()
         if cache is not False:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -38,6 +38,7 @@ class Request:
     """What a file of rates says."""
     disable: Sequence[str] = ()
     passes: Sequence[str] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -70,6 +71,11 @@ class Request:
             raise ByocError(
                 f"passes is {self.passes!r}, accepted is a sequence of names, as ('my-pass',)"
             )
+        if not _is_sizes(self.sizes):
+            raise ByocError(
+                f"sizes is {self.sizes!r}, accepted is a dictionary from names of dimensions to"
+                " numbers, 0 and more, as {'batch': 8}"
+            )
         if not _is_options(self.backend_options):
             raise ByocError(
                 f"backend_options is {self.backend_options!r}, accepted is a dictionary of"
@@ -94,12 +100,20 @@ class Request:
             self.rates,
             sorted(self.disable),
             list(self.passes),
+            dict(sorted(self.sizes.items())),
         ]
 
 
 def _is_texts(values: object) -> bool:
     return isinstance(values, Sequence) and all(
         isinstance(value, str) for value in cast(Sequence[object], values)
+    )
+
+
+def _is_sizes(values: object) -> bool:
+    return isinstance(values, Mapping) and all(
+        isinstance(name, str) and isinstance(size, int) and size >= 0
+        for name, size in cast(Mapping[object, object], values).items()
     )
 
 

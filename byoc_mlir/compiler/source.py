@@ -20,6 +20,7 @@ from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.in_memory import ModelInMemory
 from byoc_mlir.frontend.inputs import model_inputs
@@ -83,16 +84,22 @@ class Source:
         return because or "no import with symbols fits its sizes"
 
 
-def read_source(model: ModelSource) -> Source:
+def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> Source:
     """Reads a model from any form in which `compile` takes it.
 
+    Args:
+        sizes: of symbolic dimensions that are known already.
+
     Raises:
+        InvalidInputError: a size is of a dimension that the model does not have.
         InvalidModelError: it is not a model, or an invalid one.
         UnsupportedModelError: it is valid, but has nodes that cannot be compiled.
     """
     if isinstance(model, str | Path) and Path(model).suffix == ".mlir":
         model = read_mlir(model)
     if isinstance(model, ModuleOp):
+        if sizes:
+            raise InvalidModelError("sizes are for models of ONNX; specialise-dims is for modules")
         return _from_module(model)
     arrays = None
     if isinstance(model, ModelInMemory):
@@ -101,6 +108,8 @@ def read_source(model: ModelSource) -> Source:
     kinds = str | Path | bytes | ModelProto
     check_argument("the model", model, kinds, accepted, InvalidModelError)
     loaded = load_model(model)
+    if sizes:
+        loaded = with_fixed_sizes(loaded, sizes)
     outputs = tuple(output.name for output in loaded.graph.output)
     folder = Path(model).parent if isinstance(model, str | Path) else None
     inputs, tensors = model_inputs(loaded), TensorReader(folder, arrays)

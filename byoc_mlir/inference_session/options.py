@@ -104,7 +104,7 @@ class SessionOptions(Options):
     _entries: dict[str, str] = field(default_factory=dict[str, str])
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Says what a symbolic dimension will be, so that the session compiles for it at once."""
+        """Says what a symbolic dimension of inputs or outputs is; others are refused then."""
         if size < 0:
             raise ByocError(f"the size of '{name}' is {size}, accepted are 0 and more")
         self._sizes[name] = size

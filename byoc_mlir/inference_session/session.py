@@ -14,6 +14,7 @@ from byoc_mlir.backends import backend_names
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler import compile
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.load import parse_model
 from byoc_mlir.inference_session.binding import IOBinding, OrtValue
 from byoc_mlir.inference_session.model_info import ModelInfo, ModelMetadata, NodeArg
@@ -65,7 +66,6 @@ class InferenceSession:
             self._model = path_or_bytes
             self._info: ModelInfo | None = None
             self._executable = self._open()
-            self._compile_for_known_sizes()
 
     def run(
         self,
@@ -148,6 +148,11 @@ class InferenceSession:
     def _open(self) -> Executable:
         threads = self._options.intra_op_num_threads or None
         if isinstance(self._model, str | Path) and Path(self._model).suffix == ".so":
+            if self._options.sizes:
+                raise InvalidInputError(
+                    f"'{self._model}' is compiled, so its sizes cannot be set; found"
+                    f" {', '.join(self._options.sizes)}"
+                )
             return load(self._model, threads=threads)
         return compile(
             self._model,
@@ -156,20 +161,8 @@ class InferenceSession:
             fallback="allow",
             backend_options=self._providers,
             denormals="flush" if self._options.flushes_denormals else "keep",
+            sizes=self._options.sizes,
         )
-
-    def _compile_for_known_sizes(self) -> None:
-        """If the options say all sizes, the first run need not wait for the compiler."""
-        sizes, inputs = self._options.sizes, self._executable.inputs
-        symbols = {size for info in inputs for size in info.shape if isinstance(size, str)}
-        unknown = sorted(sizes.keys() - symbols)
-        if unknown:
-            raise InvalidInputError(
-                f"there is no symbolic dimension {', '.join(unknown)}; the model's are"
-                f" {', '.join(sorted(symbols)) or 'none'}"
-            )
-        if symbols and symbols == sizes.keys():
-            self._executable.warmup({info.name: _sized(info, sizes) for info in inputs})
 
     @property
     def _model_info(self) -> ModelInfo:
@@ -180,7 +173,8 @@ class InferenceSession:
     def _read_info(self) -> ModelInfo:
         is_onnx = isinstance(self._model, bytes) or Path(self._model).suffix == ".onnx"
         if is_onnx:
-            return ModelInfo.of_proto(parse_model(self._model))
+            proto = parse_model(self._model)
+            return ModelInfo.of_proto(with_fixed_sizes(proto, self._options.sizes))
         program = self._executable.program
         outputs = [TensorInfo(spec.name, spec.dtype, spec.shape) for spec in program.outputs]
         return ModelInfo.of_tensors(self._executable.inputs, outputs)
@@ -225,7 +219,3 @@ def _arrays(feed: Mapping[str, Any]) -> dict[str, Any]:
         name: value.numpy() if isinstance(value, OrtValue) else value
         for name, value in feed.items()
     }
-
-
-def _sized(info: TensorInfo, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(sizes[size] if isinstance(size, str) else size for size in info.shape)

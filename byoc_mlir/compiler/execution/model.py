@@ -74,4 +74,4 @@ def _model_specialiser(source: Source, options: CompileOptions) -> Specialiser:
 
 @modules_imported()
 def _read(request: Request) -> tuple[CompileOptions, Source]:
-    return CompileOptions.of(request), read_source(request.model)
+    return CompileOptions.of(request), read_source(request.model, request.sizes)

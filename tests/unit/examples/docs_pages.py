@@ -146,9 +146,13 @@ GIVEN: Mapping[str, str] = {
     "inference-session": "image = array",
     "language-models": """
 from byoc_mlir.testing.networks import DecoderSizes, decoder
-sizes = DecoderSizes(layers=1, vocabulary=50, capacity=16)
+sizes = DecoderSizes(layers=1, vocabulary=50, capacity=512)
 layers, shape = sizes.layers, (1, sizes.shared_heads, sizes.capacity, sizes.head_size)
-executable = byoc_mlir.compile(decoder(sizes=sizes))
+model = decoder(sizes=sizes)
+for value in (*model.graph.input, *model.graph.output):
+    for start, name in (("past", "past_sequence_length"), ("present", "total_sequence_length")):
+        if value.name.startswith(start):
+            value.type.tensor_type.shape.dim[2].dim_param = name
 step = {
     "input_ids": np.array([[3, 14]]),
     "seqlens_k": np.array([1], np.int32),

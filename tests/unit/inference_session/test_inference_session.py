@@ -69,6 +69,17 @@ def test_known_sizes_are_compiled_at_once(model: ModelProto) -> None:
     options.add_free_dimension_override_by_name("n", 2)
     session = InferenceSession(model.SerializeToString(), options)
     assert len(session.executable.report()) == 1  # which it has when something is compiled
+    symbolic = InferenceSession(model.SerializeToString())
+    for mine, other in zip(session.get_inputs(), symbolic.get_inputs(), strict=True):
+        assert mine.shape == [2 if size == "n" else size for size in other.shape]
+
+
+def test_other_sizes_than_those_set_are_refused(model: ModelProto, feed: dict[str, Any]) -> None:
+    options = SessionOptions()
+    options.add_free_dimension_override_by_name("n", 3)
+    session = InferenceSession(model.SerializeToString(), options)
+    with pytest.raises(InvalidInputError, match=r"found \[2"):
+        session.run(None, feed)
 
 
 def test_sizes_of_unknown_symbols_are_refused(model: ModelProto) -> None:

@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.inference_session import InferenceSession
+from byoc_mlir.inference_session import InferenceSession, SessionOptions
 from byoc_mlir.testing.networks import DecoderSizes, decoder
 
 SIZES = DecoderSizes(capacity=512)
@@ -167,8 +167,24 @@ def test_an_input_that_two_outputs_continue() -> None:
         assert got["z"][0, :, 0].tolist() == [0, 0, 0, 2]
 
 
-def test_a_cache_that_a_session_binds() -> None:
-    session = InferenceSession(decoder(sizes=SIZES).SerializeToString())
+def growing(model: ModelProto) -> ModelProto:
+    """The model as exporters write it, whose cache may grow."""
+    for value in (*model.graph.input, *model.graph.output):
+        for start, name in (("past", "past_sequence_length"), ("present", "total_sequence_length")):
+            if value.name.startswith(start):
+                value.type.tensor_type.shape.dim[2].dim_param = name
+    return model
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_cache_that_a_session_binds(grows: bool) -> None:
+    """Its size is what the model says, or what the session says for a model whose cache grows."""
+    model, options = decoder(sizes=SIZES), SessionOptions()
+    if grows:
+        model = growing(model)
+        for name in ("past_sequence_length", "total_sequence_length"):
+            options.add_free_dimension_override_by_name(name, SIZES.capacity)
+    session = InferenceSession(model.SerializeToString(), options)
     binding, cache = session.io_binding(), empty_cache()
     for name, array in cache.items():
         memory = ("cpu", 0, np.float32, array.shape, array.ctypes.data)

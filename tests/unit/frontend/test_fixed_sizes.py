@@ -1,0 +1,65 @@
+"""Symbolic dimensions whose sizes the caller of `compile` knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+from xdsl.dialects.builtin import ModuleOp
+
+import byoc_mlir
+from byoc_mlir.errors import ByocError, InvalidInputError, InvalidModelError
+
+
+def model() -> ModelProto:
+    """A product; the second dimension of `w` and of the result has no name."""
+    info = helper.make_tensor_value_info
+    inputs = [
+        info("x", TensorProto.FLOAT, ["rows", "columns"]),
+        info("w", TensorProto.FLOAT, ["columns", None]),
+    ]
+    result = info("y", TensorProto.FLOAT, ["rows", None])
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", inputs, [result]
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def shapes(executable: byoc_mlir.Executable) -> list[tuple[int | str, ...]]:
+    return [info.shape for info in executable.inputs]
+
+
+def test_sizes_that_are_known_are_fixed() -> None:
+    given = model()
+    with byoc_mlir.compile(given, targets=(), sizes={"columns": 3, "w[1]": 2}) as executable:
+        assert shapes(executable) == [("rows", 3), (3, 2)]
+        x, w = np.ones((4, 3), np.float32), np.ones((3, 2), np.float32)
+        assert executable.run({"x": x, "w": w})["y"].tolist() == [[3, 3]] * 4
+        with pytest.raises(InvalidInputError, match="input 'w' must have shape"):
+            executable.run({"x": x, "w": np.ones((3, 5), np.float32)})
+    assert given == model()
+
+
+def test_a_model_all_of_whose_sizes_are_known_is_compiled_at_once() -> None:
+    sizes = {"rows": 4, "columns": 3, "w[1]": 2}
+    with byoc_mlir.compile(model(), targets=(), sizes=sizes) as executable:
+        assert shapes(executable) == [(4, 3), (3, 2)]
+        assert executable.program.outputs[0].shape == (4, 2)
+
+
+def test_sizes_of_no_dimension_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"dimension depth; the model's are columns, rows"):
+        byoc_mlir.compile(model(), sizes={"depth": 1})
+
+
+@pytest.mark.parametrize("sizes", [{"rows": -1}, {"rows": "4"}, {1: 1}, ["rows"]])
+def test_what_sizes_may_be(sizes: Any) -> None:
+    with pytest.raises(ByocError, match="accepted is a dictionary from names of dimensions"):
+        byoc_mlir.compile(model(), sizes=sizes)
+
+
+def test_a_module_has_its_sizes() -> None:
+    with pytest.raises(InvalidModelError, match="sizes are for models of ONNX"):
+        byoc_mlir.compile(ModuleOp([]), sizes={"rows": 1})
