@@ -24,7 +24,7 @@ from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, image, nn, reduce, transform, window
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
-from byoc_mlir.dialects.relay.qnn import BYTES, LookupOp
+from byoc_mlir.dialects.relay.qnn import BYTES, LookupOp, RequantizeOp
 
 LARGE_ACTIVATION = 1 << 12
 """Elements from which on an element-wise op on its own goes to oneDNN."""
@@ -52,7 +52,7 @@ def op_rules() -> Mapping[str, Rule]:
             _guarded(convolution),
         ),
         ((nn.DenseOp, nn.MatmulOp), _guarded(matrix)),
-        ((window.MaxPool1DOp, window.MaxPool2DOp, window.MaxPool3DOp), max_pooling),
+        ((window.MaxPool1DOp, window.MaxPool2DOp, window.MaxPool3DOp), _or_of_bytes(pooling)),
         ((window.AvgPool1DOp, window.AvgPool2DOp, window.AvgPool3DOp), _guarded(pooling)),
         (
             (window.GlobalAvgPool1DOp, window.GlobalAvgPool2DOp, window.GlobalAvgPool3DOp),
@@ -68,13 +68,13 @@ def op_rules() -> Mapping[str, Rule]:
         ((nn.LrnOp,), _guarded(lrn)),
         ((nn.BatchNormOp,), _guarded(batch_norm)),
         ((nn.LayerNormOp,), _guarded(layer_norm)),
-        ((transform.ConcatenateOp,), _guarded(concatenate)),
+        ((transform.ConcatenateOp,), _or_of_bytes(concatenate)),
     ):
         table |= {cls.name.removeprefix("relay."): rule for cls in classes}
     table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
     table["cast"] = _guarded(conversion)
     table["transpose"] = _guarded(transpose)
-    table["qnn.lookup"] = lookup
+    table |= {name: function_of_bytes for name in FUNCTIONS_OF_BYTES}
     table["split"] = _guarded(split)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
     table |= {name: _guarded(view) for name in ("reshape", "squeeze", "expand_dims")}
@@ -101,6 +101,10 @@ ELEMENTWISE = (
 them: they take the other number for a NaN."""
 
 
+FUNCTIONS_OF_BYTES = ("qnn.lookup", "qnn.requantize")
+"""Ops that are looked up in a table, by our own code."""
+
+
 def _guarded(rule: Callable[[Op], str | None]) -> Rule:
     """The rule, asked only for ops on static tensors of floats of a rank that oneDNN has, and
     refused where that has nothing but reference code."""
@@ -111,6 +115,23 @@ def _guarded(rule: Callable[[Op], str | None]) -> Rule:
         return reason or slow_here(op)
 
     return guarded
+
+
+def _or_of_bytes(rule: Callable[[Op], str | None]) -> Rule:
+    """The rule for ops on floats, or on bytes alone."""
+    guarded = _guarded(rule)
+
+    @wraps(rule)
+    def checked(op: Operation) -> str | None:
+        values = (*op.operands, *op.results)
+        if any(tensor_type(value).element_type not in BYTES for value in values):
+            return guarded(op)
+        shapes = (unsupported_shape(value) for value in values)
+        reason = next((one for one in shapes if one is not None), None)
+        reason = reason or rule(op)  # pyright: ignore[reportArgumentType]
+        return reason or slow_here(op)
+
+    return checked
 
 
 def unsupported_types(op: Operation) -> str | None:
@@ -211,15 +232,6 @@ def pooling(op: window.PoolOp) -> str | None:
     return None
 
 
-def max_pooling(op: Operation) -> str | None:
-    """Pools of `f32`, and of bytes."""
-    assert isinstance(op, window.MaxPoolOp)
-    if tensor_type(op.data).element_type not in BYTES:
-        return _guarded(pooling)(op)
-    shape = unsupported_shape(op.data) or unsupported_shape(op.output)
-    return shape or pooling(op) or slow_here(op)
-
-
 def _reaches_beyond_padding(op: window.PoolOp) -> bool:
     source, result, kernel = shape_of(op.data), shape_of(op.output), ints(op.pool_size)
     padding, strides, dilation = ints(op.padding), ints(op.strides), ints(op.dilation)
@@ -302,14 +314,18 @@ def conversion(op: RelayOp) -> str | None:
     return None if _is_between(op) else "cast not between two primitives (cheaper on the host)"
 
 
-def lookup(op: Operation) -> str | None:
+def function_of_bytes(op: Operation) -> str | None:
     """Functions of bytes beside primitives, whose layouts they keep."""
-    assert isinstance(op, LookupOp)
-    if not isinstance(op.table.owner, ConstantOp):
-        return "a table that is not known"
+    assert isinstance(op, LookupOp | RequantizeOp)
+    if tensor_type(op.data).element_type not in BYTES:
+        return f"element type {tensor_type(op.data).element_type} (its results fill no table)"
+    if not all(isinstance(value.owner, ConstantOp) for value in op.operands[1:]):
+        return "parameters that are not known"
+    if isinstance(op, RequantizeOp) and shape_of(op.input_scale):
+        return "scales along an axis"
     if any(map(_is_primitive, (*_sources(op), *_readers(op)))):
         return unsupported_shape(op.output)
-    return "lookup away from any primitive (cheaper on the host)"
+    return f"{relay_name(op)} away from any primitive (cheaper on the host)"
 
 
 def split(op: transform.SplitOp) -> str | None:
@@ -368,7 +384,7 @@ def large_elementwise(op: RelayOp) -> str | None:
     return None
 
 
-_PASSED = (*ELEMENTWISE, "split", "qnn.lookup")
+_PASSED = (*ELEMENTWISE, *FUNCTIONS_OF_BYTES, "split")
 _NEARBY = 16
 """How many such ops and transposes are looked at around an op, to find what is beyond them."""
 

@@ -19,7 +19,6 @@ from byoc_mlir.backends.dnnl.dialect import (
     ConvertOp,
     EltwiseOp,
     LayerNormalizationOp,
-    LookupOp,
     LrnOp,
     PermuteOp,
     ShuffleOp,
@@ -30,7 +29,6 @@ from byoc_mlir.backends.dnnl.layer_norm import LayerNorm
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.elementwise import CastOp
-from byoc_mlir.dialects.relay.qnn import LookupOp as RelayLookupOp
 
 
 def softmax(builder: Builder, op: reduce.SoftmaxLikeOp, steps: Sequence[Step]) -> SSAValue:
@@ -92,11 +90,6 @@ def view(builder: Builder, op: RelayOp) -> SSAValue:
 def convert(builder: Builder, op: CastOp) -> SSAValue:
     """`dnnl.convert`."""
     return builder.add(ConvertOp(builder.row_major(builder.value(op.data)), element=op.dtype))
-
-
-def lookup(builder: Builder, op: RelayLookupOp) -> SSAValue:
-    """`dnnl.lookup`."""
-    return builder.add(LookupOp(builder.value(op.data), builder.value(op.table)))
 
 
 def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:

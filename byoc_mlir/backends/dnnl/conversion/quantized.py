@@ -21,13 +21,15 @@ from byoc_mlir.backends.dnnl.dialect import (
     BinaryAttr,
     ConvertOp,
     EltwiseAttr,
+    LookupOp,
     QuantizedAddOp,
     QuantizedConvolutionOp,
     QuantizedMatmulOp,
 )
 from byoc_mlir.dialects.relay import ConstantOp, qnn
-from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.evaluate import evaluate_op
 
 
 def quantized(builder: Builder, found: Quantized) -> SSAValue:
@@ -37,6 +39,20 @@ def quantized(builder: Builder, found: Quantized) -> SSAValue:
     if isinstance(found, QuantizedProduct):
         return _product(builder, found)
     return _convolution(builder, found)
+
+
+def lookup(builder: Builder, op: qnn.LookupOp) -> SSAValue:
+    """`dnnl.lookup`."""
+    return builder.add(LookupOp(builder.value(op.data), builder.value(op.table)))
+
+
+def requantized(builder: Builder, op: qnn.RequantizeOp) -> SSAValue:
+    """`dnnl.lookup` in the table of the 256 results; all parameters are known."""
+    dtype = numpy_dtype(tensor_type(op.data).element_type)
+    parameters = [known_array(builder.reader, value) for value in op.operands[1:]]
+    every = np.arange(256, dtype=np.uint8).view(dtype)
+    (table,) = evaluate_op(op, [every, *(one for one in parameters if one is not None)])
+    return builder.add(LookupOp(builder.value(op.data), builder.add(ConstantOp.of("table", table))))
 
 
 def _product(builder: Builder, found: QuantizedProduct) -> SSAValue:

@@ -16,7 +16,7 @@ from byoc_mlir.backends.dnnl.channel_shuffle import read_channel_shuffle
 from byoc_mlir.backends.dnnl.conversion import matrix, others, window
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
-from byoc_mlir.backends.dnnl.conversion.quantized import quantized
+from byoc_mlir.backends.dnnl.conversion.quantized import lookup, quantized, requantized
 from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     read_quantized,
     read_sum_with_residual,
@@ -66,7 +66,8 @@ _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
     (transform.ReshapeOp, others.view),
     (transform.SqueezeOp, others.view),
     (transform.ExpandDimsOp, others.view),
-    (qnn.LookupOp, others.lookup),
+    (qnn.LookupOp, lookup),
+    (qnn.RequantizeOp, requantized),
 )
 """Ops that become one `dnnl` op."""
 

@@ -120,6 +120,20 @@ func.func private @table(%x: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xi8> attribut
 
 // -----
 
+// Bytes of other parameters are looked up, too: here 0 to 255 in steps of a half.
+func.func private @requantised(%x: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> attributes {byoc.compiler = "dnnl"} {
+  %a = relay.constant dense<0.5> : tensor<f32>
+  %b = relay.constant dense<1.0> : tensor<f32>
+  %zero = relay.constant dense<0> : tensor<ui8>
+  %0 = relay.qnn.requantize %x, %a, %zero, %b, %zero : (tensor<1x2x2x2xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<1x2x2x2xui8>
+  func.return %0 : tensor<1x2x2x2xui8>
+}
+// CHECK-LABEL: func.func private @requantised
+// CHECK:         %[[T:.*]] = relay.constant #relay.weight<"table", {{.*}} : tensor<256xui8>
+// CHECK:         dnnl.lookup %x, %[[T]]
+
+// -----
+
 // A convolution adds the other operand of a sum, in units of that one: 0.5 / 0.25 for each
 // product, then 0.25 / 0.125; of the zero points 10 - 4 * 2 is left.
 func.func private @residual(%x: tensor<1x1x2x2xui8>, %y: tensor<1x1x2x2xui8>) -> tensor<1x1x2x2xui8> attributes {byoc.compiler = "dnnl"} {

@@ -154,6 +154,40 @@ def test_a_function_of_bytes_between_convolutions(channels: int) -> None:
         assert not report.placed("host")
 
 
+def test_parts_of_other_scales_are_joined_as_bytes() -> None:
+    """One part is brought to the parameters of the whole, beside the convolutions."""
+    parts = [
+        Convolution(draw(np.uint8, 1, 16, 9, 9), draw(np.int8, 16, 16, 1, 1, seed=n) // 2, seed=n)
+        for n in (0, 1)
+    ]
+    constants = {
+        f"{n}_{name}": array for n, it in enumerate(parts) for name, array in it.constants().items()
+    } | {
+        "s": np.array(0.05, np.float32),
+        "t": np.array(0.1, np.float32),
+        "z": np.array(3, np.uint8),
+        "u": np.array(40, np.uint8),
+    }
+    nodes = [
+        *(it.node("x", f"c{n}", f"{n}_") for n, it in enumerate(parts)),
+        _affine("DequantizeLinear", "c0", "n0", "s", "z"),
+        _affine("DequantizeLinear", "c1", "n1", "t", "u"),
+        helper.make_node("Concat", ["n0", "n1"], ["n"], axis=1, name="joined"),
+        _affine("QuantizeLinear", "n", "j", "t", "u"),
+    ]
+    numbers = (parts[0].expected().astype(np.float32) - 3) * np.float32(0.05)
+    moved = (np.rint(numbers / np.float32(0.1)) + 40).clip(0, 255).astype(np.uint8)
+    joined = np.concatenate([moved, parts[1].expected()], axis=1)
+    last = Convolution(joined, draw(np.int8, 8, 32, 1, 1, seed=3) // 2, data_zero_point=40)
+    nodes.append(last.node("j", "y", "b_"))
+    constants |= {f"b_{name}": array for name, array in last.constants().items()}
+    inputs = {"x": parts[0].data}
+    found, report = run(model_of(nodes, inputs, constants, ("y", np.uint8)), inputs)
+    assert_within_a_step(found, last.expected())
+    if api().has_vnni:
+        assert not report.placed("host")
+
+
 _ALL_PRODUCTS = "dnnl{quantized_products=all}"
 
 
