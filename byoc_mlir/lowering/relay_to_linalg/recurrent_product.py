@@ -7,6 +7,7 @@ the entries of a tile share what is read, sums stay in registers, and the weight
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -140,7 +141,7 @@ class _Product:
             buffer.reshaped(buffer.size) for buffer in (sums, data, weight)
         )
         first_row = k.index(rows.direction) * sums.sizes[1] + rows.first
-        self._width, self._size = sums.shape[-1], data.shape[-1]
+        self._width, self._size = operator.index(sums.sizes[-1]), operator.index(data.sizes[-1])
         self._first_sum, self._first_data = first_row * self._width, first_row * self._size
         self._first_weight = k.index(rows.direction) * (self._size * self._width)
         is_packed = len(weight.sizes) == 4
