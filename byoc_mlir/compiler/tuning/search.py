@@ -141,7 +141,7 @@ class Search:
         """
         before = self._build(self._known)
         if not isinstance(before.executable, CompiledExecutable):
-            reason = "it has symbolic dimensions, or runs in several pieces"
+            reason = "it has symbolic dimensions (give sizes), or runs in several pieces"
             return Found(before, before, 1, 1.0, reason)
         self._inputs = _inputs_for(before.executable.inputs)
         algorithms = self._improved(before, lambda question: bool(question.nodes))

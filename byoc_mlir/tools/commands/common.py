@@ -86,6 +86,16 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="load a module that registers backends or passes; may be given several times",
     )
     parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        dest="sizes",
+        type=size_of_dimension,
+        metavar="NAME=8",
+        help="the number that a symbolic dimension is, in inputs and outputs; may be given several"
+        " times",
+    )
+    parser.add_argument(
         "--rates",
         metavar="FILE",
         help="what was measured before, from `byoc compile --write-rates FILE`: the same file gives"
@@ -159,6 +169,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "limits": limits_of(args),
         "disable": args.disable,
         "passes": args.passes,
+        "sizes": dict(args.sizes),
     }
 
 
@@ -166,13 +177,13 @@ def open_model(args: argparse.Namespace, *, profile: bool = False) -> Executable
     """As `compile_model`; a `.so` file, which is compiled already, is loaded.
 
     Raises:
-        InvalidInputError: targets or a precision are given for such a file.
+        InvalidInputError: targets, sizes or a precision are given for such a file.
     """
     if not args.model.endswith(".so"):
         return compile_model(args, profile=profile)
-    if args.targets is not None or args.precision != "f32":
+    if args.targets is not None or args.precision != "f32" or args.sizes:
         raise InvalidInputError(
-            f"{args.model} is compiled already; --targets and --precision change nothing"
+            f"{args.model} is compiled already; --targets, --size and --precision change nothing"
         )
     return byoc_mlir.load(args.model, threads=args.threads)
 
@@ -197,6 +208,14 @@ def seconds(text: str) -> float:
     if not 0 < found < math.inf:
         raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds above 0")
     return found
+
+
+def size_of_dimension(text: str) -> tuple[str, int]:
+    """`batch=8`, for `argparse`."""
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form NAME=SIZE")
+    return name, int(size)
 
 
 def shape_of_input(text: str) -> tuple[str, tuple[int, ...]]:

@@ -130,6 +130,13 @@ def test_differences_count_what_is_not_finite_as_equal_where_it_is() -> None:
     assert cells == [["y"], ["2"], ["0.5"], ["4"]]
 
 
+def test_a_symbolic_dimension_gets_a_number(byoc, tmp_path: Path):
+    path = cli_models.written(tmp_path, "batch")
+    code, out, _ = byoc("run", path, "--size", "batch=2", *TARGETS)
+    assert code == 0
+    assert "float32[2, 4, 6, 6]" in out
+
+
 def test_run_invents_inputs_for_given_shapes(byoc, tmp_path: Path):
     path = cli_models.written(tmp_path, "batch")
     code, out, _ = byoc("run", path, "--shape", "x=2,3,8,8", *TARGETS)

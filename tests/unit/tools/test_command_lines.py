@@ -61,6 +61,8 @@ def _called(args: list[str]) -> int | str | None:
         ("check TEXT", "not an ONNX model"),
         ("check nowhere.mlir", "there is no file 'nowhere.mlir'"),
         ("check MODEL --shape x=1,2", "has rank 4, the shape given is [1, 2]"),
+        ("bench MODEL --size batch", "'batch' is not of the form NAME=SIZE"),
+        ("tune MODEL --size batches=2", "there is no symbolic dimension batches"),
         ("compile MODEL --output", "expected one argument"),
         ("compile MODEL -o model.dll", "must end in .so"),
         ("profile MODEL --trace /nowhere/trace.json", "the operating system refused"),
