@@ -15,7 +15,7 @@ from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
 from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.ahead import compile_ahead
-from byoc_mlir.compiler.garbage import collect_weights, modules_imported
+from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.verifying import Verifying
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
@@ -146,9 +146,7 @@ def _compile(request: Request, cache: Folder) -> Executable:
         return compile_ahead(entry.inputs, entry.outputs, specialiser, request.limits)
     with modules_imported():
         from byoc_mlir.compiler.execution.model import compile_model
-        from byoc_mlir.dialects.relay.constant import held_bytes
 
     executable = compile_model(request, cached)
-    collect_weights(held_bytes())
     return_freed_memory()
     return executable

@@ -25,8 +25,8 @@ def collection_paused() -> Generator[None]:
         yield
     finally:
         if is_outermost:
+            gc.collect()
             _resume()
-            gc.collect(1)
 
 
 @contextmanager
