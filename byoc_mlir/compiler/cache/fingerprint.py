@@ -94,10 +94,10 @@ def environment_values(names: Sequence[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in sorted(set(names)) if name in os.environ}
 
 
-def stamp(path: Path) -> str:
+def stamp(path: str | Path) -> str:
     """Size and time of change of a file; empty when there is none."""
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return ""
     return f"{status.st_size} {status.st_mtime_ns}"
@@ -256,5 +256,9 @@ def _source_stamps(file: Path) -> list[list[str]] | None:
 
 def _folder_stamps(folder: Path) -> list[list[str]]:
     """Of all files: beside Python, backends have C, tables and compiled modules."""
-    paths = (path for path in folder.rglob("*") if path.suffix != ".pyc" and path.is_file())
-    return sorted([str(path), stamp(path)] for path in paths)
+    return sorted(
+        [path := os.path.join(place, name), stamp(path)]
+        for place, _, names in os.walk(folder)
+        for name in names
+        if not name.endswith(".pyc")
+    )
