@@ -10,7 +10,7 @@ from typing import TypeAlias
 from onnx import ModelProto
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir import Attribute
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from byoc_mlir.abi import NAME
@@ -26,10 +26,9 @@ from byoc_mlir.frontend.in_memory import ModelInMemory
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.mlir_file import check_module_size, read_mlir
+from byoc_mlir.frontend.mlir_file import check_module_size, check_order, read_mlir
 from byoc_mlir.frontend.model import ImportedModel, ImportVariant
 from byoc_mlir.frontend.tensors import TensorReader
-from byoc_mlir.patterns.subjects import describe
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
 
@@ -122,7 +121,7 @@ def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> S
 def _from_module(module: ModuleOp) -> Source:
     try:
         module.verify()
-        _check_order(module)
+        check_order(module)
         check_annotations(module)
     except VerifyException as error:
         raise InvalidModelError(f"the module does not verify: {error}") from error
@@ -133,17 +132,6 @@ def _from_module(module: ModuleOp) -> Source:
     names = _names(main.arg_attrs, "arg", len(main.function_type.inputs))
     inputs = tuple(map(_tensor_info, names, main.function_type.inputs))
     return Source(inputs, tuple(info.name for info in _results(module)), module)
-
-
-def _check_order(module: ModuleOp) -> None:
-    """Raises a VerifyException where a value is read before it is there; xDSL does not look."""
-    made: set[SSAValue] = set()
-    for op in module.walk():
-        for operand in op.operands:
-            if isinstance(operand, OpResult) and operand not in made:
-                later = f"{describe(op)} reads {describe(operand)}, which comes later"
-                raise VerifyException(later)
-        made.update(op.results)
 
 
 def _results(module: ModuleOp) -> tuple[TensorInfo, ...]:

@@ -17,6 +17,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -130,6 +131,28 @@ def check_text(text: bytes, name: str) -> None:
                 raise LimitExceededError("nesting", f"brackets in {name}", depth, nesting)
         elif kind == "close":
             depth = max(0, depth - 1)
+
+
+def check_order(module: ModuleOp) -> None:
+    """Refuses a module in which a value is read before it is there; xDSL's verifier does not look.
+
+    Raises:
+        InvalidModelError: there is one.
+    """
+    made: set[SSAValue] = set()
+    for op in module.walk():
+        for operand in op.operands:
+            is_near = operand.owner.parent is op.parent
+            if is_near and isinstance(operand, OpResult) and operand not in made:
+                raise InvalidModelError(
+                    f"{_placed(op)} reads what {_placed(operand.op)} computes, which comes later"
+                )
+        made.update(op.results)
+
+
+def _placed(op: Operation) -> str:
+    nodes = ", ".join(node_names(op))
+    return f"{op.name} ({nodes})" if nodes else op.name
 
 
 def check_module_size(module: ModuleOp) -> None:

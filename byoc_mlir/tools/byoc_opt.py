@@ -28,6 +28,7 @@ from byoc_mlir.frontend.mlir_file import (
     STORE_SUFFIX,
     attach_weights,
     check_module_size,
+    check_order,
     check_text,
     refusing_text,
     save_weights,
@@ -100,6 +101,7 @@ class ByocOptMain(xDSLOptMain):
             check_text(data, name)
             with refusing_text(name):
                 module = parse_text(BytesIO(data))
+            check_order(module)
             check_module_size(module)
             if self.args.input_file is None:
                 return module

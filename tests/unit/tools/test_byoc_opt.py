@@ -108,8 +108,9 @@ def test_what_users_get_wrong(
         ("relay.no_such_op", "Operation relay.no_such_op is not registered"),
         (ANNOTATED.replace("byoc.compiler_end %2", "byoc.compiler_end %x"), "no region computes"),
         (ANNOTATED.replace("-> tensor<4xf32> loc", "-> tensor<5xf32> loc"), "tensor<5xf32>"),
+        (ANNOTATED.replace("relay.nn.relu %1", "relay.nn.relu %3"), "which comes later"),
     ],
-    ids=["unknown op", "inconsistent marks", "ill-typed"],
+    ids=["unknown op", "inconsistent marks", "ill-typed", "wrong order"],
 )
 def test_ir_that_is_wrong(
     tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
