@@ -93,3 +93,21 @@ def test_streams_are_answered_twice_and_compared(tmp_path: Path) -> None:
         assert entry["error"] < 1e-5
         assert entry["answered"]["peak_megabytes"] > 20
     assert "| perceptron | 1 | byoc_host, 1st |" in result.stdout
+
+
+def test_the_command_of_the_exercises() -> None:
+    """With a small network in place of the large ones, and less time."""
+    page = (BENCHMARKS.parent / "docs" / "exercises.md").read_text().splitlines()
+    (command,) = (line for line in page if line.startswith("python benchmarks/targets.py"))
+    _, script, *arguments = command.split()
+    shorter = ("--models", "mnist", "--rounds", 1, "--tune", 4)
+    result = run(*arguments, *shorter, script=Path(script).name)
+    assert result.returncode == 0, result.stderr
+    title, _, row = result.stdout.splitlines()
+    engines = ("dnnl", "host", "tuned")
+    assert [cell for cell in title.split(" | ") if cell.endswith(", ms")] == [
+        f"{engine}, ms" for engine in engines
+    ]
+    name, *cells = row.strip("| ").split(" | ")
+    assert name == "mnist"
+    assert all(float(error) < 1e-5 for error in cells[1:6:2])
