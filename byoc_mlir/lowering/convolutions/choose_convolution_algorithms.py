@@ -99,7 +99,10 @@ class ChooseConvolutionAlgorithms(ModulePass):
         problem = _problem(convolution, self.threads)
         ways = sorted(times, key=lambda name: (*_layout(name), times[name]))
         choice = choice_for(problem, ways, nodes=node_names(op)) if len(times) > 1 else None
-        return times if choice is None else {choice: times[choice]}
+        if choice is not None:
+            return {choice: times[choice]}
+        # a depthwise kernel does so little that what is around it decides whether its layout pays
+        return times if convolution.groups == 1 else {_LOOPS: times[_LOOPS]}
 
 
 def _layout(name: str) -> tuple[bool, bool]:

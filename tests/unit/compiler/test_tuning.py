@@ -60,7 +60,7 @@ def test_every_way_gives_the_same_numbers(tmp_path: Path) -> None:
     threads, wanted = 2, _wanted()
     questions = _questions(threads)
     asked = {one for question in questions.values() for one in question.candidates}
-    assert {"loops", "implicit_gemm", "blocked", "blocked_across", "rows=8"} <= asked
+    assert {"loops", "implicit_gemm", "depthwise", "blocked", "blocked_across", "rows=8"} <= asked
     for number in range(max(len(one.candidates) for one in questions.values())):
         choices = {
             problem: one.candidates[number % len(one.candidates)]
