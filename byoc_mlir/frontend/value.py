@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -112,6 +113,12 @@ class Value:
     def dtype(self) -> np.dtype[Any]:
         """The numpy dtype of the elements."""
         return numpy_dtype(self.element_type) if self.constant is None else self.constant.dtype
+
+    @cached_property
+    def transposed(self) -> Value:
+        """A constant matrix with its dimensions exchanged: one copy, however many nodes read it."""
+        assert self.constant is not None
+        return Value(self.name, np.ascontiguousarray(self.constant.T), self.location)
 
     def renamed(self, name: str, inputs: frozenset[str]) -> Value:
         """The same content as another ONNX value, computed from `inputs`."""

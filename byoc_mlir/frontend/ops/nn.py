@@ -205,8 +205,7 @@ def batch_normalization(
 @onnx_op("MatMul")
 def matmul(context: NodeContext, a: Value, b: Value) -> Value:
     if b.constant is not None and b.rank == 2 and a.rank >= 1:
-        weight = context.derived(b, np.ascontiguousarray(b.constant.T))
-        return context.emit(nn.DenseOp, a, weight)
+        return context.emit(nn.DenseOp, a, b.transposed)
     return stacked_product(context, a, b)
 
 
@@ -250,7 +249,7 @@ def _product(
         product = context.emit(nn.MatmulOp, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
         return scaled(context, product, alpha)
     data = context.emit(transform.TransposeOp, a, axes=[1, 0]) if transpose_a else a
-    weight = b if transpose_b else context.derived(b, np.ascontiguousarray(b.constant.T))
+    weight = b if transpose_b else b.transposed
     return context.emit(nn.DenseOp, data, scaled(context, weight, alpha))
 
 

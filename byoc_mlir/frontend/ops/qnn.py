@@ -115,8 +115,7 @@ def product(
     """
     is_weight = b.rank == 2 and b_zero_point.rank < 2 and a.rank > 0 and a_zero_point.rank == 0
     if b.constant is not None and is_weight:
-        weight = context.derived(b, np.ascontiguousarray(b.constant.T))
-        return context.emit(qnn.DenseOp, a, weight, a_zero_point, b_zero_point)
+        return context.emit(qnn.DenseOp, a, b.transposed, a_zero_point, b_zero_point)
     left = a if a.rank > 1 else context.emit(transform.ExpandDimsOp, a, axis=[0])
     right = b if b.rank > 1 else context.emit(transform.ExpandDimsOp, b, axis=[1])
     if a_zero_point.rank == 1:

@@ -50,24 +50,55 @@ print(resident() - before)
 """
 
 
-def layers(path: Path, count: int) -> int:
-    """Saves a model, and gives the bytes of its weights."""
-    rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal((1024, 1024), np.float32) for _ in range(count)]
+def chain(path: Path, weights: list[str]) -> int:
+    """Saves products with matrices of these names, one behind the other; the matrices' bytes."""
+    rng, count = np.random.default_rng(0), len(weights)
+    arrays = {name: rng.standard_normal((1024, 1024), np.float32) for name in sorted(set(weights))}
     names = ["x", *(f"h{n}" for n in range(1, count)), "y"]
-    nodes = [helper.make_node("MatMul", [names[n], f"w{n}"], [names[n + 1]]) for n in range(count)]
+    nodes = [
+        helper.make_node(("MatMul", "Gemm")[n % 2], [names[n], weight], [names[n + 1]])
+        for n, weight in enumerate(weights)
+    ]
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1024]) for name in "xy"]
-    initializers = [numpy_helper.from_array(array, f"w{n}") for n, array in enumerate(arrays)]
+    initializers = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], initializers)
     opsets = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
-    return sum(array.nbytes for array in arrays)
+    return sum(array.nbytes for array in arrays.values())
+
+
+PEAK = """
+import sys
+import tracemalloc
+import numpy as np
+import byoc_mlir
+
+x = {"x": np.ones((1, 1024), np.float32)}
+byoc_mlir.compile(sys.argv[1], threads=1, cache=False).run(x)  # imports what it needs
+tracemalloc.start()
+byoc_mlir.compile(sys.argv[2], threads=1, cache=False).run(x)
+print(tracemalloc.get_traced_memory()[1])
+"""
+
+
+def test_a_matrix_that_many_nodes_read_is_copied_once(tmp_path: Path) -> None:
+    """While the model is compiled, too: the file, the matrix as read, turned, in panels."""
+    chain(tmp_path / "once.onnx", ["w"])
+    size = chain(tmp_path / "repeated.onnx", ["w"] * 24)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, tmp_path / "once.onnx", tmp_path / "repeated.onnx"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert int(done.stdout) <= 6 * size
 
 
 def test_a_compiled_model_holds_twice_its_weights_at_most(tmp_path: Path) -> None:
     """Neither the file as it was read, nor weights on their way to what the code reads."""
-    layers(tmp_path / "small.onnx", 1)
-    size = layers(tmp_path / "large.onnx", 24)
+    chain(tmp_path / "small.onnx", ["w"])
+    size = chain(tmp_path / "large.onnx", [f"w{n}" for n in range(24)])
     done = subprocess.run(
         [sys.executable, "-c", GROWTH, tmp_path / "small.onnx", tmp_path / "large.onnx"],
         capture_output=True,
