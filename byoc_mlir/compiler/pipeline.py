@@ -67,6 +67,7 @@ _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 _INTEGER_OPS = (
     *(*_INTEGER_PRODUCTS, "relay.qnn.matmul", "relay.qnn.conv3d"),
     *("relay.qnn.requantize", "relay.qnn.add", "relay.qnn.lookup"),
+    *(f"relay.qnn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
 )
 """Ops on quantised tensors that backends and integer kernels compute."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -104,7 +105,7 @@ def _check(match: Match) -> str | None:
     if found is None:
         return "weights that are not i8 with zero points of 0, or a parameter that is not known"
     if isinstance(found, QuantizedConvolution):
-        return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
+        return _unsupported(found, result)
     if isinstance(found, QuantizedProduct):
         return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
     return unsupported_shape(result) or _broadcasts(found.op.lhs, found.op.rhs)
@@ -117,7 +118,14 @@ def _check_residual(match: Match) -> str | None:
         return "weights that are not i8 with zero points of 0, or a parameter that is not known"
     if found.residual.value.type != result.type:
         return f"residual {found.residual.value.type} is not of the type {result.type}"
-    return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
+    return _unsupported(found, result)
+
+
+def _unsupported(found: QuantizedConvolution, result: SSAValue) -> str | None:
+    reason = unsupported_shape(found.data) or unsupported_shape(result)
+    if reason is None and math.prod(shape_of(found.data)[2:]) == 1:
+        return "a convolution of one pixel (oneDNN has only reference code for it)"
+    return reason or _saturates(found)
 
 
 def _saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:

@@ -22,7 +22,16 @@ from byoc_mlir.backends.dnnl.resampling import is_between_centres
 from byoc_mlir.backends.dnnl.trial import slow_here
 from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, image, nn, reduce, transform, window
+from byoc_mlir.dialects.relay import (
+    ConstantOp,
+    RelayOp,
+    image,
+    nn,
+    qnn_window,
+    reduce,
+    transform,
+    window,
+)
 from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.qnn import BYTES, LookupOp, RequantizeOp
 
@@ -74,6 +83,8 @@ def op_rules() -> Mapping[str, Rule]:
     table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
     table["cast"] = _guarded(conversion)
     table["transpose"] = _guarded(transpose)
+    for cls in (*_AVERAGES, *_GLOBAL_AVERAGES):
+        table[cls.name.removeprefix("relay.")] = quantized_pooling
     table |= {name: function_of_bytes for name in FUNCTIONS_OF_BYTES}
     table["split"] = _guarded(split)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
@@ -100,6 +111,13 @@ ELEMENTWISE = (
 """Element-wise ops that oneDNN has as algorithms. Its `max` and `min` of two tensors are not among
 them: they take the other number for a NaN."""
 
+
+_AVERAGES = (qnn_window.AvgPool1DOp, qnn_window.AvgPool2DOp, qnn_window.AvgPool3DOp)
+_GLOBAL_AVERAGES = (
+    qnn_window.GlobalAvgPool1DOp,
+    qnn_window.GlobalAvgPool2DOp,
+    qnn_window.GlobalAvgPool3DOp,
+)
 
 FUNCTIONS_OF_BYTES = ("qnn.lookup", "qnn.requantize")
 """Ops that are looked up in a table, by our own code."""
@@ -226,10 +244,32 @@ def pooling(op: window.PoolOp) -> str | None:
             return f"padding {list(padding)} is not smaller than the window"
     if any(step != 1 for step in dilation):
         return f"dilation {list(dilation)} (oneDNN has only slow reference code for it)"
-    counts_padding = isinstance(op, window.AvgPoolOp) and bool(op.count_include_pad.value.data)
-    if counts_padding and _reaches_beyond_padding(op):
+    if _counts_padding(op) and _reaches_beyond_padding(op):
         return "count_include_pad with windows beyond the padding"
     return None
+
+
+def quantized_pooling(op: Operation) -> str | None:
+    """Means of bytes as bytes of the same type."""
+    assert isinstance(op, qnn_window.QuantizedPoolOp)
+    data, result = (tensor_type(value).element_type for value in (op.data, op.results[0]))
+    if data != result:
+        return f"{data} becomes {result} (oneDNN's pools keep the type)"
+    zero_point = op.input_zero_point.owner
+    if not all(isinstance(value.owner, ConstantOp) for value in op.operands[1:]):
+        return "parameters that are not known"
+    reason = unsupported_shape(op.data) or unsupported_shape(op.results[0])
+    if reason is None and isinstance(op, qnn_window.QuantizedAvgPoolOp):
+        reason = pooling(op)
+        is_zero = isinstance(zero_point, ConstantOp) and not zero_point.array.any()
+        if _counts_padding(op) and any(ints(op.padding)) and not is_zero:
+            return "padding that counts, and is no byte of 0 as oneDNN's"
+    return reason or slow_here(op)
+
+
+def _counts_padding(op: window.PoolOp) -> bool:
+    averages = (window.AvgPoolOp, qnn_window.QuantizedAvgPoolOp)
+    return isinstance(op, averages) and bool(op.count_include_pad.value.data)
 
 
 def _reaches_beyond_padding(op: window.PoolOp) -> bool:

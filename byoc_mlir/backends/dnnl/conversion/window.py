@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Step
-from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
+from byoc_mlir.backends.dnnl.conversion.post_ops import PostOps, post_ops, take_bias
+from byoc_mlir.backends.dnnl.conversion.quantized_chains import known_array
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     DeconvolutionOp,
+    EltwiseAttr,
     MatmulOp,
     PoolingOp,
     ResamplingOp,
@@ -19,6 +22,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.dialects.relay import window
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.image import ResizeOp
+from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp, QuantizedPoolOp
 from byoc_mlir.dialects.relay.reduce import MaxOp, MeanOp
 
 
@@ -90,6 +94,10 @@ def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[
 
 def pooling(builder: Builder, op: window.PoolOp, steps: Sequence[Step]) -> SSAValue:
     """`dnnl.pooling`; rounding up becomes padding at the end."""
+    algorithm = "max"
+    if isinstance(op, window.AvgPoolOp | QuantizedAvgPoolOp):
+        is_whole = bool(op.count_include_pad.value.data)
+        algorithm = "avg_include_padding" if is_whole else "avg_exclude_padding"
     source, result = shape_of(op.data), shape_of(op.output)
     strides, padding, dilation = ints(op.strides), ints(op.padding), ints(op.dilation)
     kernel, spatial = ints(op.pool_size), len(source) - 2
@@ -104,11 +112,11 @@ def pooling(builder: Builder, op: window.PoolOp, steps: Sequence[Step]) -> SSAVa
         )
         for axis in range(spatial)
     ]
-    post = post_ops(builder, steps, len(source))
+    post = _after(builder, op, steps)
     return builder.add(
         PoolingOp(
             [builder.value(op.data), *post.operands],
-            algorithm=_pooling_algorithm(op),
+            algorithm=algorithm,
             kernel=list(kernel),
             strides=list(strides),
             padding=[*padding[:spatial], *ends],
@@ -118,17 +126,25 @@ def pooling(builder: Builder, op: window.PoolOp, steps: Sequence[Step]) -> SSAVa
     )
 
 
-def _pooling_algorithm(op: window.PoolOp) -> str:
-    if not isinstance(op, window.AvgPoolOp):
-        return "max"
-    return "avg_include_padding" if op.count_include_pad.value.data else "avg_exclude_padding"
+def _after(
+    builder: Builder, op: window.PoolOp | window.GlobalPoolOp, steps: Sequence[Step]
+) -> PostOps:
+    """What follows a pool; where the mean of bytes gets other parameters, that."""
+    if not isinstance(op, QuantizedPoolOp):
+        return post_ops(builder, steps, len(shape_of(op.data)))
+    known = [known_array(builder.reader, value) for value in op.operands[1:]]
+    before, zero, after, result_zero = (float(one) for one in known if one is not None)
+    scale = before / after
+    change = EltwiseAttr.of("linear", scale, result_zero - zero * scale)
+    is_same = (scale, result_zero) == (1, zero)
+    return PostOps(ArrayAttr([] if is_same else [change]), ())
 
 
 def global_pooling(builder: Builder, op: window.GlobalPoolOp, steps: Sequence[Step]) -> SSAValue:
     """`dnnl.pooling` with one window."""
     source = shape_of(op.data)
     spatial = len(source) - 2
-    post = post_ops(builder, steps, len(source))
+    post = _after(builder, op, steps)
     return builder.add(
         PoolingOp(
             [builder.value(op.data), *post.operands],

@@ -22,6 +22,7 @@ from quantized_models import (
 
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.testing.isa import call_at
+from byoc_mlir.testing.reference import run_onnxruntime
 
 
 @pytest.mark.parametrize(
@@ -186,6 +187,50 @@ def test_parts_of_other_scales_are_joined_as_bytes() -> None:
     assert_within_a_step(found, last.expected())
     if api().has_vnni:
         assert not report.placed("host")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "is_taken"),
+    [
+        ("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, True),
+        ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}, True),
+        (
+            "AveragePool",
+            {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1},
+            False,
+        ),
+        ("GlobalAveragePool", {}, True),
+    ],
+)
+@pytest.mark.parametrize(("scale", "zero"), [(0.5, 17), (0.4, 17), (0.4, 0)])
+def test_means_of_bytes(
+    op_type: str, attributes: dict[str, Any], is_taken: bool, scale: float, zero: int, dtype: Any
+) -> None:
+    data = draw(dtype, 2, 18, 9, 9)
+    constants = {
+        "s": np.array(0.5, np.float32),
+        "z": np.array(zero, dtype),
+        "t": np.array(scale, np.float32),
+    }
+    nodes = [
+        _affine("DequantizeLinear", "x", "n", "s", "z"),
+        helper.make_node(op_type, ["n"], ["m"], name="mean", **attributes),
+        _affine("QuantizeLinear", "m", "y", "t", "z"),
+    ]
+    model = model_of(nodes, {"x": data}, constants, ("y", dtype))
+    found, report = run(model, {"x": data})
+    assert_within_a_step(found, run_onnxruntime(model, {"x": data})["y"])
+    assert bool(report.placed("dnnl")) == (is_taken or zero == 0)
+
+
+def test_one_pixel_is_left_to_the_host() -> None:
+    """The library has only reference code for it, which would take its whole region along."""
+    it = Convolution(draw(np.uint8, 1, 96, 1, 1), draw(np.int8, 16, 96, 1, 1) // 2)
+    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", np.uint8))
+    found, report = run(model, {"x": it.data})
+    assert_within_a_step(found, it.expected())
+    assert not any("compile_failed" in row.reason for row in report)
 
 
 _ALL_PRODUCTS = "dnnl{quantized_products=all}"
