@@ -175,7 +175,7 @@ class _Planner:
     def _asked(self, op: Operation, operand: SSAValue) -> str:
         """The layout in which an op that is not planned reads an operand."""
         if isinstance(op, _AS_PLACED):
-            return self._before[operand]
+            return self._before.get(operand) or layout_of(operand)
         return plain_layout(operand)
 
     def _way(self, op: Operation, source: str, wanted: str) -> _Way:
