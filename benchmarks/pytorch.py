@@ -1,10 +1,11 @@
 """Modules of PyTorch: `torch.compile` with this backend and with its own, and ONNX Runtime.
 
-    python benchmarks/pytorch.py            times, on one thread
-    python benchmarks/pytorch.py --memory   what compiling a module with large parameters takes
+    python benchmarks/pytorch.py                times, on one thread
+    python benchmarks/pytorch.py --threads 2    the same on two, which needs a quiet machine
+    python benchmarks/pytorch.py --memory       what compiling a module with large parameters takes
 
-Engines run in turns in one process, by the processor's time; the median counts. Needs the extra
-`torch`, and a C++ compiler for PyTorch's own backend.
+Engines run in turns in one process, by the processor's time, on several threads by the clock; the
+median counts. Needs the extra `torch`, and a C++ compiler for PyTorch's own backend.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -33,10 +35,11 @@ Engine = Callable[..., object]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--growth-of", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(arguments.threads)
     if arguments.growth_of:
         print(_growth(arguments.growth_of))
     elif arguments.memory:
@@ -66,12 +69,13 @@ def _cases() -> Mapping[str, tuple[nn.Module, list[Arguments]]]:
 def _print_times(rounds: int) -> None:
     print("| module | engine | ms | to eager | error |")
     print("| --- | --- | ---: | ---: | ---: |")
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     for name, (module, calls) in _cases().items():
         torch.compiler.reset()
         engines = _engines(module, calls)
         runs = [_all_of(engine, calls) for engine in engines.values()]
         errors = [_error(engine, module, calls) for engine in engines.values()]
-        times = interleaved(runs, rounds)
+        times = interleaved(runs, rounds, clock)
         for engine, seconds, error in zip(engines, times, errors, strict=True):
             ratio = seconds / times[0]
             print(f"| {name} | {engine} | {1e3 * seconds:.2f} | {ratio:.2f} | {error:.0e} |")
@@ -99,7 +103,7 @@ def _onnxruntime(module: nn.Module, calls: Sequence[Arguments]) -> Engine:
     program = torch.onnx.export(module, calls[0], dynamo=True, verbose=False, dynamic_shapes=shapes)
     program.save(file)
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(file.getvalue(), options)
     names = [one.name for one in session.get_inputs()]
 
