@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from byoc_mlir.errors import InvalidArtifactError
+from byoc_mlir.runtime.huge_pages import ask_for_huge_pages
 from byoc_mlir.runtime.serialise import Blob, Json
 
 FORMAT_VERSION = 5
@@ -89,7 +90,9 @@ def read_container(file: BinaryIO, name: str) -> Container:
     size = os.fstat(file.fileno()).st_size
     if size < FOOTER_BYTES:
         raise InvalidArtifactError(f"'{name}' {_NOT_ONE}")
-    data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    ask_for_huge_pages(mapped)
+    data = memoryview(mapped)
     magic, version, offset, length = _HEAD.unpack(data[-FOOTER_BYTES:-_HASH_BYTES])
     if magic != MAGIC:
         raise InvalidArtifactError(f"'{name}' {_NOT_ONE}")
@@ -120,21 +123,30 @@ _NOT_ONE = (
 
 
 class _HashingFile:
+    """Writes large pieces that begin where huge pages do: what the system keeps of the file in
+    memory can be mapped as such pages then, whose content is read faster.
+    """
+
     def __init__(self, file: BinaryIO):
         self._file = file
+        self._pending = bytearray()
         self.hash = hashlib.sha256()
         self.position = 0
 
     def write(self, data: Blob) -> None:
         self.hash.update(data)
-        self._file.write(data)
         self.position += len(data)
+        for start in range(0, len(data), _CHUNK):
+            self._pending += data[start : start + _CHUNK]
+            if len(self._pending) >= _CHUNK:
+                self._file.write(self._pending[:_CHUNK])
+                del self._pending[:_CHUNK]
 
     def align(self) -> None:
         self.write(bytes(-self.position % _ALIGNMENT))
 
     def finish(self) -> None:
-        self._file.write(self.hash.digest())
+        self._file.write(self._pending + self.hash.digest())
 
 
 def _write(

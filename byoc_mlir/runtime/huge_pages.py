@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +35,14 @@ def use_huge_pages(arrays: Iterable[Array]) -> None:
         return
     for start, end in whole_pages(((int(a.ctypes.data), a.nbytes) for a in arrays), page):
         advise(start, end - start, _COLLAPSE)
+
+
+def ask_for_huge_pages(mapped: mmap.mmap) -> None:
+    """Lets the system read a file that is mapped into huge pages, where it can."""
+    advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is not None and _page_size():
+        with suppress(OSError):  # a kernel without them
+            mapped.madvise(advice)
 
 
 def whole_pages(places: Iterable[tuple[int, int]], page: int) -> list[tuple[int, int]]:

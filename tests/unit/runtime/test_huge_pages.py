@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import mmap
+from pathlib import Path
 
 import numpy as np
 
-from byoc_mlir.runtime.huge_pages import use_huge_pages, whole_pages
+from byoc_mlir.runtime.huge_pages import ask_for_huge_pages, use_huge_pages, whole_pages
 
 PAGE = 1 << 21
 
@@ -39,3 +40,11 @@ def test_memory_that_cannot_be_written_stays_as_it_is() -> None:
     array = np.frombuffer(bytes(2 * PAGE), np.uint8)
     use_huge_pages([array])
     assert not array.any()
+
+
+def test_mapped_files_are_asked_for_without_harm(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(range(256)) * (PAGE // 128))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        ask_for_huge_pages(mapped)
+        assert mapped[PAGE : PAGE + 256] == bytes(range(256))

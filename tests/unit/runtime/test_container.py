@@ -1,0 +1,28 @@
+"""Files of blocks of bytes, as they are written and read."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+
+from byoc_mlir.runtime.container import container_bytes, read_container, write_container
+
+
+def test_blocks_larger_than_a_piece_come_back(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    blobs = [rng.bytes(size) for size in (5, (1 << 24) - 64, 0, (1 << 25) + 3, 77)]
+    path = tmp_path / "file"
+    write_container(path, {"a": 1}, blobs, io.BytesIO(b"before"))
+    with path.open("rb") as file:
+        found = read_container(file, "file")
+    assert found.document == {"a": 1}
+    assert [bytes(blob) for blob in found.blobs] == blobs
+    assert bytes(found.file[:6]) == b"before"
+
+
+def test_in_memory_it_is_the_same(tmp_path: Path) -> None:
+    blobs = [b"one", b"another"]
+    write_container(tmp_path / "file", {}, blobs)
+    assert (tmp_path / "file").read_bytes() == container_bytes({}, blobs)
