@@ -357,8 +357,9 @@ def conversion(op: RelayOp) -> str | None:
 def function_of_bytes(op: Operation) -> str | None:
     """Functions of bytes beside primitives, whose layouts they keep."""
     assert isinstance(op, LookupOp | RequantizeOp)
-    if tensor_type(op.data).element_type not in BYTES:
-        return f"element type {tensor_type(op.data).element_type} (its results fill no table)"
+    types = [tensor_type(value).element_type for value in (op.data, op.output)]
+    if any(one not in BYTES for one in types):
+        return f"{types[0]} becomes {types[1]} (tables are of bytes)"
     if not all(isinstance(value.owner, ConstantOp) for value in op.operands[1:]):
         return "parameters that are not known"
     if isinstance(op, RequantizeOp) and shape_of(op.input_scale):
