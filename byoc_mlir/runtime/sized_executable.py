@@ -111,7 +111,7 @@ class SizedExecutable(Executable):
         arrays = self._arguments.checked(inputs)
         found = self._found(tuple(array.shape for array in arrays))
         if found is None:
-            return self._special.run(arrays, out)
+            return self._special.run_checked(arrays, out)
         instance, call = found
         outputs = None
         if out is not None:

@@ -124,13 +124,19 @@ class SpecialisingExecutable(Executable):
         self._instances.close()
 
     def _run(self, inputs: Inputs) -> dict[str, Array]:
-        arrays = self._arguments.checked(inputs)
-        instance = self._instance_for(arrays)
-        return dict(zip(instance.output_names, instance.run(arrays), strict=True))
+        return self.run_checked(self._arguments.checked(inputs))
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Array]:
-        arrays = self._arguments.checked(inputs)
-        return run_into(self._instance_for(arrays), arrays, out)
+        return self.run_checked(self._arguments.checked(inputs), out)
+
+    def run_checked(
+        self, arrays: Sequence[Array], out: Mapping[str, Any] | None = None
+    ) -> dict[str, Array]:
+        """As `run`, on arrays that were checked, in the order of `inputs`."""
+        instance = self._instance_for(arrays)
+        if out is not None:
+            return run_into(instance, arrays, out)
+        return dict(zip(instance.output_names, instance.run(arrays), strict=True))
 
     def timed(self, inputs: Inputs) -> TimedRun:
         start = time.perf_counter()
