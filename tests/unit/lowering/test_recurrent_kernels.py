@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
@@ -16,7 +18,12 @@ _GATES = {"LSTM": 4, "GRU": 3}
 
 
 def _model(
-    kind: str, hidden: int, batch: int | str, *, element: type = np.float32, **options: int
+    kind: str,
+    hidden: int,
+    batch: int | str,
+    *,
+    element: type[np.generic] = np.float32,
+    **options: Any,
 ) -> tuple[ModelProto, Arrays]:
     """A layer in both directions with constant weights, of `f64` forward alone; and its weights."""
     directions = 1 if element is np.float64 else 2
@@ -58,7 +65,7 @@ def _as_inputs(model: ModelProto) -> ModelProto:
     return changed
 
 
-def _x(batch: int, element: type = np.float32) -> np.ndarray:
+def _x(batch: int, element: type[np.generic] = np.float32) -> np.ndarray:
     return np.random.default_rng(1).standard_normal((_STEPS, batch, _WIDTH)).astype(element)
 
 
@@ -72,19 +79,19 @@ _KINDS = [("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1})]
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 4, 5, 11])
 @pytest.mark.parametrize(("kind", "options"), _KINDS)
-def test_batches(kind: str, options: dict[str, int], batch: int) -> None:
+def test_batches(kind: str, options: dict[str, Any], batch: int) -> None:
     model, weights = _model(kind, 16, batch, **options)
     inputs = {"x": _x(batch)}
     expected = run_onnxruntime(model, inputs)
     with byoc_mlir.compile(model, (), threads=2) as executable:
         _check(executable.run(inputs), expected, 1e-5)
     with byoc_mlir.compile(_as_inputs(model), (), threads=1) as executable:
-        _check(executable.run(inputs | weights), expected, 1e-5)
+        _check(executable.run({**inputs, **weights}), expected, 1e-5)
 
 
 @pytest.mark.parametrize("hidden", [1, 4, 5, 20])
 @pytest.mark.parametrize(("kind", "options"), _KINDS)
-def test_widths_that_panels_fill_or_not(kind: str, options: dict[str, int], hidden: int) -> None:
+def test_widths_that_panels_fill_or_not(kind: str, options: dict[str, Any], hidden: int) -> None:
     model, _ = _model(kind, hidden, 3, **options)
     inputs = {"x": _x(3)}
     with byoc_mlir.compile(model, (), threads=1) as executable:
@@ -108,6 +115,7 @@ def test_double_precision(kind: str) -> None:
     model, _ = _model(kind, 16, 3, element=np.float64)
     x = _x(3, np.float64)
     evaluator = ReferenceEvaluator(model)
-    expected = dict(zip(evaluator.output_names, evaluator.run(None, {"x": x}), strict=True))
+    values: Any = evaluator.run(None, {"x": x})
+    expected: Arrays = dict(zip(("y", "h"), values, strict=True))
     with byoc_mlir.compile(model, (), threads=1) as executable:
         _check(executable.run({"x": x}), expected, 1e-12)
