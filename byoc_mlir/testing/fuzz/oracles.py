@@ -142,7 +142,8 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
     """The oracles that are wrong about a node of a model, because of what it reads.
 
     The reference evaluator has products of integers and their interpolations in double precision,
-    and their squares in the type of the integers, though the root would fit. ONNX Runtime takes
+    and their squares in the type of the integers, though the root would fit; it sums numbers of
+    `bf16` in that type, and has the weights of cubic interpolation in `f32`. ONNX Runtime takes
     `beta` of a product for 1 where the sums have no terms, and corners of sizes that are no whole
     numbers for those of the size below.
     """
@@ -157,7 +158,12 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
         if node.op_type not in _TYPED:
             continue
         first = types.get(node.input[0], onnx.ValueInfoProto()).type.tensor_type
-        if first.elem_type not in (TensorProto.UNDEFINED, *_FLOATS):
+        if node.op_type in _SUMS and first.elem_type == TensorProto.BFLOAT16:
+            yield "reference"
+        is_integer = first.elem_type not in (TensorProto.UNDEFINED, *_FLOATS)
+        if node.op_type in _INTEGER and is_integer:
+            yield "reference"
+        if first.elem_type == TensorProto.DOUBLE and _is_cubic(node):
             yield "reference"
         is_empty = any(dim.HasField("dim_value") and not dim.dim_value for dim in first.shape.dim)
         if node.op_type == "Gemm" and is_empty:
@@ -182,7 +188,15 @@ def _aligns_fractions(
     return not (scales.astype(np.float32) * sizes % 1 == 0).all()
 
 
-_TYPED = frozenset(("Gemm", "ReduceL2", "Resize"))
+def _is_cubic(node: onnx.NodeProto) -> bool:
+    return any(item.name == "mode" and item.s == b"cubic" for item in node.attribute)
+
+
+_SUMS = frozenset(
+    ("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare", "ReduceMean", "ReduceLogSum")
+)
+_INTEGER = frozenset(("Gemm", "ReduceL2", "Resize"))
+_TYPED = _INTEGER | _SUMS
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
