@@ -217,6 +217,7 @@ _WRONG_IN_REFERENCE = frozenset(
         *("LpNormalization", "LpPool", "GlobalLpPool"),  # odd powers keep the sign
         "ai.onnx.ml.OneHotEncoder",  # a fraction is no category, in ONNX Runtime it is cut off
         "ai.onnx.ml.Normalizer",  # by the largest magnitude, not by the largest number
+        "ai.onnx.ml.TreeEnsembleClassifier",  # of two classes of which the second alone has weights
         "ai.onnx.ml.TreeEnsemble",  # of a target without leaves the least is the largest number
         *("ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor"),  # not without intercepts
         *("ai.onnx.ml.SVMClassifier", "ai.onnx.ml.Scaler"),  # of the type of the data, not of `f32`
