@@ -72,8 +72,9 @@ class ModelSpecialiser:
 
     @property
     def may_measure(self) -> bool:
-        """Whether what is measured may decide what runs: not where a file of rates says it."""
-        return self._options.rates is None
+        """Whether what is measured may decide what runs: not where a file of rates says it, or all
+        runs on the host."""
+        return self._options.rates is None and bool(self._options.targets)
 
     def keep_verdict(self, verdict: Verdict) -> None:
         """Keeps what was measured of a program for one set of shapes."""

@@ -25,9 +25,17 @@ class Arguments:
     def __init__(self, inputs: Sequence[TensorInfo]):
         self._inputs = tuple(inputs)
         self._names = {info.name: info for info in inputs}
+        self._shapes = [info.shape for info in inputs]
 
     def as_they_are(self, inputs: Inputs) -> list[Array] | None:
         """The inputs in order; `None` if there is something to convert or to complain of."""
+        arrays = self.of_any_shape(inputs)
+        if arrays is None or [array.shape for array in arrays] != self._shapes:
+            return None
+        return arrays
+
+    def of_any_shape(self, inputs: Inputs) -> list[Array] | None:
+        """As `as_they_are`, whatever their shapes are."""
         if type(inputs) is not dict or len(inputs) != len(self._inputs):
             return None
         arrays: list[Array] = []
@@ -36,7 +44,6 @@ class Arguments:
             if (
                 type(array) is not _ndarray
                 or array.dtype is not info.dtype
-                or array.shape != info.shape
                 or not array.flags.c_contiguous
             ):
                 return None

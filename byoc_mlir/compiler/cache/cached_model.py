@@ -307,8 +307,9 @@ class CachedSpecialiser:
 
     @property
     def may_measure(self) -> bool:
-        """Whether what is measured may decide what runs: not where a file of rates says it."""
-        return self._model.request.rates is None
+        """As of the compiler: not where a file of rates says it, or all runs on the host."""
+        request = self._model.request
+        return request.rates is None and (request.targets is None or len(request.targets) > 0)
 
     @property
     def verdict(self) -> Verdict | None:
