@@ -6,6 +6,7 @@ import numpy as np
 
 from byoc_mlir.dialects.relay import reduce
 from byoc_mlir.dialects.relay.checked import CheckedOp
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -22,6 +23,16 @@ def checked(
     for found in _extremes(context, wide):
         data = context.emit(CheckedOp, data, found, what=what, least=least, most=most)
     return data
+
+
+def checked_up_to(context: NodeContext, numbers: Value, what: str, most: Size) -> Value:
+    """`numbers`, of `i64`; the run is an `InvalidInputError` unless all are 0 to `most`."""
+    if isinstance(most, int):
+        return checked(context, numbers, numbers, what, 0, most)
+    greatest = np.iinfo(np.int64).max
+    numbers = checked(context, numbers, numbers, what, 0, greatest)
+    room = arith.subtract(context, context.size_constant(most), numbers)
+    return checked(context, numbers, room, f"the room behind {what}", 0, greatest)
 
 
 def _extremes(context: NodeContext, numbers: Value) -> list[Value]:

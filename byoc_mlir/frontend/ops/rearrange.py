@@ -13,10 +13,9 @@ from byoc_mlir.dialects.relay import bits, index, logic, transform
 from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
-from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.checked import checked
+from byoc_mlir.frontend.ops.checked import checked_up_to
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
@@ -130,20 +129,11 @@ def tensor_scatter(
     else:
         first = cast(context, starts, np.dtype(np.int64))
         if not is_circular:
-            first = _checked_starts(context, first, cache.sizes[along] - update.sizes[along])
+            most = cache.sizes[along] - update.sizes[along]
+            first = checked_up_to(context, first, "an element of write_indices", most)
     return context.emit(
         index.UpdateSliceOp, cache, update, first, axis=along, is_circular=is_circular
     )
-
-
-def _checked_starts(context: NodeContext, starts: Value, most: Size) -> Value:
-    what = "an element of write_indices"
-    if isinstance(most, int):
-        return checked(context, starts, starts, what, 0, most)
-    greatest = np.iinfo(np.int64).max
-    starts = checked(context, starts, starts, what, 0, greatest)
-    room = arith.subtract(context, context.size_constant(most), starts)
-    return checked(context, starts, room, f"the room behind {what}", 0, greatest)
 
 
 @onnx_op("Col2Im")

@@ -130,3 +130,25 @@ def test_a_category_that_is_unknown() -> None:
         np.testing.assert_array_equal(encoded, [[0, 0, 1], [0, 1, 0]])
         with pytest.raises(InvalidInputError, match="one of cats_int64s is 0; accepted"):
             encode.run({"x": np.array([4, 5])})
+
+
+@pytest.mark.parametrize("rows", [3, "rows"])
+def test_lengths_beyond_a_sequence(rows: int | str) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("ReverseSequence", ["x", "lengths"], ["y"], name="back")],
+        "sequences",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 2]),
+            helper.make_tensor_value_info("lengths", TensorProto.INT64, [2]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 2])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    with byoc_mlir.compile(model, ()) as executable:
+        y = executable.run({"x": x, "lengths": np.array([3, 1])})["y"]
+        np.testing.assert_array_equal(y, [[4, 1], [2, 3], [0, 5]])
+        for lengths in ([4, 1], [1, -1]):
+            with pytest.raises(InvalidInputError, match="sequence_lens") as refused:
+                executable.run({"x": x, "lengths": np.array(lengths)})
+            assert refused.value.node == "back"
