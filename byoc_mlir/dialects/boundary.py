@@ -49,7 +49,8 @@ def node_of(error: BaseException) -> str | None:
     """
     for frame, _ in reversed(list(walk_tb(error.__traceback__))):
         for value in frame.f_locals.values():
-            names = node_names(value) if isinstance(value, Operation) else ()
+            is_made = isinstance(value, Operation) and hasattr(value, "location")
+            names = node_names(value) if is_made else ()
             if names:
                 return ", ".join(names)
     return None

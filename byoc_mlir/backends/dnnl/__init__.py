@@ -97,7 +97,7 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.mixed_gains import faster_in_f32
 
         with _one_at_a_time, measuring(self._measuring):
-            return faster_in_f32(op)
+            return faster_in_f32(op, Choices.of(self.settings))
 
     def faster_on_host(self, region: FuncOp) -> str | None:
         from byoc_mlir.backends.dnnl.host_regions import faster_on_host

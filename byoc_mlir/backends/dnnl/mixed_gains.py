@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl.api import openmp_threads
+from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs import Cost, Costs
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
@@ -27,7 +28,7 @@ _CONVERTED_BYTES = 6
 """Those of an element that is read in one type and written in the other."""
 
 
-def faster_in_f32(op: Operation) -> str | None:
+def faster_in_f32(op: Operation, choices: Choices) -> str | None:
     """Why a `relay` op or composite of `f32` takes longer in `bf16`; `None` for most.
 
     That may be where the library has no code for it in `bf16`, and where only `f32` has an
@@ -41,7 +42,7 @@ def faster_in_f32(op: Operation) -> str | None:
         return None
     (window,) = found
     with openmp_threads(1):
-        exact = _by_fewer_products(window)
+        exact = None if choices.winograd == "off" else _by_fewer_products(window)
         for value in _values(window):
             _retype(value, bf16)
         return _not_written(window) or (None if exact is None else _if_less(exact, window))

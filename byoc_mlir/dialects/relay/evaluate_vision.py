@@ -205,12 +205,16 @@ def _roi_pool(op: relay.RoiPoolOp, data: Array, rois: Array) -> Array:
                 step = max(end - start + 1, 1) / pooled[axis]
                 low = np.floor(bin_[axis] * step) + start
                 high = np.ceil((bin_[axis] + 1) * step) + start
-                low, high = np.clip([low, high], 0, sizes[axis]).astype(int)
-                part.append(slice(low, high))
-            window = data[(int(roi[0]), slice(None), *part)]
+                part.append(slice(_as_place(low, sizes[axis]), _as_place(high, sizes[axis])))
+            window = data[(_as_place(roi[0], len(data) - 1), slice(None), *part)]
             if window[0].size:
                 result[(number, slice(None), *bin_)] = window.max((1, 2))
     return result
+
+
+def _as_place(number: float, most: int) -> int:
+    """A float without fraction as a place from 0 to `most`; NaN as 0, as in compiled code."""
+    return int(np.clip(np.nan_to_num(number), 0, most))
 
 
 def _corners(boxes: Array, *, centered: bool) -> tuple[Array, Array]:

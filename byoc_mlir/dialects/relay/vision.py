@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType, i64
+from xdsl.dialects.builtin import AnyFloat, TensorType, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
@@ -152,6 +152,11 @@ class NonMaxSuppressionOp(RelayOp):
             raise VerifyException(
                 f"{self.name}: scores {self.scores.type} do not fit boxes {self.boxes.type}"
             )
+        for value in (self.boxes, self.scores):
+            if not isinstance(tensor_type(value).element_type, AnyFloat):
+                raise VerifyException(
+                    f"{self.name}: boxes and scores must be floats, found {value.type}"
+                )
         kept = largest(0, smallest(self.max_output_size.value.data, boxes[1]))
         return (tensor_of(i64, [math.prod(scores[:2]) * kept, 3]), tensor_of(i64, []))
 

@@ -9,8 +9,10 @@ import onnx
 import pytest
 from one_node_models import X, model, one
 from onnx import TensorProto, helper, numpy_helper
+from xdsl.dialects import arith
 
 import byoc_mlir
+from byoc_mlir.dialects.boundary import node_of
 from byoc_mlir.errors import ByocError, InternalError, InvalidModelError, LimitExceededError
 
 _IMAGE = (1, 1, 4, 4)
@@ -217,3 +219,13 @@ def test_operands_of_wrong_shape() -> None:
     with pytest.raises(InvalidModelError) as caught:
         byoc_mlir.compile(one("MatMul", (2, 3), weights), targets=())
     assert caught.value.node == "n"
+
+
+def test_an_op_whose_constructor_failed_has_no_node() -> None:
+    def make() -> None:
+        op = object.__new__(arith.CmpiOp)  # as `self` in the frame of its `__init__`
+        raise ValueError(type(op).__name__)
+
+    with pytest.raises(ValueError, match="CmpiOp") as failed:
+        make()
+    assert node_of(failed.value) is None

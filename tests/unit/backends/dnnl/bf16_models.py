@@ -62,9 +62,14 @@ MODELS = {"convolutions": convolutions, "attention": attention}
 
 
 def compiled(model: ModelProto, precision: str = "bf16", **options: Any) -> Executable:
-    """The model for one thread of oneDNN."""
+    """The model for one thread of oneDNN; nothing that is measured keeps convolutions in `f32`."""
     return byoc_mlir.compile(
-        model, targets=("dnnl",), threads=1, precision=precision, prune="off", **options
+        model,
+        targets=("dnnl{winograd=off}",),
+        threads=1,
+        precision=precision,
+        prune="off",
+        **options,
     )
 
 
@@ -81,7 +86,7 @@ def check_network(name: str) -> None:
         assert all("bf16" in row.implementation for row in products), report
         return
     assert set(report.multiplications) == {"f32"}
-    assert "the model runs in f32, not in bf16: dnnl: this processor has no" in str(report)
+    assert "this processor has no instructions for bf16" in str(report)
     with compiled(model, "f32") as executable:
         exact = executable.run(inputs)
     assert all(np.array_equal(found[one], exact[one]) for one in exact)
