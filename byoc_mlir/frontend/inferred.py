@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TypeAlias
 
 import onnx
@@ -43,17 +43,21 @@ def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx
     """The main graph with what ONNX's shape inference finds, `None` where it refuses the model.
 
     For some ops inference reads a required operand without asking whether it is there, which ends
-    the process: it does not get a model with a node that does not fit its schema.
+    the process: it does not get a model with a node that does not fit its schema, or that reads
+    what comes after it.
 
     Args:
         with_values: whether sizes may follow from what small tensors hold.
     """
     if not _fit(model.graph.node, opset_versions(model)):
         return None
+    if not _is_in_order(model.graph.node, _defined(model.graph)):
+        return None
     for function in model.functions:
-        if not _fit(
-            function.node, {entry.domain: entry.version for entry in function.opset_import}
-        ):
+        opsets = {entry.domain: entry.version for entry in function.opset_import}
+        if not _fit(function.node, opsets):
+            return None
+        if not _is_in_order(function.node, set(function.input)):
             return None
     try:
         return shape_inference.infer_shapes(model, data_prop=with_values).graph
@@ -67,6 +71,26 @@ def _fit(nodes: Iterable[onnx.NodeProto], opsets: Mapping[str, int]) -> bool:
         _fits(node, opsets) and all(_fit(graph.node, opsets) for graph in subgraphs(node))
         for node in nodes
     )
+
+
+def _is_in_order(nodes: Iterable[onnx.NodeProto], known: Set[str]) -> bool:
+    """Whether nodes, and those in their subgraphs, read what is known or was computed before."""
+    defined = set(known)
+    for node in nodes:
+        if not defined.issuperset(filter(None, node.input)):
+            return False
+        inner = ((graph.node, defined | _defined(graph)) for graph in subgraphs(node))
+        if not all(_is_in_order(*one) for one in inner):
+            return False
+        defined.update(node.output)
+    return True
+
+
+def _defined(graph: onnx.GraphProto) -> set[str]:
+    """The names that a graph has before its first node."""
+    sparse = (tensor.values.name for tensor in graph.sparse_initializer)
+    dense = (tensor.name for tensor in graph.initializer)
+    return {*(value.name for value in graph.input), *dense, *sparse}
 
 
 def _fits(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:

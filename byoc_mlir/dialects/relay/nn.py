@@ -205,6 +205,13 @@ class LrnOp(UnaryOp):
     alpha = float_prop(0.0001)
     beta = float_prop(0.75)
 
+    def infer_types(self) -> Sequence[Attribute]:
+        if self.size.value.data < 1:
+            raise VerifyException(
+                f"{self.name}: size is {self.size.value.data}, accepted are 1 and more"
+            )
+        return super().infer_types()
+
 
 @irdl_op_definition
 class ReluOp(UnaryOp):

@@ -277,3 +277,19 @@ func.func @f(%boxes: tensor<1x4x4xf32>, %scores: tensor<2x1x4xf32>, %overlap: te
   func.return
 }
 // CHECK: relay.vision.non_max_suppression: scores tensor<2x1x4xf32> do not fit boxes tensor<1x4x4xf32>
+
+// -----
+
+func.func @f(%boxes: tensor<1x4x4xi32>, %scores: tensor<1x1x4xf32>, %overlap: tensor<f32>) {
+  %0, %1 = relay.vision.non_max_suppression %boxes, %scores, %overlap {max_output_size = 2} : (tensor<1x4x4xi32>, tensor<1x1x4xf32>, tensor<f32>) -> (tensor<2x3xi64>, tensor<i64>)
+  func.return
+}
+// CHECK: relay.vision.non_max_suppression: boxes and scores must be floats, found tensor<1x4x4xi32>
+
+// -----
+
+func.func @f(%x: tensor<1x4x4x4xf32>) {
+  %0 = relay.nn.lrn %x {size = -128} : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  func.return
+}
+// CHECK: relay.nn.lrn: size is -128, accepted are 1 and more
