@@ -26,18 +26,22 @@ def checked(
 
 
 def checked_up_to(context: NodeContext, numbers: Value, what: str, most: Size) -> Value:
-    """`numbers`, of `i64`; the run is an `InvalidInputError` unless all are 0 to `most`."""
+    """`numbers [N]`, of `i64`; the run is an `InvalidInputError` unless all are 0 to `most`."""
+    found = numbers
+    if not isinstance(numbers.sizes[0], int):  # there may be none, and 0 is always accepted
+        none = context.constant(np.zeros(1, np.int64))
+        found = arith.concatenate(context, [numbers, none], 0)
     if isinstance(most, int):
-        return checked(context, numbers, numbers, what, 0, most)
+        return checked(context, numbers, found, what, 0, most)
     greatest = np.iinfo(np.int64).max
-    numbers = checked(context, numbers, numbers, what, 0, greatest)
-    room = arith.subtract(context, context.size_constant(most), numbers)
+    numbers = checked(context, numbers, found, what, 0, greatest)
+    room = arith.subtract(context, context.size_constant(most), found)
     return checked(context, numbers, room, f"the room behind {what}", 0, greatest)
 
 
 def _extremes(context: NodeContext, numbers: Value) -> list[Value]:
     """The least and the greatest, which of one number are the same."""
-    if np.prod(numbers.shape) == 1:
+    if all(size == 1 for size in numbers.sizes):
         return [arith.reshape(context, numbers, ())]
     axes = range(numbers.rank)
     return [
