@@ -18,6 +18,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
@@ -49,14 +50,13 @@ def in_panels(b: LinalgBuilder, weight: SSAValue) -> SSAValue:
     if type_.element_type not in _VECTORS or not _fills_panels(type_.get_shape()[-1]):
         return weight
     array = constant.array
-    packed = derived_array("recurrent_panels", [array], lambda: _panels(array))
-    return b.emit(ConstantOp.of("packed_weight", packed))
 
+    def packed() -> Array:
+        return np.stack([panels(matrix, _LANES) for matrix in array])
 
-def _panels(array: Array) -> Array:
-    directions, size, width = array.shape
-    parted = array.reshape(directions, size, width // _LANES, _LANES)
-    return np.ascontiguousarray(parted.transpose(0, 2, 1, 3))
+    return b.emit(
+        ConstantOp.of("packed_weight", derived_array("recurrent_panels", [array], packed))
+    )
 
 
 def _fills_panels(columns: int) -> bool:
@@ -160,14 +160,14 @@ class _Product:
                 with self._k.loop(end, start=start, step=count) as panel:
                     self._tile(rows, [panel + offset for offset in range(count)])
 
-    def _tile(self, rows: int, panels: Sequence[Num]) -> None:
+    def _tile(self, rows: int, beside: Sequence[Num]) -> None:
         k = self._k
         places = [
             self._first_sum + row * self._width + panel * _LANES
             for row in range(rows)
-            for panel in panels
+            for panel in beside
         ]
-        starts = [self._first_weight + panel * self._panel for panel in panels]
+        starts = [self._first_weight + panel * self._panel for panel in beside]
 
         def step(counter: Num, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
             weights = [self._load(self._weight, start + counter * self._step) for start in starts]
