@@ -12,6 +12,7 @@ from onnx import shape_inference
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.check import opset_versions, subgraphs
 from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.order import defined_names
 from byoc_mlir.frontend.schema import check_node, op_schema
 
 Sizes: TypeAlias = Sequence[int | None]
@@ -51,7 +52,7 @@ def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx
     """
     if not _fit(model.graph.node, opset_versions(model)):
         return None
-    if not _is_in_order(model.graph.node, _defined(model.graph)):
+    if not _is_in_order(model.graph.node, defined_names(model.graph)):
         return None
     for function in model.functions:
         opsets = {entry.domain: entry.version for entry in function.opset_import}
@@ -79,18 +80,11 @@ def _is_in_order(nodes: Iterable[onnx.NodeProto], known: Set[str]) -> bool:
     for node in nodes:
         if not defined.issuperset(filter(None, node.input)):
             return False
-        inner = ((graph.node, defined | _defined(graph)) for graph in subgraphs(node))
+        inner = ((graph.node, defined | defined_names(graph)) for graph in subgraphs(node))
         if not all(_is_in_order(*one) for one in inner):
             return False
         defined.update(node.output)
     return True
-
-
-def _defined(graph: onnx.GraphProto) -> set[str]:
-    """The names that a graph has before its first node."""
-    sparse = (tensor.values.name for tensor in graph.sparse_initializer)
-    dense = (tensor.name for tensor in graph.initializer)
-    return {*(value.name for value in graph.input), *dense, *sparse}
 
 
 def _fits(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:

@@ -57,12 +57,18 @@ def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list
 
 
 def _captured(graph: onnx.GraphProto) -> set[str]:
-    own = {value.name for value in graph.input}
-    own.update(tensor.name for tensor in graph.initializer)
-    own.update(sparse.values.name for sparse in graph.sparse_initializer)
+    own = defined_names(graph)
     own.update(name for node in graph.node for name in node.output)
     read = {name for node in graph.node for name in read_names(node)}
     return (read | {value.name for value in graph.output}) - own
+
+
+def defined_names(graph: onnx.GraphProto) -> set[str]:
+    """The names that a graph has before its first node: inputs and initializers."""
+    names = {value.name for value in graph.input}
+    names.update(tensor.name for tensor in graph.initializer)
+    names.update(sparse.values.name for sparse in graph.sparse_initializer)
+    return names
 
 
 def describe(node: onnx.NodeProto, index: int) -> str:
