@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from process_models import run_script
 
 SOAK = Path(__file__).parents[3] / "benchmarks" / "soak.py"
 
@@ -85,25 +86,13 @@ def test_a_matrix_that_many_nodes_read_is_copied_once(tmp_path: Path) -> None:
     """While the model is compiled, too: the file, the matrix as read, turned, in panels."""
     chain(tmp_path / "once.onnx", ["w"])
     size = chain(tmp_path / "repeated.onnx", ["w"] * 24)
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, tmp_path / "once.onnx", tmp_path / "repeated.onnx"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert int(done.stdout) <= 6 * size
+    files = (str(tmp_path / "once.onnx"), str(tmp_path / "repeated.onnx"))
+    assert int(run_script(PEAK, timeout=300, arguments=files)) <= 6 * size
 
 
 def test_a_compiled_model_holds_twice_its_weights_at_most(tmp_path: Path) -> None:
     """Neither the file as it was read, nor weights on their way to what the code reads."""
     chain(tmp_path / "small.onnx", ["w"])
     size = chain(tmp_path / "large.onnx", [f"w{n}" for n in range(24)])
-    done = subprocess.run(
-        [sys.executable, "-c", GROWTH, tmp_path / "small.onnx", tmp_path / "large.onnx"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert int(done.stdout) <= 2 * size + (8 << 20)
+    files = (str(tmp_path / "small.onnx"), str(tmp_path / "large.onnx"))
+    assert int(run_script(GROWTH, timeout=300, arguments=files)) <= 2 * size + (8 << 20)
