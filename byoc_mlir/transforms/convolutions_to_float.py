@@ -27,9 +27,7 @@ _HARMLESS = 64
 """Two products of a byte and a weight up to here fit 16 bits, so that old processors are fast."""
 
 _OF_FLOATS: Mapping[type[RelayOp], type[RelayOp]] = {
-    qnn_window.Conv1DOp: window.Conv1DOp,
-    qnn_window.Conv2DOp: window.Conv2DOp,
-    qnn_window.Conv3DOp: window.Conv3DOp,
+    kind: window.CONV[n] for n, kind in qnn_window.CONV.items()
 }
 
 _ROUNDING = (DequantizeOp, RequantizeOp)

@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn, qnn_window, window
+from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, pool, qnn, qnn_window, window
 from byoc_mlir.dialects.relay.base import rank_of, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.index import TakeOp
@@ -172,16 +172,11 @@ _DECOMPOSITIONS: Mapping[type[Any], Decomposition] = {
     qnn.MultiplyOp: _binary(elementwise.MultiplyOp),
     qnn.QuantizeOp: _quantize,
     qnn.RequantizeOp: _requantize,
-    qnn_window.AvgPool1DOp: _pool(window.AvgPool1DOp),
-    qnn_window.AvgPool2DOp: _pool(window.AvgPool2DOp),
-    qnn_window.AvgPool3DOp: _pool(window.AvgPool3DOp),
-    qnn_window.Conv1DOp: _convolution(window.Conv1DOp, 0),
-    qnn_window.Conv1DTransposeOp: _convolution(window.Conv1DTransposeOp, 1),
-    qnn_window.Conv2DOp: _convolution(window.Conv2DOp, 0),
-    qnn_window.Conv2DTransposeOp: _convolution(window.Conv2DTransposeOp, 1),
-    qnn_window.Conv3DOp: _convolution(window.Conv3DOp, 0),
-    qnn_window.Conv3DTransposeOp: _convolution(window.Conv3DTransposeOp, 1),
-    qnn_window.GlobalAvgPool1DOp: _pool(window.GlobalAvgPool1DOp),
-    qnn_window.GlobalAvgPool2DOp: _pool(window.GlobalAvgPool2DOp),
-    qnn_window.GlobalAvgPool3DOp: _pool(window.GlobalAvgPool3DOp),
+    **{qnn_window.CONV[n]: _convolution(kind, 0) for n, kind in window.CONV.items()},
+    **{
+        qnn_window.CONV_TRANSPOSE[n]: _convolution(kind, 1)
+        for n, kind in window.CONV_TRANSPOSE.items()
+    },
+    **{qnn_window.AVG_POOL[n]: _pool(kind) for n, kind in pool.AVG_POOL.items()},
+    **{qnn_window.GLOBAL_AVG_POOL[n]: _pool(kind) for n, kind in pool.GLOBAL_AVG_POOL.items()},
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, cast
 
-from byoc_mlir.dialects.relay import RelayOp, image, index, transform, window
+from byoc_mlir.dialects.relay import RelayOp, image, index, pool, transform
 from byoc_mlir.dialects.relay.base import ints, size_list
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.transforms.integer_products import Answer, Rule
@@ -120,12 +120,8 @@ RULES: dict[type[RelayOp], Rule] = {
             transform.ReshapeOp,
             transform.SqueezeOp,
             transform.StridedSliceOp,
-            window.GlobalMaxPool1DOp,
-            window.GlobalMaxPool2DOp,
-            window.GlobalMaxPool3DOp,
-            window.MaxPool1DOp,
-            window.MaxPool2DOp,
-            window.MaxPool3DOp,
+            *pool.GLOBAL_MAX_POOL.values(),
+            *pool.MAX_POOL.values(),
         ),
         _move,
     ),

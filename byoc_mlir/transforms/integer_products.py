@@ -217,12 +217,8 @@ def _is_product(value: SSAValue) -> bool:
 
 
 _CONVOLUTIONS: dict[type[RelayOp], tuple[type[RelayOp], int]] = {
-    window.Conv1DOp: (qnn_window.Conv1DOp, 0),
-    window.Conv2DOp: (qnn_window.Conv2DOp, 0),
-    window.Conv3DOp: (qnn_window.Conv3DOp, 0),
-    window.Conv1DTransposeOp: (qnn_window.Conv1DTransposeOp, 1),
-    window.Conv2DTransposeOp: (qnn_window.Conv2DTransposeOp, 1),
-    window.Conv3DTransposeOp: (qnn_window.Conv3DTransposeOp, 1),
+    **{kind: (qnn_window.CONV[n], 0) for n, kind in window.CONV.items()},
+    **{kind: (qnn_window.CONV_TRANSPOSE[n], 1) for n, kind in window.CONV_TRANSPOSE.items()},
 }
 PRODUCTS = frozenset(
     [qnn.DenseOp.name, qnn.MatmulOp.name, *(kind.name for kind, _ in _CONVOLUTIONS.values())]

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, qnn, qnn_window, window
+from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, pool, qnn, qnn_window
 from byoc_mlir.dialects.relay.base import relay_name, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import evaluate_op
@@ -151,9 +151,7 @@ def _binary(kind: type[qnn.BinaryOp]) -> Rule:
 
 
 def _pool(kind: type[RelayOp]) -> Rule:
-    def apply(
-        op: window.AvgPoolOp | window.GlobalPoolOp, target: Target, new: OpSequence
-    ) -> Integers:
+    def apply(op: pool.AvgPoolOp | pool.GlobalPoolOp, target: Target, new: OpSequence) -> Integers:
         integers = quantised(op.data)
         if integers is None or not integers.is_bytes:
             return None
@@ -174,7 +172,7 @@ def _mean(op: MeanOp, target: Target, new: OpSequence) -> Integers:
     integers = quantised(op.data)
     if integers is None or not integers.is_bytes:
         return None
-    kind = _GLOBAL_POOLS.get(integers.rank - 2)
+    kind = qnn_window.GLOBAL_AVG_POOL.get(integers.rank - 2)
     if kind is None or op.axes != tuple(range(2, integers.rank)):
         return None
     pooled = _pooled(kind, integers, target, new)
@@ -294,21 +292,12 @@ def _elementwise_ops() -> frozenset[type[RelayOp]]:
 
 
 _ELEMENTWISE = _elementwise_ops()
-_GLOBAL_POOLS: dict[int, type[RelayOp]] = {
-    1: qnn_window.GlobalAvgPool1DOp,
-    2: qnn_window.GlobalAvgPool2DOp,
-    3: qnn_window.GlobalAvgPool3DOp,
-}
 _RULES: dict[type[RelayOp], Rule] = {
     ConcatenateOp: _concatenated,
     MeanOp: _mean,
     elementwise.AddOp: _binary(qnn.AddOp),
     elementwise.MultiplyOp: _binary(qnn.MultiplyOp),
     qnn.DequantizeOp: _requantised,
-    window.AvgPool1DOp: _pool(qnn_window.AvgPool1DOp),
-    window.AvgPool2DOp: _pool(qnn_window.AvgPool2DOp),
-    window.AvgPool3DOp: _pool(qnn_window.AvgPool3DOp),
-    window.GlobalAvgPool1DOp: _pool(qnn_window.GlobalAvgPool1DOp),
-    window.GlobalAvgPool2DOp: _pool(qnn_window.GlobalAvgPool2DOp),
-    window.GlobalAvgPool3DOp: _pool(qnn_window.GlobalAvgPool3DOp),
+    **{kind: _pool(qnn_window.AVG_POOL[n]) for n, kind in pool.AVG_POOL.items()},
+    **{kind: _pool(qnn_window.GLOBAL_AVG_POOL[n]) for n, kind in pool.GLOBAL_AVG_POOL.items()},
 }

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, transform, window
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, pool, transform, window
 from byoc_mlir.dialects.relay.base import ints, size_list, sizes_of, to_attribute
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.shape import is_symbolic
@@ -247,15 +247,15 @@ def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -
     return _merged(new, pad, op)
 
 
-@_rule(window.Conv1DOp, window.Conv2DOp, window.Conv3DOp)
+@_rule(*window.CONV.values())
 def pad_into_convolution(op: window.ConvOp) -> Simplified:
     """A convolution pads with zeros itself."""
     found = _spatial_padding(op.data, 0.0)
     return _padded_more(op, *found) if found else None
 
 
-@_rule(window.AvgPool1DOp, window.AvgPool2DOp, window.AvgPool3DOp)
-def pad_into_average_pool(op: window.AvgPoolOp) -> Simplified:
+@_rule(*pool.AVG_POOL.values())
+def pad_into_average_pool(op: pool.AvgPoolOp) -> Simplified:
     """An average pool pads with zeros itself, where all padding counts in the divisor."""
     found = _spatial_padding(op.data, 0.0)
     counts = op.count_include_pad.value.data or not any(ints(op.padding))
@@ -266,8 +266,8 @@ def pad_into_average_pool(op: window.AvgPoolOp) -> Simplified:
     return new
 
 
-@_rule(window.MaxPool1DOp, window.MaxPool2DOp, window.MaxPool3DOp)
-def pad_into_max_pool(op: window.MaxPoolOp) -> Simplified:
+@_rule(*pool.MAX_POOL.values())
+def pad_into_max_pool(op: pool.MaxPoolOp) -> Simplified:
     """Padding of a max pool counts as minus infinity."""
     found = _spatial_padding(op.data, -math.inf)
     return _padded_more(op, *found) if found and not op.ceil_mode.value.data else None

@@ -27,6 +27,7 @@ from byoc_mlir.dialects.relay import (
     RelayOp,
     image,
     nn,
+    pool,
     qnn_window,
     reduce,
     transform,
@@ -55,22 +56,15 @@ def op_rules() -> Mapping[str, Rule]:
     """The rules of all ops that oneDNN has a primitive for."""
     table: dict[str, Rule] = {}
     for classes, rule in (
-        ((window.Conv1DOp, window.Conv2DOp, window.Conv3DOp), _guarded(convolution)),
-        (
-            (window.Conv1DTransposeOp, window.Conv2DTransposeOp, window.Conv3DTransposeOp),
-            _guarded(convolution),
-        ),
+        (window.CONV.values(), _guarded(convolution)),
+        (window.CONV_TRANSPOSE.values(), _guarded(convolution)),
         ((nn.DenseOp, nn.MatmulOp), _guarded(matrix)),
-        ((window.MaxPool1DOp, window.MaxPool2DOp, window.MaxPool3DOp), _or_of_bytes(pooling)),
-        ((window.AvgPool1DOp, window.AvgPool2DOp, window.AvgPool3DOp), _guarded(pooling)),
-        (
-            (window.GlobalAvgPool1DOp, window.GlobalAvgPool2DOp, window.GlobalAvgPool3DOp),
-            _guarded(anything),
-        ),
-        (
-            (window.GlobalMaxPool1DOp, window.GlobalMaxPool2DOp, window.GlobalMaxPool3DOp),
-            _guarded(anything),
-        ),
+        (pool.MAX_POOL.values(), _or_of_bytes(pooling)),
+        (pool.AVG_POOL.values(), _guarded(pooling)),
+        (pool.GLOBAL_AVG_POOL.values(), _guarded(anything)),
+        (pool.GLOBAL_MAX_POOL.values(), _guarded(anything)),
+        (qnn_window.AVG_POOL.values(), quantized_pooling),
+        (qnn_window.GLOBAL_AVG_POOL.values(), quantized_pooling),
         ((reduce.SoftmaxOp, reduce.LogSoftmaxOp), _guarded(anything)),
         ((reduce.MeanOp, reduce.MaxOp), _guarded(spatial_reduction)),
         ((image.ResizeOp,), _guarded(resampling)),
@@ -83,8 +77,6 @@ def op_rules() -> Mapping[str, Rule]:
     table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
     table["cast"] = _guarded(conversion)
     table["transpose"] = _guarded(transpose)
-    for cls in (*_AVERAGES, *_GLOBAL_AVERAGES):
-        table[cls.name.removeprefix("relay.")] = quantized_pooling
     table |= {name: function_of_bytes for name in FUNCTIONS_OF_BYTES}
     table["split"] = _guarded(split)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
@@ -111,13 +103,6 @@ ELEMENTWISE = (
 """Element-wise ops that oneDNN has as algorithms. Its `max` and `min` of two tensors are not among
 them: they take the other number for a NaN."""
 
-
-_AVERAGES = (qnn_window.AvgPool1DOp, qnn_window.AvgPool2DOp, qnn_window.AvgPool3DOp)
-_GLOBAL_AVERAGES = (
-    qnn_window.GlobalAvgPool1DOp,
-    qnn_window.GlobalAvgPool2DOp,
-    qnn_window.GlobalAvgPool3DOp,
-)
 
 FUNCTIONS_OF_BYTES = ("qnn.lookup", "qnn.requantize")
 """Ops that are looked up in a table, by our own code."""
@@ -233,7 +218,7 @@ def matrix(op: nn.DenseOp | nn.MatmulOp) -> str | None:
     return None
 
 
-def pooling(op: window.PoolOp) -> str | None:
+def pooling(op: pool.PoolOp) -> str | None:
     """Pools whose windows oneDNN divides by the same number of elements as Relay."""
     source, kernel = shape_of(op.data), ints(op.pool_size)
     padding, dilation = ints(op.padding), ints(op.dilation)
@@ -267,12 +252,12 @@ def quantized_pooling(op: Operation) -> str | None:
     return reason or slow_here(op)
 
 
-def _counts_padding(op: window.PoolOp) -> bool:
-    averages = (window.AvgPoolOp, qnn_window.QuantizedAvgPoolOp)
+def _counts_padding(op: pool.PoolOp) -> bool:
+    averages = (pool.AvgPoolOp, qnn_window.QuantizedAvgPoolOp)
     return isinstance(op, averages) and bool(op.count_include_pad.value.data)
 
 
-def _reaches_beyond_padding(op: window.PoolOp) -> bool:
+def _reaches_beyond_padding(op: pool.PoolOp) -> bool:
     source, result, kernel = shape_of(op.data), shape_of(op.output), ints(op.pool_size)
     padding, strides, dilation = ints(op.padding), ints(op.strides), ints(op.dilation)
     spatial = len(source) - 2

@@ -10,7 +10,8 @@ import numpy as np
 from byoc_mlir.dialects.relay import integers, qnn, qnn_window
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.element_types import integer_range
-from byoc_mlir.dialects.relay.evaluate_window import average, correlate, correlate_transposed
+from byoc_mlir.dialects.relay.evaluate_pool import average
+from byoc_mlir.dialects.relay.evaluate_window import correlate, correlate_transposed
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -161,24 +162,8 @@ QNN: dict[type[RelayOp], Callable[..., Array]] = {
     qnn.MultiplyOp: _binary(np.multiply),
     qnn.QuantizeOp: _quantize,
     qnn.RequantizeOp: _requantize,
-    **dict.fromkeys((qnn_window.Conv1DOp, qnn_window.Conv2DOp, qnn_window.Conv3DOp), _conv),
-    **dict.fromkeys(
-        (
-            qnn_window.Conv1DTransposeOp,
-            qnn_window.Conv2DTransposeOp,
-            qnn_window.Conv3DTransposeOp,
-        ),
-        _conv_transpose,
-    ),
-    **dict.fromkeys(
-        (qnn_window.AvgPool1DOp, qnn_window.AvgPool2DOp, qnn_window.AvgPool3DOp), _pool(average)
-    ),
-    **dict.fromkeys(
-        (
-            qnn_window.GlobalAvgPool1DOp,
-            qnn_window.GlobalAvgPool2DOp,
-            qnn_window.GlobalAvgPool3DOp,
-        ),
-        _pool(_mean_of_all),
-    ),
+    **dict.fromkeys(qnn_window.CONV.values(), _conv),
+    **dict.fromkeys(qnn_window.CONV_TRANSPOSE.values(), _conv_transpose),
+    **dict.fromkeys(qnn_window.AVG_POOL.values(), _pool(average)),
+    **dict.fromkeys(qnn_window.GLOBAL_AVG_POOL.values(), _pool(_mean_of_all)),
 }

@@ -1,4 +1,4 @@
-"""Numpy semantics of convolutions and pools; see `evaluate`."""
+"""Numpy semantics of convolutions; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_mlir.dialects.relay import window as relay
-from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
+from byoc_mlir.dialects.relay.base import RelayOp, shape_of
 from byoc_mlir.dialects.relay.evaluate_elementwise import element_dtype, widened
-from byoc_mlir.dialects.relay.evaluate_nn import limit
-from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
-def _windows(op: relay.WindowOp, data: Array, kernel: Sequence[int], fill: Any) -> Array:
+def windows_of(op: relay.WindowOp, data: Array, kernel: Sequence[int], fill: Any) -> Array:
     """`[N, C, output..., kernel...]`: the elements under every window, `fill` outside of `data`."""
     strides, padding, dilation = op.checked_window()
     n = op.SPATIAL_RANK
@@ -39,7 +37,7 @@ def _windows(op: relay.WindowOp, data: Array, kernel: Sequence[int], fill: Any) 
 def correlate(op: relay.CorrelationOp, data: Array, weight: Array) -> Array:
     """A convolution of arrays of one type."""
     n, groups = op.SPATIAL_RANK, op.groups.value.data
-    windows = _windows(op, widened(data), weight.shape[2:], 0)
+    windows = windows_of(op, widened(data), weight.shape[2:], 0)
     axes = ([1, *range(2 + n, 2 + 2 * n)], list(range(1, 2 + n)))
     results = [
         np.tensordot(part, kernel, axes)
@@ -85,52 +83,7 @@ def correlate_transposed(op: relay.TransposedCorrelationOp, data: Array, weight:
     return result[(slice(None), slice(None), *kept)].astype(element_dtype(op.output))
 
 
-def _max_pool(op: relay.MaxPoolOp, data: Array) -> Array:
-    lowest = limit(-np.inf, data.dtype)
-    windows = _windows(op, data, ints(op.pool_size), lowest)
-    return windows.max(tuple(range(2 + op.SPATIAL_RANK, windows.ndim)))
-
-
-def average(op: relay.AvgPoolOp | QuantizedAvgPoolOp, data: Array) -> Array:
-    """The mean of each window of numbers."""
-    n, pool = op.SPATIAL_RANK, ints(op.pool_size)
-    window_axes = tuple(range(2 + n, 2 + 2 * n))
-    total = _windows(op, widened(data), pool, 0).sum(window_axes)
-    counted = np.ones((1, 1, *data.shape[2:]), total.dtype)
-    if not op.count_include_pad.value.data:
-        return (total / _windows(op, counted, pool, 0).sum(window_axes)).astype(data.dtype)
-    _, padding, _ = op.checked_window()
-    sizes = [size + padding[axis] + padding[axis + n] for axis, size in enumerate(data.shape[2:])]
-    strides, _, dilation = op.checked_window()
-    counts = np.ones((1, 1), total.dtype)
-    for axis, size in enumerate(sizes):
-        starts = np.arange(shape_of(op.output)[axis + 2]) * strides[axis]
-        taps = starts[:, None] + np.arange(pool[axis]) * dilation[axis]
-        counts = counts[..., None] * (taps < size).sum(1).astype(total.dtype)
-    return (total / counts).astype(data.dtype)
-
-
-def _global(function: Callable[..., Any]) -> Callable[..., Array]:
-    def apply(op: relay.GlobalPoolOp, data: Array) -> Array:
-        axes = tuple(range(2, data.ndim))
-        return function(widened(data), axis=axes, keepdims=True).astype(data.dtype)
-
-    return apply
-
-
-def _ops(base: type[RelayOp]) -> list[type[RelayOp]]:
-    """The ops of the family that derive from `base`."""
-    return [
-        item
-        for item in vars(relay).values()
-        if isinstance(item, type) and issubclass(item, base) and "name" in vars(item)
-    ]
-
-
 WINDOW: dict[type[RelayOp], Callable[..., Array]] = {
-    **dict.fromkeys(_ops(relay.ConvOp), correlate),
-    **dict.fromkeys(_ops(relay.ConvTransposeOp), correlate_transposed),
-    **dict.fromkeys(_ops(relay.MaxPoolOp), _max_pool),
-    **dict.fromkeys(_ops(relay.AvgPoolOp), average),
-    **{op: _global(np.max if "max" in op.name else np.mean) for op in _ops(relay.GlobalPoolOp)},
+    **dict.fromkeys(relay.CONV.values(), correlate),
+    **dict.fromkeys(relay.CONV_TRANSPOSE.values(), correlate_transposed),
 }

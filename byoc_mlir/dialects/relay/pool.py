@@ -1,4 +1,4 @@
-"""Pools that also tell where the maximum was."""
+"""Pools: windows folded into one element each, and whole images, 1-D to 3-D."""
 
 from __future__ import annotations
 
@@ -9,9 +9,60 @@ from typing import ClassVar, cast
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, result_def
+from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import Tensor, bool_prop, tensor_of, type_sizes
-from byoc_mlir.dialects.relay.window import PoolOp
+from byoc_mlir.dialects.relay.base import (
+    DYNAMIC,
+    Tensor,
+    bool_prop,
+    ints_prop,
+    tensor_of,
+    type_sizes,
+)
+from byoc_mlir.dialects.relay.shape import at_most
+from byoc_mlir.dialects.relay.window import SpatialOp, WindowOp, by_rank
+
+
+class PoolOp(WindowOp, ABC):
+    """`data [N, C, ...] -> output [N, C, ...]`, one value for each window of `pool_size`."""
+
+    pool_size = ints_prop()
+    ceil_mode = bool_prop(False)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = self.checked_data()
+        shape, ceil = type_sizes(data), bool(self.ceil_mode.value.data)
+        pool = self._list("pool_size", self.pool_size, self.SPATIAL_RANK, least=1)
+        spatial = [
+            self.output_size(size, pool[axis], axis, ceil=ceil)
+            for axis, size in enumerate(shape[2:])
+        ]
+        return (tensor_of(data.element_type, [*shape[:2], *spatial]),)
+
+
+class MaxPoolOp(PoolOp, ABC):
+    """The maximum of each window; padding does not take part."""
+
+
+class AvgPoolOp(PoolOp, ABC):
+    """The mean of each window, over the elements in the data.
+
+    With `count_include_pad` the divisor counts padding too (but never what lies beyond it, which
+    `ceil_mode` can reach).
+    """
+
+    count_include_pad = bool_prop(False)
+
+
+class GlobalPoolOp(SpatialOp, ABC):
+    """`data [N, C, ...] -> output [N, C, 1, ...]` over all spatial dimensions."""
+
+    def infer_types(self) -> Sequence[Attribute]:
+        data = self.checked_data()
+        shape = type_sizes(data)
+        if not all(size == DYNAMIC or at_most(1, size) for size in shape[2:]):
+            raise VerifyException(f"{self.name}: data {data} has no spatial elements")
+        return (tensor_of(data.element_type, [*shape[:2], *[1] * self.SPATIAL_RANK]),)
 
 
 class MaxPoolWithArgmaxOp(PoolOp, ABC):
@@ -29,6 +80,102 @@ class MaxPoolWithArgmaxOp(PoolOp, ABC):
         (output,) = super().infer_types()
         shape = type_sizes(cast("Tensor", output))
         return (output, tensor_of(i64, shape))
+
+
+@irdl_op_definition
+class MaxPool1DOp(MaxPoolOp):
+    """The maximum of each window of `[N, C, W]`."""
+
+    name = "relay.nn.max_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class AvgPool1DOp(AvgPoolOp):
+    """The mean of each window of `[N, C, W]`."""
+
+    name = "relay.nn.avg_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class MaxPool2DOp(MaxPoolOp):
+    """The maximum of each window of `[N, C, H, W]`."""
+
+    name = "relay.nn.max_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class AvgPool2DOp(AvgPoolOp):
+    """The mean of each window of `[N, C, H, W]`."""
+
+    name = "relay.nn.avg_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class MaxPool3DOp(MaxPoolOp):
+    """The maximum of each window of `[N, C, D, H, W]`."""
+
+    name = "relay.nn.max_pool3d"
+    SPATIAL_RANK: ClassVar = 3
+
+
+@irdl_op_definition
+class AvgPool3DOp(AvgPoolOp):
+    """The mean of each window of `[N, C, D, H, W]`."""
+
+    name = "relay.nn.avg_pool3d"
+    SPATIAL_RANK: ClassVar = 3
+
+
+@irdl_op_definition
+class GlobalMaxPool1DOp(GlobalPoolOp):
+    """The maximum over `[W]`."""
+
+    name = "relay.nn.global_max_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class GlobalAvgPool1DOp(GlobalPoolOp):
+    """The mean over `[W]`."""
+
+    name = "relay.nn.global_avg_pool1d"
+    SPATIAL_RANK: ClassVar = 1
+
+
+@irdl_op_definition
+class GlobalMaxPool2DOp(GlobalPoolOp):
+    """The maximum over `[H, W]`."""
+
+    name = "relay.nn.global_max_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class GlobalAvgPool2DOp(GlobalPoolOp):
+    """The mean over `[H, W]`."""
+
+    name = "relay.nn.global_avg_pool2d"
+    SPATIAL_RANK: ClassVar = 2
+
+
+@irdl_op_definition
+class GlobalMaxPool3DOp(GlobalPoolOp):
+    """The maximum over `[D, H, W]`."""
+
+    name = "relay.nn.global_max_pool3d"
+    SPATIAL_RANK: ClassVar = 3
+
+
+@irdl_op_definition
+class GlobalAvgPool3DOp(GlobalPoolOp):
+    """The mean over `[D, H, W]`."""
+
+    name = "relay.nn.global_avg_pool3d"
+    SPATIAL_RANK: ClassVar = 3
 
 
 @irdl_op_definition
@@ -53,3 +200,10 @@ class MaxPoolWithArgmax3DOp(MaxPoolWithArgmaxOp):
 
     name = "relay.nn.max_pool3d_with_argmax"
     SPATIAL_RANK: ClassVar = 3
+
+
+MAX_POOL = by_rank(MaxPool1DOp, MaxPool2DOp, MaxPool3DOp)
+MAX_POOL_WITH_ARGMAX = by_rank(MaxPoolWithArgmax1DOp, MaxPoolWithArgmax2DOp, MaxPoolWithArgmax3DOp)
+AVG_POOL = by_rank(AvgPool1DOp, AvgPool2DOp, AvgPool3DOp)
+GLOBAL_MAX_POOL = by_rank(GlobalMaxPool1DOp, GlobalMaxPool2DOp, GlobalMaxPool3DOp)
+GLOBAL_AVG_POOL = by_rank(GlobalAvgPool1DOp, GlobalAvgPool2DOp, GlobalAvgPool3DOp)

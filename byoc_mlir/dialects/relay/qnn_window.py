@@ -19,13 +19,9 @@ from byoc_mlir.dialects.relay.base import (
     tensor_of,
     type_sizes,
 )
+from byoc_mlir.dialects.relay.pool import GlobalPoolOp, PoolOp
 from byoc_mlir.dialects.relay.qnn import BYTES, check_element, check_scalar, check_vector
-from byoc_mlir.dialects.relay.window import (
-    CorrelationOp,
-    GlobalPoolOp,
-    PoolOp,
-    TransposedCorrelationOp,
-)
+from byoc_mlir.dialects.relay.window import CorrelationOp, TransposedCorrelationOp, by_rank
 from byoc_mlir.dims import Size
 
 
@@ -238,3 +234,9 @@ class GlobalAvgPool3DOp(QuantizedGlobalAvgPoolOp):
 
     name = "relay.qnn.global_avg_pool3d"
     SPATIAL_RANK: ClassVar = 3
+
+
+CONV = by_rank(Conv1DOp, Conv2DOp, Conv3DOp)
+CONV_TRANSPOSE = by_rank(Conv1DTransposeOp, Conv2DTransposeOp, Conv3DTransposeOp)
+AVG_POOL = by_rank(AvgPool1DOp, AvgPool2DOp, AvgPool3DOp)
+GLOBAL_AVG_POOL = by_rank(GlobalAvgPool1DOp, GlobalAvgPool2DOp, GlobalAvgPool3DOp)

@@ -1,4 +1,4 @@
-"""Ops that slide a window over spatial dimensions: convolutions and pools, 1-D to 3-D.
+"""Ops that slide a window over spatial dimensions: what they share, and convolutions, 1-D to 3-D.
 
 `data` is `[N, C, spatial...]`, `padding` lists all begins, then all ends, as ONNX `pads` does.
 """
@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
-from typing import ClassVar, overload
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, TypeVar, overload
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
@@ -19,7 +19,6 @@ from byoc_mlir.dialects.relay.base import (
     Ints,
     RelayOp,
     Tensor,
-    bool_prop,
     int_prop,
     ints,
     ints_prop,
@@ -34,16 +33,42 @@ from byoc_mlir.dialects.relay.shape import agree, at_most, same
 from byoc_mlir.dims import Size, ceildiv, largest, smallest
 
 
-class WindowOp(RelayOp, ABC):
-    """What convolutions and pools share: `strides`, `padding` and `dilation`."""
+class SpatialOp(RelayOp, ABC):
+    """An op for one number of spatial dimensions of `data [N, C, spatial...]`."""
 
     SPATIAL_RANK: ClassVar[int]
 
     data = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def checked_data(self) -> Tensor:
+        """The type of `data`.
+
+        Raises:
+            VerifyException: it has another number of dimensions.
+        """
+        data = tensor_type(self.data)
+        if len(type_sizes(data)) != self.SPATIAL_RANK + 2:
+            raise VerifyException(
+                f"{self.name}: data must have rank {self.SPATIAL_RANK + 2}, found {data}"
+            )
+        return data
+
+
+S = TypeVar("S", bound=SpatialOp)
+
+
+def by_rank(*ops: type[S]) -> Mapping[int, type[S]]:
+    """Ops of one kind by their number of spatial dimensions."""
+    return {op.SPATIAL_RANK: op for op in ops}
+
+
+class WindowOp(SpatialOp, ABC):
+    """What convolutions and pools share: `strides`, `padding` and `dilation`."""
+
     strides = ints_prop()
     padding = ints_prop()
     dilation = ints_prop()
-    output = result_def(TensorType)
 
     def checked_window(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """`strides`, `padding` and `dilation`, of the right lengths and signs."""
@@ -60,15 +85,6 @@ class WindowOp(RelayOp, ABC):
                 f" found {list(values)}"
             )
         return values
-
-    def checked_data(self) -> Tensor:
-        """The type of `data`, which is `[N, C, spatial...]`."""
-        data = tensor_type(self.data)
-        if len(type_sizes(data)) != self.SPATIAL_RANK + 2:
-            raise VerifyException(
-                f"{self.name}: data must have rank {self.SPATIAL_RANK + 2}, found {data}"
-            )
-        return data
 
     def output_size(self, size: Size, kernel: Size, axis: int, *, ceil: bool = False) -> Size:
         """The number of windows along spatial axis `axis` of `size` elements."""
@@ -205,57 +221,6 @@ class ConvTransposeOp(TransposedCorrelationOp, ABC):
         return _result_of_one_type(self)
 
 
-class PoolOp(WindowOp, ABC):
-    """`data [N, C, ...] -> output [N, C, ...]`, one value for each window of `pool_size`."""
-
-    pool_size = ints_prop()
-    ceil_mode = bool_prop(False)
-
-    def infer_types(self) -> Sequence[Attribute]:
-        data = self.checked_data()
-        shape, ceil = type_sizes(data), bool(self.ceil_mode.value.data)
-        pool = self._list("pool_size", self.pool_size, self.SPATIAL_RANK, least=1)
-        spatial = [
-            self.output_size(size, pool[axis], axis, ceil=ceil)
-            for axis, size in enumerate(shape[2:])
-        ]
-        return (tensor_of(data.element_type, [*shape[:2], *spatial]),)
-
-
-class MaxPoolOp(PoolOp, ABC):
-    """The maximum of each window; padding does not take part."""
-
-
-class AvgPoolOp(PoolOp, ABC):
-    """The mean of each window, over the elements in the data.
-
-    With `count_include_pad` the divisor counts padding too (but never what lies beyond it, which
-    `ceil_mode` can reach).
-    """
-
-    count_include_pad = bool_prop(False)
-
-
-class GlobalPoolOp(RelayOp, ABC):
-    """`data [N, C, ...] -> output [N, C, 1, ...]` over all spatial dimensions."""
-
-    SPATIAL_RANK: ClassVar[int]
-
-    data = operand_def(TensorType)
-    output = result_def(TensorType)
-
-    def infer_types(self) -> Sequence[Attribute]:
-        data = tensor_type(self.data)
-        shape = type_sizes(data)
-        if len(shape) != self.SPATIAL_RANK + 2:
-            raise VerifyException(
-                f"{self.name}: data must have rank {self.SPATIAL_RANK + 2}, found {data}"
-            )
-        if not all(size == DYNAMIC or at_most(1, size) for size in shape[2:]):
-            raise VerifyException(f"{self.name}: data {data} has no spatial elements")
-        return (tensor_of(data.element_type, [*shape[:2], *[1] * self.SPATIAL_RANK]),)
-
-
 @irdl_op_definition
 class Conv1DOp(ConvOp):
     """`data [N, C, W], weight [O, C / groups, W] -> output [N, O, W]`."""
@@ -312,97 +277,5 @@ class Conv3DTransposeOp(ConvTransposeOp):
     kernel_layout = str_prop("IODHW")
 
 
-@irdl_op_definition
-class MaxPool1DOp(MaxPoolOp):
-    """The maximum of each window of `[N, C, W]`."""
-
-    name = "relay.nn.max_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class AvgPool1DOp(AvgPoolOp):
-    """The mean of each window of `[N, C, W]`."""
-
-    name = "relay.nn.avg_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class MaxPool2DOp(MaxPoolOp):
-    """The maximum of each window of `[N, C, H, W]`."""
-
-    name = "relay.nn.max_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class AvgPool2DOp(AvgPoolOp):
-    """The mean of each window of `[N, C, H, W]`."""
-
-    name = "relay.nn.avg_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class MaxPool3DOp(MaxPoolOp):
-    """The maximum of each window of `[N, C, D, H, W]`."""
-
-    name = "relay.nn.max_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-@irdl_op_definition
-class AvgPool3DOp(AvgPoolOp):
-    """The mean of each window of `[N, C, D, H, W]`."""
-
-    name = "relay.nn.avg_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-@irdl_op_definition
-class GlobalMaxPool1DOp(GlobalPoolOp):
-    """The maximum over `[W]`."""
-
-    name = "relay.nn.global_max_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class GlobalAvgPool1DOp(GlobalPoolOp):
-    """The mean over `[W]`."""
-
-    name = "relay.nn.global_avg_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class GlobalMaxPool2DOp(GlobalPoolOp):
-    """The maximum over `[H, W]`."""
-
-    name = "relay.nn.global_max_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class GlobalAvgPool2DOp(GlobalPoolOp):
-    """The mean over `[H, W]`."""
-
-    name = "relay.nn.global_avg_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class GlobalMaxPool3DOp(GlobalPoolOp):
-    """The maximum over `[D, H, W]`."""
-
-    name = "relay.nn.global_max_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-@irdl_op_definition
-class GlobalAvgPool3DOp(GlobalPoolOp):
-    """The mean over `[D, H, W]`."""
-
-    name = "relay.nn.global_avg_pool3d"
-    SPATIAL_RANK: ClassVar = 3
+CONV = by_rank(Conv1DOp, Conv2DOp, Conv3DOp)
+CONV_TRANSPOSE = by_rank(Conv1DTransposeOp, Conv2DTransposeOp, Conv3DTransposeOp)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import RelayOp, elementwise, pool, reduce, window
+from byoc_mlir.dialects.relay import RelayOp, elementwise, pool, reduce
 from byoc_mlir.dialects.relay.window import window_count
 from byoc_mlir.dims import Size, largest
 from byoc_mlir.frontend.builder import NodeContext
@@ -18,24 +18,6 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.window import Window, by_rank, padded_for_same, resolve_window
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
-
-_MAX_POOL_WITH_ARGMAX: Mapping[int, type[RelayOp]] = {
-    1: pool.MaxPoolWithArgmax1DOp,
-    2: pool.MaxPoolWithArgmax2DOp,
-    3: pool.MaxPoolWithArgmax3DOp,
-}
-_MAX_POOL = {1: window.MaxPool1DOp, 2: window.MaxPool2DOp, 3: window.MaxPool3DOp}
-_AVG_POOL = {1: window.AvgPool1DOp, 2: window.AvgPool2DOp, 3: window.AvgPool3DOp}
-_GLOBAL_MAX = {
-    1: window.GlobalMaxPool1DOp,
-    2: window.GlobalMaxPool2DOp,
-    3: window.GlobalMaxPool3DOp,
-}
-_GLOBAL_AVG = {
-    1: window.GlobalAvgPool1DOp,
-    2: window.GlobalAvgPool2DOp,
-    3: window.GlobalAvgPool3DOp,
-}
 
 
 @onnx_op("MaxPool")
@@ -51,7 +33,7 @@ def max_pool(
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
 ) -> Sequence[Value]:
-    op = by_rank(_MAX_POOL_WITH_ARGMAX if context.wants(1) else _MAX_POOL, data)
+    op = by_rank(pool.MAX_POOL_WITH_ARGMAX if context.wants(1) else pool.MAX_POOL, data)
     if data.dtype.kind == "f" and not context.wants(1):
         data, auto_pad = padded_for_same(
             context, data, kernel_shape, auto_pad, strides, dilations, -math.inf
@@ -81,7 +63,7 @@ def average_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    op = by_rank(_AVG_POOL, data)
+    op = by_rank(pool.AVG_POOL, data)
     place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
     (result,) = _pooled(
         context,
@@ -167,15 +149,15 @@ def _extent(place: Window, axis: int) -> int:
 
 @onnx_op("GlobalAveragePool")
 def global_average_pool(context: NodeContext, data: Value) -> Value:
-    if data.rank - 2 in _GLOBAL_AVG:
-        return context.emit(_GLOBAL_AVG[data.rank - 2], data)
+    if data.rank - 2 in pool.GLOBAL_AVG_POOL:
+        return context.emit(pool.GLOBAL_AVG_POOL[data.rank - 2], data)
     return context.emit(reduce.MeanOp, data, axis=range(2, data.rank), keepdims=True)
 
 
 @onnx_op("GlobalMaxPool")
 def global_max_pool(context: NodeContext, data: Value) -> Value:
-    if data.rank - 2 in _GLOBAL_MAX:
-        return context.emit(_GLOBAL_MAX[data.rank - 2], data)
+    if data.rank - 2 in pool.GLOBAL_MAX_POOL:
+        return context.emit(pool.GLOBAL_MAX_POOL[data.rank - 2], data)
     return context.emit(reduce.MaxOp, data, axis=range(2, data.rank), keepdims=True)
 
 

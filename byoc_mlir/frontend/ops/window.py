@@ -13,14 +13,6 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
-_CONV = {1: window.Conv1DOp, 2: window.Conv2DOp, 3: window.Conv3DOp}
-_INTEGER_CONV = {1: qnn_window.Conv1DOp, 2: qnn_window.Conv2DOp, 3: qnn_window.Conv3DOp}
-_CONV_TRANSPOSE = {
-    1: window.Conv1DTransposeOp,
-    2: window.Conv2DTransposeOp,
-    3: window.Conv3DTransposeOp,
-}
-
 
 @dataclass(frozen=True)
 class Window:
@@ -185,7 +177,7 @@ def convolve(
 
     Of integers, where data and weight have zero points; then the result is of `i32`.
     """
-    op = by_rank(_INTEGER_CONV if zero_points else _CONV, data)
+    op = by_rank(qnn_window.CONV if zero_points else window.CONV, data)
     kernel = kernel_shape or weight.shape[2:]
     place = resolve_window(data.sizes[2:], kernel, auto_pad, pads, strides, dilations)
     data, place = _cropped(context, data, place)
@@ -217,7 +209,7 @@ def conv_transpose(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    op = by_rank(_CONV_TRANSPOSE, data)
+    op = by_rank(window.CONV_TRANSPOSE, data)
     sizes, kernel = data.sizes[2:], kernel_shape or weight.shape[2:]
     place = resolve_window(sizes, kernel, "NOTSET", pads, strides, dilations)
     extra = tuple(output_padding or [0] * len(sizes))

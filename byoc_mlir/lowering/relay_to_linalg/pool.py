@@ -56,8 +56,6 @@ def _lower_max_pool_with_argmax(
     return k.finish(b)
 
 
-FUNCTIONS: Lowerings = {
-    relay.MaxPoolWithArgmax1DOp: _lower_max_pool_with_argmax,
-    relay.MaxPoolWithArgmax2DOp: _lower_max_pool_with_argmax,
-    relay.MaxPoolWithArgmax3DOp: _lower_max_pool_with_argmax,
-}
+FUNCTIONS: Lowerings = dict.fromkeys(
+    relay.MAX_POOL_WITH_ARGMAX.values(), _lower_max_pool_with_argmax
+)

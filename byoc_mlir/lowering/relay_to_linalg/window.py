@@ -227,9 +227,6 @@ def _meeting_taps(
 
 
 FUNCTIONS: Lowerings = {
-    **dict.fromkeys((relay.Conv1DOp, relay.Conv2DOp, relay.Conv3DOp), _lower_conv),
-    **dict.fromkeys(
-        (relay.Conv1DTransposeOp, relay.Conv2DTransposeOp, relay.Conv3DTransposeOp),
-        _lower_conv_transpose,
-    ),
+    **dict.fromkeys(relay.CONV.values(), _lower_conv),
+    **dict.fromkeys(relay.CONV_TRANSPOSE.values(), _lower_conv_transpose),
 }

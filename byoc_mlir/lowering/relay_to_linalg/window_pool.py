@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.dialects.relay import window as relay
+from byoc_mlir.dialects.relay import pool as relay
 from byoc_mlir.dialects.relay.base import (
     ints,
     shape_of,
@@ -213,14 +213,8 @@ def _spatial(op: relay.GlobalPoolOp) -> range:
 
 
 FUNCTIONS: Lowerings = {
-    **dict.fromkeys((relay.MaxPool1DOp, relay.MaxPool2DOp, relay.MaxPool3DOp), _lower_max_pool),
-    **dict.fromkeys((relay.AvgPool1DOp, relay.AvgPool2DOp, relay.AvgPool3DOp), _lower_avg_pool),
-    **dict.fromkeys(
-        (relay.GlobalMaxPool1DOp, relay.GlobalMaxPool2DOp, relay.GlobalMaxPool3DOp),
-        _lower_global_max_pool,
-    ),
-    **dict.fromkeys(
-        (relay.GlobalAvgPool1DOp, relay.GlobalAvgPool2DOp, relay.GlobalAvgPool3DOp),
-        _lower_global_avg_pool,
-    ),
+    **dict.fromkeys(relay.MAX_POOL.values(), _lower_max_pool),
+    **dict.fromkeys(relay.AVG_POOL.values(), _lower_avg_pool),
+    **dict.fromkeys(relay.GLOBAL_MAX_POOL.values(), _lower_global_max_pool),
+    **dict.fromkeys(relay.GLOBAL_AVG_POOL.values(), _lower_global_avg_pool),
 }

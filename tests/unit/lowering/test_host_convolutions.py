@@ -15,7 +15,7 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import host
-from byoc_mlir.dialects.relay import elementwise, nn, transform, window
+from byoc_mlir.dialects.relay import elementwise, nn, pool, transform, window
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
     ChooseConvolutionAlgorithms,
@@ -126,8 +126,8 @@ def test_what_follows() -> None:
     network = Network(_array(1, 4, 9, 6), _array(1, 16, 4, 3))
     data, plain = network.args
     convolved = _convolved(network, data, _array(16, 4, 3, 3))
-    largest = _pooled(network, convolved, window.MaxPool2DOp)
-    mean = _pooled(network, convolved, window.AvgPool2DOp)
+    largest = _pooled(network, convolved, pool.MaxPool2DOp)
+    mean = _pooled(network, convolved, pool.AvgPool2DOp)
     swish = network.add(elementwise.SigmoidOp(network.add(elementwise.AddOp(largest, plain))))
     product = network.add(elementwise.MultiplyOp(swish, mean))
     joined = network.add(transform.ConcatenateOp([plain, product, largest], axis=1))
@@ -137,7 +137,7 @@ def test_what_follows() -> None:
         )
     )
     again = _convolved(network, narrow, _array(8, 16, 1, 1), padding=[0, 0, 0, 0])
-    total = network.add(window.GlobalAvgPool2DOp(again))
+    total = network.add(pool.GlobalAvgPool2DOp(again))
     flat = network.add(transform.ReshapeOp(again, newshape=[1, -1]))
     _check(network, total, flat, joined, algorithm="implicit_gemm", kernels=2)
 

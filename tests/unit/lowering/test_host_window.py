@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from host_runner import Array, Network, check_on_host
 
+from byoc_mlir.dialects.relay import pool
 from byoc_mlir.dialects.relay import window as relay
 
 
@@ -124,20 +125,20 @@ def test_pools(shape: tuple[int, ...]) -> None:
     network = Network(_normal(shape) - 2)
     (x,) = network.args
     results = []
-    for pool, strides, padding, dilation, ceil in POOLS:
+    for kernel, strides, padding, dilation, ceil in POOLS:
         options = {
-            "pool_size": pool,
+            "pool_size": kernel,
             "strides": strides,
             "padding": padding,
             "dilation": dilation,
             "ceil_mode": ceil,
         }
-        results.append(network.add(relay.MaxPool2DOp(x, **options)))
+        results.append(network.add(pool.MaxPool2DOp(x, **options)))
         results += [
-            network.add(relay.AvgPool2DOp(x, **options, count_include_pad=counted))
+            network.add(pool.AvgPool2DOp(x, **options, count_include_pad=counted))
             for counted in (False, True)
         ]
-    results += [network.add(op(x)) for op in (relay.GlobalMaxPool2DOp, relay.GlobalAvgPool2DOp)]
+    results += [network.add(op(x)) for op in (pool.GlobalMaxPool2DOp, pool.GlobalAvgPool2DOp)]
     check_on_host(network, *results)
 
 
@@ -155,16 +156,16 @@ def test_pools_of_other_ranks_and_types() -> None:
     two: dict[str, Any] = dict(pool_size=[3, 3], strides=[2, 2], padding=[1] * 4, dilation=[1, 1])
     long: dict[str, Any] = dict(pool_size=[18], strides=[1], padding=[2, 3], dilation=[1])
     results = [
-        network.add(relay.MaxPool1DOp(line, **one)),
-        network.add(relay.AvgPool1DOp(line, **one)),
-        network.add(relay.MaxPool1DOp(line, **long)),
-        network.add(relay.AvgPool1DOp(line, **long)),
-        network.add(relay.MaxPool3DOp(volume, **three)),
-        network.add(relay.AvgPool3DOp(volume, **three)),
-        network.add(relay.GlobalAvgPool1DOp(line)),
-        network.add(relay.GlobalMaxPool3DOp(volume)),
-        network.add(relay.GlobalMaxPool1DOp(half)),
-        network.add(relay.MaxPool2DOp(signed, **two)),
-        network.add(relay.MaxPool2DOp(unsigned, **two)),
+        network.add(pool.MaxPool1DOp(line, **one)),
+        network.add(pool.AvgPool1DOp(line, **one)),
+        network.add(pool.MaxPool1DOp(line, **long)),
+        network.add(pool.AvgPool1DOp(line, **long)),
+        network.add(pool.MaxPool3DOp(volume, **three)),
+        network.add(pool.AvgPool3DOp(volume, **three)),
+        network.add(pool.GlobalAvgPool1DOp(line)),
+        network.add(pool.GlobalMaxPool3DOp(volume)),
+        network.add(pool.GlobalMaxPool1DOp(half)),
+        network.add(pool.MaxPool2DOp(signed, **two)),
+        network.add(pool.MaxPool2DOp(unsigned, **two)),
     ]
     check_on_host(network, *results)

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.locations import node_location, node_names
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, transform, window
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, pool, transform, window
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
@@ -184,7 +184,7 @@ def test_paddings_before_windows(
     widths: list[int], fill: float, padding: list[int], ceil: bool, counted: bool
 ) -> None:
     place = {"strides": [2, 1], "padding": padding, "dilation": [1, 1]}
-    pool = {"pool_size": [3, 2], "ceil_mode": ceil}
+    options = {"pool_size": [3, 2], "ceil_mode": ceil}
     for kind in ("conv", "avg", "max"):
         network = Network((1, 2, 5, 6), seed=0)
         weight = network.constant(3, 2, 3, 2)
@@ -192,9 +192,9 @@ def test_paddings_before_windows(
         if kind == "conv":
             network.add(window.Conv2DOp, weight, **place)
         elif kind == "avg":
-            network.add(window.AvgPool2DOp, count_include_pad=counted, **pool, **place)
+            network.add(pool.AvgPool2DOp, count_include_pad=counted, **options, **place)
         else:
-            network.add(window.MaxPool2DOp, **pool, **place)
+            network.add(pool.MaxPool2DOp, **options, **place)
         module = network.module()
         before = network.run(module)
         _canonicalise(module)

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import TensorType, f32, i64
 from xdsl.ir import Attribute, Block
 
-from byoc_mlir.dialects.relay import RelayOp, elementwise, index, nn, reduce, transform, window
+from byoc_mlir.dialects.relay import (
+    RelayOp,
+    elementwise,
+    index,
+    nn,
+    pool,
+    reduce,
+    transform,
+    window,
+)
 from byoc_mlir.dialects.relay.shape import asking, tensor_of, type_sizes
 from byoc_mlir.dims import Shapes, Size, SymbolInfo, evaluated, largest, smallest, symbol
 
@@ -54,11 +63,11 @@ CASES = {
         lambda n, m: [*_image(n, m), [3, 6, 3, 3]],
         _window(1, 1, 1, 1, stride=2, output_padding=[1, 1]),
     ),
-    "pool": Case(window.MaxPool2DOp, _image, _window(0, 1, 0, 1, stride=3, pool_size=[3, 3])),
+    "pool": Case(pool.MaxPool2DOp, _image, _window(0, 1, 0, 1, stride=3, pool_size=[3, 3])),
     "pool by ceil": Case(
-        window.AvgPool2DOp, _image, _window(1, 1, 1, 1, stride=3, pool_size=[2, 2], ceil_mode=True)
+        pool.AvgPool2DOp, _image, _window(1, 1, 1, 1, stride=3, pool_size=[2, 2], ceil_mode=True)
     ),
-    "global pool": Case(window.GlobalAvgPool2DOp, _image),
+    "global pool": Case(pool.GlobalAvgPool2DOp, _image),
     "mean": Case(reduce.MeanOp, _image, lambda n, m: {"axis": [1, -1], "keepdims": True}),
     "argmax": Case(reduce.ArgmaxOp, _image, lambda n, m: {"axis": [2]}),
     "reshape": Case(

@@ -19,7 +19,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     PoolingOp,
     ResamplingOp,
 )
-from byoc_mlir.dialects.relay import window
+from byoc_mlir.dialects.relay import pool, window
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.image import ResizeOp
 from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp, QuantizedPoolOp
@@ -92,10 +92,10 @@ def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[
     )
 
 
-def pooling(builder: Builder, op: window.PoolOp, steps: Sequence[Step]) -> SSAValue:
+def pooling(builder: Builder, op: pool.PoolOp, steps: Sequence[Step]) -> SSAValue:
     """`dnnl.pooling`; rounding up becomes padding at the end."""
     algorithm = "max"
-    if isinstance(op, window.AvgPoolOp | QuantizedAvgPoolOp):
+    if isinstance(op, pool.AvgPoolOp | QuantizedAvgPoolOp):
         is_whole = bool(op.count_include_pad.value.data)
         algorithm = "avg_include_padding" if is_whole else "avg_exclude_padding"
     source, result = shape_of(op.data), shape_of(op.output)
@@ -126,9 +126,7 @@ def pooling(builder: Builder, op: window.PoolOp, steps: Sequence[Step]) -> SSAVa
     )
 
 
-def _after(
-    builder: Builder, op: window.PoolOp | window.GlobalPoolOp, steps: Sequence[Step]
-) -> PostOps:
+def _after(builder: Builder, op: pool.PoolOp | pool.GlobalPoolOp, steps: Sequence[Step]) -> PostOps:
     """What follows a pool; where the mean of bytes gets other parameters, that."""
     if not isinstance(op, QuantizedPoolOp):
         return post_ops(builder, steps, len(shape_of(op.data)))
@@ -140,7 +138,7 @@ def _after(
     return PostOps(ArrayAttr([] if is_same else [change]), ())
 
 
-def global_pooling(builder: Builder, op: window.GlobalPoolOp, steps: Sequence[Step]) -> SSAValue:
+def global_pooling(builder: Builder, op: pool.GlobalPoolOp, steps: Sequence[Step]) -> SSAValue:
     """`dnnl.pooling` with one window."""
     source = shape_of(op.data)
     spatial = len(source) - 2

@@ -33,6 +33,7 @@ from byoc_mlir.dialects.relay import (
     elementwise,
     image,
     nn,
+    pool,
     qnn,
     reduce,
     transform,
@@ -45,8 +46,8 @@ _WITH_POST_OPS: tuple[
 ] = (
     (relay_window.ConvOp, window.convolution),
     (relay_window.ConvTransposeOp, window.deconvolution),
-    (relay_window.PoolOp, window.pooling),
-    (relay_window.GlobalPoolOp, window.global_pooling),
+    (pool.PoolOp, window.pooling),
+    (pool.GlobalPoolOp, window.global_pooling),
     (nn.DenseOp, matrix.dense),
     (nn.MatmulOp, matrix.matmul),
     (reduce.SoftmaxLikeOp, others.softmax),

@@ -19,17 +19,6 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 Parameters: TypeAlias = tuple[Value, Value]
 """A scale and a zero point, one number each."""
 
-_AVG_POOL = {
-    1: qnn_window.AvgPool1DOp,
-    2: qnn_window.AvgPool2DOp,
-    3: qnn_window.AvgPool3DOp,
-}
-_GLOBAL_AVG_POOL = {
-    1: qnn_window.GlobalAvgPool1DOp,
-    2: qnn_window.GlobalAvgPool2DOp,
-    3: qnn_window.GlobalAvgPool3DOp,
-}
-
 register_op(DOMAIN, "QuantizeLinear")(quantize_linear)
 register_op(DOMAIN, "DequantizeLinear")(dequantize_linear)
 
@@ -107,7 +96,7 @@ def qlinear_global_average_pool(
     after = parameters(context, x, y_scale, y_zero_point, "y")
 
     def pooled(data: Value) -> Value:
-        return context.emit(by_rank(_GLOBAL_AVG_POOL, data), data, *before, *after)
+        return context.emit(by_rank(qnn_window.GLOBAL_AVG_POOL, data), data, *before, *after)
 
     return _channels_first(context, x, pooled, channels_last=channels_last)
 
@@ -135,7 +124,7 @@ def qlinear_average_pool(
     def pooled(data: Value) -> Value:
         place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, None)
         return context.emit(
-            by_rank(_AVG_POOL, data),
+            by_rank(qnn_window.AVG_POOL, data),
             data,
             *before,
             *after,
