@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, TypeVar
 
 from byoc_mlir.errors import ByocError
@@ -30,6 +30,9 @@ class OnnxOp:
     since: int
     function: OpFunction
     signature: inspect.Signature
+    """What a node may have: a parameter for each attribute, those of `attributes` too."""
+    attributes: type[Any] | None = None
+    """A dataclass of the attributes that the function takes together, as `attributes`."""
 
     def __call__(
         self,
@@ -51,14 +54,29 @@ class OnnxOp:
             is_list = parameter.kind == inspect.Parameter.VAR_POSITIONAL
             if is_list and any(each is None for each in bound.arguments.get(name, ())):
                 raise NodeRefused("one of its operands is left out; accepted are all of them")
-        outputs = self.function(*bound.args, **bound.kwargs)
+        outputs = self.function(*bound.args, **self._keywords(bound.kwargs))
         return (outputs,) if isinstance(outputs, Value) else tuple(outputs)
+
+    def _keywords(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The attributes as the function takes them."""
+        if self.attributes is None:
+            return given
+        names = {field.name for field in fields(self.attributes)}
+        together = self.attributes(**{name: given[name] for name in names & given.keys()})
+        alone = {name: value for name, value in given.items() if name not in names}
+        return {**alone, _TOGETHER: together}
+
+
+_TOGETHER = "attributes"
+"""The parameter for the attributes that are taken together."""
 
 
 _REGISTRY: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}
 
 
-def register_op(domain: str, name: str, since: int = 1) -> Callable[[F], F]:
+def register_op(
+    domain: str, name: str, since: int = 1, attributes: type[Any] | None = None
+) -> Callable[[F], F]:
     """Registers the decorated function as the importer of an op.
 
     The function takes a `NodeContext`, then the node's inputs as `Value`s (with default `None` if
@@ -71,6 +89,8 @@ def register_op(domain: str, name: str, since: int = 1) -> Callable[[F], F]:
         domain: the op's domain; empty for the ops of ONNX itself.
         since: the first opset version of the domain that the function is for, up to the next one
             that is registered.
+        attributes: a dataclass of attributes that several ops have; the function takes an instance
+            of it as its parameter `attributes`.
 
     Raises:
         ByocError: another function is registered for that version, or the version is none.
@@ -79,7 +99,7 @@ def register_op(domain: str, name: str, since: int = 1) -> Callable[[F], F]:
         raise ByocError(f"{domain}.{name}: `since` is {since}, accepted are 1 and more")
 
     def register(function: F) -> F:
-        signature = inspect.signature(function)
+        signature = _signature(function, attributes)
         others: list[OnnxOp] = []
         for known in _REGISTRY.get((domain, name), ()):
             if known.since != since:
@@ -89,16 +109,25 @@ def register_op(domain: str, name: str, since: int = 1) -> Callable[[F], F]:
                     f"{domain}.{name}, version {since}, is registered already, for"
                     f" {'.'.join(written_at(known.function))}"
                 )
-        versions = [*others, OnnxOp(domain, name, since, function, signature)]
+        versions = [*others, OnnxOp(domain, name, since, function, signature, attributes)]
         _REGISTRY[domain, name] = tuple(sorted(versions, key=lambda op: op.since))
         return function
 
     return register
 
 
-def onnx_op(op_type: str, since: int = 1) -> Callable[[F], F]:
+def _signature(function: OpFunction, attributes: type[Any] | None) -> inspect.Signature:
+    signature = inspect.signature(function)
+    if attributes is None:
+        return signature
+    own = [each for each in signature.parameters.values() if each.name != _TOGETHER]
+    shared = inspect.signature(attributes).parameters.values()
+    return signature.replace(parameters=[*own, *shared])
+
+
+def onnx_op(op_type: str, since: int = 1, attributes: type[Any] | None = None) -> Callable[[F], F]:
     """`register_op` for the ops of ONNX itself."""
-    return register_op("", op_type, since)
+    return register_op("", op_type, since, attributes)
 
 
 def find_op(domain: str, op_type: str, opset: int) -> OnnxOp | None:

@@ -93,7 +93,8 @@ def _may_be_absent(parameter: Parameter, hints: Mapping[str, Any]) -> bool:
 
 def _hints(op: OnnxOp) -> Mapping[str, Any]:
     try:
-        return get_type_hints(op.function)
+        together = {} if op.attributes is None else get_type_hints(op.attributes)
+        return {**get_type_hints(op.function), **together}
     except NameError:  # a name that is only there for type checkers
         return {}
 

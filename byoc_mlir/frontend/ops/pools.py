@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
 
@@ -15,63 +15,59 @@ from byoc_mlir.dialects.relay.window import window_count
 from byoc_mlir.dims import Size, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.window import Window, by_rank, padded_for_same, resolve_window
+from byoc_mlir.frontend.ops.window import (
+    Window,
+    WindowAttributes,
+    by_rank,
+    padded_for_same,
+    resolve_window,
+)
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 
 
-@onnx_op("MaxPool")
+@dataclass(frozen=True, kw_only=True)
+class PoolAttributes(WindowAttributes):
+    """The attributes of pools."""
+
+    kernel_shape: Sequence[int]
+    ceil_mode: int = 0
+
+    def window(self, data: Value) -> Window:
+        """The window that they mean for the spatial dimensions of `data`."""
+        return resolve_window(data.sizes[2:], self.kernel_shape, self)
+
+
+@onnx_op("MaxPool", attributes=PoolAttributes)
 def max_pool(
-    context: NodeContext,
-    data: Value,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    storage_order: int = 0,
-    strides: Sequence[int] | None = None,
+    context: NodeContext, data: Value, *, attributes: PoolAttributes, storage_order: int = 0
 ) -> Sequence[Value]:
     op = by_rank(pool.MAX_POOL_WITH_ARGMAX if context.wants(1) else pool.MAX_POOL, data)
     if data.dtype.kind == "f" and not context.wants(1):
-        data, auto_pad = padded_for_same(
-            context, data, kernel_shape, auto_pad, strides, dilations, -math.inf
-        )
-    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
+        kernel = attributes.kernel_shape
+        data, attributes = padded_for_same(context, data, kernel, attributes, -math.inf)
     return _pooled(
         context,
         op,
         data,
-        place,
+        attributes.window(data),
         types=(data.dtype, np.dtype(np.int64)) if context.wants(1) else (data.dtype,),
-        ceil_mode=bool(ceil_mode),
+        ceil_mode=bool(attributes.ceil_mode),
         column_major=True if storage_order and context.wants(1) else None,
     )
 
 
-@onnx_op("AveragePool")
+@onnx_op("AveragePool", attributes=PoolAttributes)
 def average_pool(
-    context: NodeContext,
-    data: Value,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    context: NodeContext, data: Value, *, attributes: PoolAttributes, count_include_pad: int = 0
 ) -> Value:
-    op = by_rank(pool.AVG_POOL, data)
-    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
     (result,) = _pooled(
         context,
-        op,
+        by_rank(pool.AVG_POOL, data),
         data,
-        place,
+        attributes.window(data),
         types=(data.dtype,),
-        ceil_mode=bool(ceil_mode),
+        ceil_mode=bool(attributes.ceil_mode),
         count_include_pad=bool(count_include_pad),
     )
     return result
@@ -161,32 +157,19 @@ def global_max_pool(context: NodeContext, data: Value) -> Value:
     return context.emit(reduce.MaxOp, data, axis=range(2, data.rank), keepdims=True)
 
 
-@onnx_op("LpPool")
-def lp_pool(
-    context: NodeContext,
-    data: Value,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    p: int = 2,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Value:
-    place = resolve_window(data.sizes[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    if not ceil_mode:
+@onnx_op("LpPool", attributes=PoolAttributes)
+def lp_pool(context: NodeContext, data: Value, *, attributes: PoolAttributes, p: int = 2) -> Value:
+    place, ceil = attributes.window(data), bool(attributes.ceil_mode)
+    if not ceil:
         place = _cut(place, data.sizes[2:])
     powers = arith.power(context, context.emit(elementwise.AbsOp, data), p)
-    mean = average_pool(
-        context,
-        powers,
+    whole = PoolAttributes(
         kernel_shape=place.kernel,
-        count_include_pad=1,
         dilations=place.dilation,
-        pads=[*place.begins, *_reached_ends(place, data.sizes[2:], ceil=bool(ceil_mode))],
+        pads=[*place.begins, *_reached_ends(place, data.sizes[2:], ceil=ceil)],
         strides=place.strides,
     )
+    mean = average_pool(context, powers, attributes=whole, count_include_pad=1)
     total = arith.multiply(context, mean, float(math.prod(place.kernel)))
     return arith.power(context, total, 1.0 / p)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -27,7 +26,7 @@ from byoc_mlir.frontend.ops.qnn import (
     scale_of,
     zero_point_of,
 )
-from byoc_mlir.frontend.ops.window import convolve
+from byoc_mlir.frontend.ops.window import ConvAttributes, convolve
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 
@@ -131,7 +130,7 @@ def matmul_integer(
     )
 
 
-@onnx_op("ConvInteger")
+@onnx_op("ConvInteger", attributes=ConvAttributes)
 def conv_integer(
     context: NodeContext,
     data: Value,
@@ -139,29 +138,13 @@ def conv_integer(
     data_zero_point: Value | None = None,
     weight_zero_point: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvAttributes,
 ) -> Value:
     zero_points = (
         zero_point_of(context, data_zero_point, data.dtype, "x_zero_point"),
         zero_point_of(context, weight_zero_point, weight.dtype, "w_zero_point"),
     )
-    return convolve(
-        context,
-        data,
-        weight,
-        auto_pad,
-        dilations,
-        group,
-        kernel_shape,
-        pads,
-        strides,
-        zero_points=zero_points,
-    )
+    return convolve(context, data, weight, attributes, zero_points)
 
 
 @onnx_op("QLinearMatMul")
@@ -197,7 +180,7 @@ def _of_rows(context: NodeContext, scale: Value, total: Value) -> Value:
     return arith.along(context, scale, -2, total.rank) if scale.rank == 1 else scale
 
 
-@onnx_op("QLinearConv")
+@onnx_op("QLinearConv", attributes=ConvAttributes)
 def qlinear_conv(
     context: NodeContext,
     data: Value,
@@ -210,25 +193,10 @@ def qlinear_conv(
     y_zero_point: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvAttributes,
 ) -> Value:
     total = conv_integer(
-        context,
-        data,
-        weight,
-        data_zero_point,
-        weight_zero_point,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
+        context, data, weight, data_zero_point, weight_zero_point, attributes=attributes
     )
     scale = arith.multiply(
         context,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from byoc_mlir.dialects.relay import RelayOp, nn, qnn_window, transform, window
 from byoc_mlir.dialects.relay.shape import is_symbolic
@@ -12,6 +13,24 @@ from byoc_mlir.dims import Size, ceildiv, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowAttributes:
+    """Where a window goes, in ONNX's words."""
+
+    auto_pad: str = "NOTSET"
+    dilations: Sequence[int] | None = None
+    pads: Sequence[int] | None = None
+    strides: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvAttributes(WindowAttributes):
+    """The attributes of convolutions."""
+
+    group: int = 1
+    kernel_shape: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -31,21 +50,17 @@ class Window:
 
 
 def resolve_window(
-    sizes: Sequence[Size],
-    kernel: Sequence[int],
-    auto_pad: str,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
+    sizes: Sequence[Size], kernel: Sequence[int], attributes: WindowAttributes
 ) -> Window:
     """The window that ONNX's attributes mean for spatial dimensions of `sizes`.
 
     Raises:
         NodeRefused: `auto_pad` is unknown, or a list has the wrong length.
     """
-    rank = len(sizes)
-    strides, dilations = tuple(strides or [1] * rank), tuple(dilations or [1] * rank)
-    pads = tuple(pads or [0] * (2 * rank))
+    rank, auto_pad = len(sizes), attributes.auto_pad
+    strides = tuple(attributes.strides or [1] * rank)
+    dilations = tuple(attributes.dilations or [1] * rank)
+    pads = tuple(attributes.pads or [0] * (2 * rank))
     for what, values, length in (
         ("kernel_shape", kernel, rank),
         ("strides", strides, rank),
@@ -79,33 +94,30 @@ def _needed_for_same(
     ]
 
 
+A = TypeVar("A", bound=WindowAttributes)
+
+
 def padded_for_same(
-    context: NodeContext,
-    data: Value,
-    kernel: Sequence[int],
-    auto_pad: str,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    fill: float,
-) -> tuple[Value, str]:
-    """The data with padding that follows symbolic sizes, and what `auto_pad` is behind it; both as
+    context: NodeContext, data: Value, kernel: Sequence[int], attributes: A, fill: float
+) -> tuple[Value, A]:
+    """The data with padding that follows symbolic sizes, and the attributes behind it; both as
     they were where the op can pad itself.
 
     Raises:
         NodeRefused: as `resolve_window`.
     """
-    sizes = data.sizes[2:]
-    if auto_pad not in ("SAME_UPPER", "SAME_LOWER") or not is_symbolic(sizes):
-        return data, auto_pad
-    place = resolve_window(sizes, kernel, "VALID", None, strides, dilations)
+    sizes, unpadded = data.sizes[2:], replace(attributes, auto_pad="VALID")
+    if attributes.auto_pad not in ("SAME_UPPER", "SAME_LOWER") or not is_symbolic(sizes):
+        return data, attributes
+    place = resolve_window(sizes, kernel, unpadded)
     needed = _needed_for_same(sizes, kernel, place.strides, place.dilation)
     if not is_symbolic(needed):
-        return data, auto_pad
+        return data, attributes
     widths: list[Size] = [0, 0, 0, 0]
     for total in needed:
         less, more = total // 2, total - total // 2
-        widths += (less, more) if auto_pad == "SAME_UPPER" else (more, less)
-    return context.emit(transform.PadOp, data, pad_width=widths, pad_value=fill), "VALID"
+        widths += (less, more) if attributes.auto_pad == "SAME_UPPER" else (more, less)
+    return context.emit(transform.PadOp, data, pad_width=widths, pad_value=fill), unpadded
 
 
 def _halves(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -138,25 +150,18 @@ def _cropped(context: NodeContext, data: Value, place: Window) -> tuple[Value, W
     return data, Window(place.kernel, place.strides, place.dilation, begins, ends)
 
 
-@onnx_op("Conv")
+@onnx_op("Conv", attributes=ConvAttributes)
 def conv(
     context: NodeContext,
     data: Value,
     weight: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvAttributes,
 ) -> Value:
-    kernel = kernel_shape or weight.shape[2:]
-    data, auto_pad = padded_for_same(context, data, kernel, auto_pad, strides, dilations, 0.0)
-    result = convolve(
-        context, data, weight, auto_pad, dilations, group, kernel_shape, pads, strides
-    )
+    kernel = attributes.kernel_shape or weight.shape[2:]
+    data, attributes = padded_for_same(context, data, kernel, attributes, 0.0)
+    result = convolve(context, data, weight, attributes)
     return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
 
 
@@ -164,22 +169,16 @@ def convolve(
     context: NodeContext,
     data: Value,
     weight: Value,
-    auto_pad: str,
-    dilations: Sequence[int] | None,
-    group: int,
-    kernel_shape: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
-    *,
+    attributes: ConvAttributes,
     zero_points: Sequence[Value] = (),
 ) -> Value:
-    """A convolution with the attributes of ONNX Conv, without bias.
+    """A convolution without bias.
 
     Of integers, where data and weight have zero points; then the result is of `i32`.
     """
     op = by_rank(qnn_window.CONV if zero_points else window.CONV, data)
-    kernel = kernel_shape or weight.shape[2:]
-    place = resolve_window(data.sizes[2:], kernel, auto_pad, pads, strides, dilations)
+    kernel = attributes.kernel_shape or weight.shape[2:]
+    place = resolve_window(data.sizes[2:], kernel, attributes)
     data, place = _cropped(context, data, place)
     return context.emit(
         op,
@@ -189,35 +188,31 @@ def convolve(
         strides=place.strides,
         padding=place.padding,
         dilation=place.dilation,
-        groups=group,
+        groups=attributes.group,
     )
 
 
-@onnx_op("ConvTranspose")
+@onnx_op("ConvTranspose", attributes=ConvAttributes)
 def conv_transpose(
     context: NodeContext,
     data: Value,
     weight: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
+    attributes: ConvAttributes,
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> Value:
     op = by_rank(window.CONV_TRANSPOSE, data)
-    sizes, kernel = data.sizes[2:], kernel_shape or weight.shape[2:]
-    place = resolve_window(sizes, kernel, "NOTSET", pads, strides, dilations)
+    sizes, kernel = data.sizes[2:], attributes.kernel_shape or weight.shape[2:]
+    auto_pad, written = attributes.auto_pad, replace(attributes, auto_pad="NOTSET")
+    place = resolve_window(sizes, kernel, written)
     extra = tuple(output_padding or [0] * len(sizes))
     wanted: Sequence[Size] | None = output_shape
     if auto_pad in ("SAME_UPPER", "SAME_LOWER") and wanted is None:
         wanted = [size * stride for size, stride in zip(sizes, place.strides, strict=True)]
     if auto_pad == "VALID":
-        place = resolve_window(sizes, kernel, "VALID", None, strides, dilations)
+        place = resolve_window(sizes, kernel, attributes)
     elif wanted is not None:
         place, extra = _fitted(place, sizes, wanted[-len(sizes) :], extra, auto_pad)
     result = context.emit(
@@ -228,7 +223,7 @@ def conv_transpose(
         padding=place.padding,
         dilation=place.dilation,
         output_padding=extra,
-        groups=group,
+        groups=attributes.group,
     )
     return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+import onnx
 import pytest
 
 from byoc_mlir.compiler.cache import fingerprint
@@ -12,6 +15,7 @@ from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend import NodeContext, Value, register_op, registry
 from byoc_mlir.frontend.registry import OpFunction, find_op
+from byoc_mlir.frontend.signatures import misfit
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +62,51 @@ def test_another_function_for_the_same_version_is_refused() -> None:
 def test_the_first_version_is_1() -> None:
     with pytest.raises(ByocError, match="`since` is 0, accepted are 1 and more"):
         register_op("com.example", "Op", since=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Affine:
+    """Attributes of several ops."""
+
+    scale: float = 2.0
+    shift: float
+
+
+def test_attributes_may_come_together() -> None:
+    seen: list[tuple[Affine, int]] = []
+
+    @register_op("com.example", "Op", attributes=Affine)
+    def affine(context: Any, data: Any, *, attributes: Affine, axis: int = 0) -> tuple[Any, ...]:
+        seen.append((attributes, axis))
+        return (data,)
+
+    op = find_op("com.example", "Op", 1)
+    assert op is not None
+    given: Any = object()
+    op(given, (given,), {"shift": 1.0, "axis": 3})
+    op(given, (given,), {"shift": 0.5, "scale": 4.0})
+    assert seen == [(Affine(shift=1.0), 3), (Affine(scale=4.0, shift=0.5), 0)]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ({"shift": 1.0, "axis": 1}, None),
+        ({"scale": 1.0}, "the attribute 'shift' is required"),
+        ({"shift": 1}, "attribute 'shift' is INT, accepted is FLOAT"),
+        ({"shift": 1.0, "size": 1}, "accepted are axis, scale, shift"),
+    ],
+)
+def test_each_of_them_is_checked(attributes: dict[str, Any], reason: str | None) -> None:
+    @register_op("com.example", "Op", attributes=Affine)
+    def affine(context: Any, data: Any, *, attributes: Affine, axis: int = 0) -> tuple[Any, ...]:
+        return (data,)
+
+    op = find_op("com.example", "Op", 1)
+    assert op is not None
+    found = misfit(op, onnx.helper.make_node("Op", ["x"], ["y"], **attributes))
+    assert (found is None) == (reason is None)
+    assert reason is None or reason in str(found)
 
 
 def test_cached_programs_are_for_the_importers_as_they_are(

@@ -12,7 +12,7 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import Activation, activation_of
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.nn import gemm, matmul, scaled
-from byoc_mlir.frontend.ops.window import conv
+from byoc_mlir.frontend.ops.window import ConvAttributes, conv
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -41,7 +41,7 @@ def _activation(name: str, parameters: Sequence[float]) -> Activation:
     return activation_of(kind, alpha, beta)
 
 
-@register_op(DOMAIN, "FusedConv")
+@register_op(DOMAIN, "FusedConv", attributes=ConvAttributes)
 def fused_conv(
     context: NodeContext,
     data: Value,
@@ -49,33 +49,17 @@ def fused_conv(
     bias: Value | None = None,
     addend: Value | None = None,
     *,
+    attributes: ConvAttributes,
     activation: str = "",
     activation_params: Sequence[float] = (),
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> Value:
     """`addend` comes before the activation."""
-    result = conv(
-        context,
-        data,
-        weight,
-        bias,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
+    result = conv(context, data, weight, bias, attributes=attributes)
     total = result if addend is None else arith.add(context, result, addend)
     return _activation(activation, activation_params)(context, total)
 
 
-@register_op(DOMAIN, "NhwcFusedConv")
+@register_op(DOMAIN, "NhwcFusedConv", attributes=ConvAttributes)
 def nhwc_fused_conv(
     context: NodeContext,
     data: Value,
@@ -83,14 +67,9 @@ def nhwc_fused_conv(
     bias: Value | None = None,
     addend: Value | None = None,
     *,
+    attributes: ConvAttributes,
     activation: str = "",
     activation_params: Sequence[float] = (),
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> Value:
     """Channels are last in `data`, `addend` and the result; the weight is as for Conv."""
     if data.rank < 3:
@@ -103,42 +82,21 @@ def nhwc_fused_conv(
         None if addend is None else _channels_first(context, addend),
         activation=activation,
         activation_params=activation_params,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
+        attributes=attributes,
     )
     return arith.transpose(context, result, [0, *range(2, data.rank), 1])
 
 
-@register_op(DOMAIN, "NhwcConv")
+@register_op(DOMAIN, "NhwcConv", attributes=ConvAttributes)
 def nhwc_conv(
     context: NodeContext,
     data: Value,
     weight: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvAttributes,
 ) -> Value:
-    return nhwc_fused_conv(
-        context,
-        data,
-        weight,
-        bias,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
+    return nhwc_fused_conv(context, data, weight, bias, attributes=attributes)
 
 
 def _channels_first(context: NodeContext, data: Value) -> Value:

@@ -12,7 +12,7 @@ from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.nn import softmax, softmax_of_rows
 from byoc_mlir.frontend.ops.qnn import one_number, quantized, scale_of, zero_point_of
 from byoc_mlir.frontend.ops.quantize import dequantize_linear, quantize_linear
-from byoc_mlir.frontend.ops.window import by_rank, resolve_window
+from byoc_mlir.frontend.ops.window import WindowAttributes, by_rank, resolve_window
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -121,8 +121,10 @@ def qlinear_average_pool(
     before = parameters(context, x, x_scale, x_zero_point, "x")
     after = parameters(context, x, y_scale, y_zero_point, "y")
 
+    attributes = WindowAttributes(auto_pad=auto_pad, pads=pads, strides=strides)
+
     def pooled(data: Value) -> Value:
-        place = resolve_window(data.shape[2:], kernel_shape, auto_pad, pads, strides, None)
+        place = resolve_window(data.shape[2:], kernel_shape, attributes)
         return context.emit(
             by_rank(qnn_window.AVG_POOL, data),
             data,

@@ -21,6 +21,7 @@ from byoc_mlir.frontend.ops.qnn import (
     zero_point_of,
 )
 from byoc_mlir.frontend.ops.quantize import qlinear_conv
+from byoc_mlir.frontend.ops.window import ConvAttributes
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -166,7 +167,7 @@ def qattention(
     )
 
 
-@register_op(DOMAIN, "QLinearConv")
+@register_op(DOMAIN, "QLinearConv", attributes=ConvAttributes)
 def qlinear_conv_of_layouts(
     context: NodeContext,
     x: Value,
@@ -179,13 +180,8 @@ def qlinear_conv_of_layouts(
     y_zero_point: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
+    attributes: ConvAttributes,
     channels_last: int = 0,
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> Value:
     """ONNX's `QLinearConv`; with `channels_last` of data and a result whose channels are last."""
     inner = range(1, x.rank - 1)
@@ -200,12 +196,7 @@ def qlinear_conv_of_layouts(
         y_scale,
         y_zero_point,
         bias,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
+        attributes=attributes,
     )
     last = [0, *range(2, x.rank), 1]
     return arith.transpose(context, result, last) if channels_last else result
