@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.frontend.builder import NodeContext
@@ -45,27 +45,6 @@ def activation_of(name: str, alpha: float | None, beta: float | None) -> Activat
             )
         case _:
             raise NodeRefused(f"the activation '{name}' is not supported")
-
-
-def activations_of(
-    names: Sequence[str] | None,
-    defaults: Sequence[str],
-    alphas: Sequence[float] | None,
-    betas: Sequence[float] | None,
-    directions: int,
-) -> list[list[Activation]]:
-    """The activations of each direction. Alphas and betas go to those that have some, in order."""
-    listed = list(names or [*defaults] * directions)
-    if len(listed) != len(defaults) * directions:
-        raise NodeRefused(f"{len(defaults) * directions} activations are needed, found {listed}")
-    alpha, beta = iter(alphas or ()), iter(betas or ())
-    built: list[Activation] = []
-    for name in listed:
-        kind = name.lower()
-        own_alpha = next(alpha, None) if kind in ("leakyrelu", "affine", "hardsigmoid") else None
-        own_beta = next(beta, None) if kind in ("affine", "hardsigmoid") else None
-        built.append(activation_of(name, own_alpha, own_beta))
-    return [built[at : at + len(defaults)] for at in range(0, len(listed), len(defaults))]
 
 
 def clipped(clip: float | None, activation: Activation) -> Activation:

@@ -6,25 +6,25 @@ from collections.abc import Sequence
 
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.activations import Activation, activations_of, clipped
+from byoc_mlir.frontend.ops.activations import Activation, clipped
 from byoc_mlir.frontend.ops.recurrent import (
     Direction,
+    Operands,
     Step,
-    Weight,
-    are_usual,
-    check_ranks,
     dense,
-    directions_of,
     gates_of,
-    has_one_length,
     run_directions,
 )
-from byoc_mlir.frontend.ops.recurrent_layer import Layer, lstm_layer
+from byoc_mlir.frontend.ops.recurrent_attributes import CellAttributes, RecurrentAttributes
+from byoc_mlir.frontend.ops.recurrent_layer import lstm_layer
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 
+LSTM_ACTIVATIONS = ("Sigmoid", "Tanh", "Tanh")
+"""Of the gates, of the candidate and of the cell."""
 
-@onnx_op("LSTM")
+
+@onnx_op("LSTM", attributes=RecurrentAttributes)
 def lstm(
     context: NodeContext,
     x: Value,
@@ -36,48 +36,40 @@ def lstm(
     initial_c: Value | None = None,
     p: Value | None = None,
     *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
+    attributes: RecurrentAttributes,
     input_forget: int = 0,
-    layout: int = 0,
-    output_sequence: int = 0,
 ) -> Sequence[Value]:
-    check_ranks(x, w, r)
-    count = directions_of(direction)
-    defaults = ("Sigmoid", "Tanh", "Tanh")
-    is_usual = clip is None and are_usual(activations, defaults, count) and not layout
-    if is_usual and has_one_length(x, sequence_lens) and p is None and not input_forget:
-        return lstm_layer(context, Layer(x, w, r, b, direction), initial_h, initial_c)
-    functions = activations_of(activations, defaults, activation_alpha, activation_beta, count)
-    states = (b, sequence_lens, initial_h, initial_c, p)
-    sizes = (hidden_size, direction, layout)
-    cells = [(clipped(clip, f), clipped(clip, g), h) for f, g, h in functions]
-    return looped_lstm(context, (x, w, r), states, cells, sizes, input_forget=bool(input_forget))
+    operands = Operands(x, w, r, b, sequence_lens, (initial_h, initial_c))
+    is_usual = attributes.are_usual(LSTM_ACTIVATIONS) and not attributes.layout
+    if is_usual and operands.is_of_one_length and p is None and not input_forget:
+        return lstm_layer(context, operands.layer(attributes.direction), initial_h, initial_c)
+    return looped_lstm(
+        context,
+        operands,
+        p,
+        attributes,
+        layout=attributes.layout,
+        input_forget=bool(input_forget),
+    )
 
 
 def looped_lstm(
     context: NodeContext,
-    operands: tuple[Value, Weight, Weight],
-    optional: tuple[Value | None, Value | None, Value | None, Value | None, Value | None],
-    functions: Sequence[tuple[Activation, Activation, Activation]],
-    sizes: tuple[int | None, str, int],
+    operands: Operands,
+    p: Value | None,
+    attributes: CellAttributes,
     *,
+    layout: int = 0,
     input_forget: bool,
 ) -> Sequence[Value]:
     """An LSTM's three outputs, step by step.
 
     Args:
-        operands: the input, and the weights of input and state.
-        optional: bias, lengths, first states and peepholes.
-        functions: the activations of gates, of the candidate and of the cell, for each direction.
-        sizes: hidden size, direction and layout.
+        p: the peepholes.
+        layout: as ONNX's attribute.
         input_forget: whether the input gate says what is forgotten.
     """
-    bias, lengths, initial_h, initial_c, p = optional
+    clip = attributes.clip
 
     def make(index: int, f: Activation, g: Activation, h: Activation) -> Step:
         peepholes: tuple[Value, ...] = ()
@@ -109,8 +101,8 @@ def looped_lstm(
 
         return step
 
-    check_ranks(*operands)
-    steps = [make(index, *each) for index, each in enumerate(functions)]
-    return run_directions(
-        context, operands, (bias, lengths), 4, *sizes, steps, [initial_h, initial_c]
-    )
+    steps = [
+        make(index, clipped(clip, f), clipped(clip, g), h)
+        for index, (f, g, h) in enumerate(attributes.functions(LSTM_ACTIVATIONS))
+    ]
+    return run_directions(context, operands, attributes, 4, steps, layout=layout)

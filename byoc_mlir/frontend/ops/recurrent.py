@@ -18,15 +18,50 @@ from byoc_mlir.dialects.relay import elementwise, index, logic, nn, transform
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.activations import Activation, activations_of, clipped
+from byoc_mlir.frontend.ops.activations import Activation, clipped
 from byoc_mlir.frontend.ops.counted import backwards, for_loop, iteration_number
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.qnn import IntegerWeight
+from byoc_mlir.frontend.ops.recurrent_attributes import CellAttributes, RecurrentAttributes
 from byoc_mlir.frontend.ops.recurrent_layer import Layer, gru_layer
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Value
 
 Weight: TypeAlias = Value | IntegerWeight
+
+
+@dataclass(frozen=True)
+class Operands:
+    """The operands of a recurrent op, of all directions: `x [T, B, I], w [D, G*H, I],
+    r [D, G*H, H], bias [D, 2*G*H], lengths [B]` and the first states `[D, B, H]`.
+
+    Raises:
+        VerifyException: `x`, `w` or `r` has another rank.
+    """
+
+    x: Value
+    w: Weight
+    r: Weight
+    bias: Value | None
+    lengths: Value | None
+    initial: tuple[Value | None, ...]
+
+    def __post_init__(self) -> None:
+        for name, sizes in (("X", self.x.sizes), ("W", self.w.shape), ("R", self.r.shape)):
+            if len(sizes) != 3:
+                raise VerifyException(f"{name} must have rank 3, found shape {list(sizes)}")
+
+    @property
+    def is_of_one_length(self) -> bool:
+        """Whether all sequences of the batch have the full length, of a type to compute with."""
+        is_full = self.lengths is None or _are_full(self.lengths, self.x.sizes[0])
+        return is_full and self.x.dtype.kind == "f" and self.x.dtype.itemsize >= 4
+
+    def layer(self, direction: str) -> Layer:
+        """Those of a whole layer as one op, whose weights are numbers."""
+        assert isinstance(self.w, Value)
+        assert isinstance(self.r, Value)
+        return Layer(self.x, self.w, self.r, self.bias, direction)
 
 
 @dataclass(frozen=True)
@@ -139,25 +174,29 @@ def _stepped(
 
 def run_directions(
     context: NodeContext,
-    operands: tuple[Value, Weight, Weight],
-    options: tuple[Value | None, Value | None],
+    operands: Operands,
+    attributes: CellAttributes,
     gates: int,
-    hidden_size: int | None,
-    direction: str,
-    layout: int,
     steps: Sequence[Step],
-    initial: Sequence[Value | None],
+    *,
+    layout: int = 0,
 ) -> list[Value]:
-    """Runs each direction and puts the results together, as ONNX wants them."""
-    x, w, r = operands
-    bias, lengths = options
+    """Runs each direction and puts the results together, as ONNX wants them.
+
+    Args:
+        gates: how many there are, side by side in the weights.
+        steps: what a step of each direction computes.
+        layout: as ONNX's attribute.
+    """
+    x, w, r, initial = operands.x, operands.w, operands.r, operands.initial
+    bias, lengths = operands.bias, operands.lengths
     if layout:
         x = arith.transpose(context, x, [1, 0, 2])
         initial = [
             None if state is None else arith.transpose(context, state, [1, 0, 2])
             for state in initial
         ]
-    hidden = hidden_size or r.shape[-1]
+    hidden = attributes.hidden_size or r.shape[-1]
     steps_count, batch = x.sizes[:2]
     if lengths is not None:
         is_full = _are_full(lengths, steps_count)
@@ -182,7 +221,7 @@ def run_directions(
             *biases,
             hidden,
             lengths,
-            backward=direction == "reverse" or number == 1,
+            backward=attributes.direction == "reverse" or number == 1,
         )
         zero = arith.broadcast(context, context.constant(0, x.dtype), (batch, hidden))
         start = tuple(
@@ -214,47 +253,13 @@ def _of_direction(context: NodeContext, weights: Weight, index: int) -> Weight:
     return arith.at(context, weights, 0, index)
 
 
-def directions_of(direction: str) -> int:
-    """1 or 2.
-
-    Raises:
-        NodeRefused: there is no such direction.
-    """
-    if direction not in ("forward", "reverse", "bidirectional"):
-        raise NodeRefused(f"direction '{direction}' is not supported")
-    return 2 if direction == "bidirectional" else 1
-
-
-def are_usual(names: Sequence[str] | None, defaults: Sequence[str], directions: int) -> bool:
-    """Whether the activations are the usual ones."""
-    expected = [name.lower() for name in defaults] * directions
-    return names is None or [name.lower() for name in names] == expected
-
-
 def _are_full(lengths: Value, steps: Size) -> bool:
     """Whether lengths are known to be those of all steps."""
     known = lengths.constant
     return known is not None and isinstance(steps, int) and bool((known == steps).all())
 
 
-def has_one_length(x: Value, lengths: Value | None) -> bool:
-    """Whether all sequences of the batch have the full length, of a type to compute with."""
-    is_full = lengths is None or _are_full(lengths, x.sizes[0])
-    return is_full and x.dtype.kind == "f" and x.dtype.itemsize >= 4
-
-
-def check_ranks(x: Value, w: Weight, r: Weight) -> None:
-    """Refuses operands of other ranks than 3.
-
-    Raises:
-        VerifyException: one has another rank.
-    """
-    for name, sizes in (("X", x.sizes), ("W", w.shape), ("R", r.shape)):
-        if len(sizes) != 3:
-            raise VerifyException(f"{name} must have rank 3, found shape {list(sizes)}")
-
-
-@onnx_op("RNN")
+@onnx_op("RNN", attributes=RecurrentAttributes)
 def rnn(
     context: NodeContext,
     x: Value,
@@ -264,18 +269,10 @@ def rnn(
     sequence_lens: Value | None = None,
     initial_h: Value | None = None,
     *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: int = 0,
-    output_sequence: int = 0,
+    attributes: RecurrentAttributes,
 ) -> Sequence[Value]:
-    check_ranks(x, w, r)
-    count = directions_of(direction)
-    functions = activations_of(activations, ("Tanh",), activation_alpha, activation_beta, count)
+    operands = Operands(x, w, r, b, sequence_lens, (initial_h,))
+    functions = attributes.functions(("Tanh",))
 
     def make(f: Activation) -> Step:
         def step(
@@ -286,21 +283,11 @@ def rnn(
 
         return step
 
-    steps = [make(clipped(clip, f)) for (f,) in functions]
-    return run_directions(
-        context,
-        (x, w, r),
-        (b, sequence_lens),
-        1,
-        hidden_size,
-        direction,
-        layout,
-        steps,
-        [initial_h],
-    )
+    steps = [make(clipped(attributes.clip, f)) for (f,) in functions]
+    return run_directions(context, operands, attributes, 1, steps, layout=attributes.layout)
 
 
-@onnx_op("GRU")
+@onnx_op("GRU", attributes=RecurrentAttributes)
 def gru(
     context: NodeContext,
     x: Value,
@@ -310,24 +297,16 @@ def gru(
     sequence_lens: Value | None = None,
     initial_h: Value | None = None,
     *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: int = 0,
+    attributes: RecurrentAttributes,
     linear_before_reset: int = 0,
-    output_sequence: int = 0,
 ) -> Sequence[Value]:
-    check_ranks(x, w, r)
-    count = directions_of(direction)
+    operands = Operands(x, w, r, b, sequence_lens, (initial_h,))
     defaults = ("Sigmoid", "Tanh")
-    is_usual = clip is None and are_usual(activations, defaults, count) and not layout
-    if is_usual and has_one_length(x, sequence_lens):
-        layer = Layer(x, w, r, b, direction)
+    is_usual = attributes.are_usual(defaults) and not attributes.layout
+    if is_usual and operands.is_of_one_length:
+        layer = operands.layer(attributes.direction)
         return gru_layer(context, layer, initial_h, linear_before_reset=bool(linear_before_reset))
-    functions = activations_of(activations, defaults, activation_alpha, activation_beta, count)
+    functions = attributes.functions(defaults)
 
     def make(f: Activation, g: Activation) -> Step:
         def step(
@@ -367,15 +346,6 @@ def gru(
 
         return step
 
+    clip = attributes.clip
     steps = [make(clipped(clip, f), clipped(clip, g)) for f, g in functions]
-    return run_directions(
-        context,
-        (x, w, r),
-        (b, sequence_lens),
-        3,
-        hidden_size,
-        direction,
-        layout,
-        steps,
-        [initial_h],
-    )
+    return run_directions(context, operands, attributes, 3, steps, layout=attributes.layout)

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.activations import activations_of, clipped
 from byoc_mlir.frontend.ops.lstm import looped_lstm
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.microsoft.heads import expect_rank, expect_shape
 from byoc_mlir.frontend.ops.qnn import IntegerWeight, scale_of, zero_point_of
+from byoc_mlir.frontend.ops.recurrent import Operands
+from byoc_mlir.frontend.ops.recurrent_attributes import CellAttributes
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Value
 
 
-@register_op(DOMAIN, "DynamicQuantizeLSTM")
+@register_op(DOMAIN, "DynamicQuantizeLSTM", attributes=CellAttributes)
 def dynamic_quantize_lstm(
     context: NodeContext,
     x: Value,
@@ -31,29 +32,19 @@ def dynamic_quantize_lstm(
     r_scale: Value,
     r_zero_point: Value,
     *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
+    attributes: CellAttributes,
     input_forget: int = 0,
 ) -> Sequence[Value]:
     """`w` and `r` are `[directions, in, 4 * hidden]`, the other way round than for LSTM."""
-    defaults = ("Sigmoid", "Tanh", "Tanh")
-    functions = activations_of(activations, defaults, activation_alpha, activation_beta, w.shape[0])
-    return looped_lstm(
-        context,
-        (
-            x,
-            _weights(context, w, w_scale, w_zero_point, "W"),
-            _weights(context, r, r_scale, r_zero_point, "R"),
-        ),
-        (b, sequence_lens, initial_h, initial_c, p),
-        [(clipped(clip, f), clipped(clip, g), h) for f, g, h in functions],
-        (hidden_size, direction, 0),
-        input_forget=bool(input_forget),
+    operands = Operands(
+        x,
+        _weights(context, w, w_scale, w_zero_point, "W"),
+        _weights(context, r, r_scale, r_zero_point, "R"),
+        b,
+        sequence_lens,
+        (initial_h, initial_c),
     )
+    return looped_lstm(context, operands, p, attributes, input_forget=bool(input_forget))
 
 
 def _weights(
