@@ -11,6 +11,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.calls import (
+    ENGINE,
+    Argument,
     Attributes,
     Binary,
     Eltwise,
@@ -26,7 +28,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WindowOp
-from byoc_mlir.backends.dnnl.enums import Arg, DataType
+from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg, DataType
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 
@@ -130,6 +132,13 @@ def number(attribute: FloatAttr) -> float:
 
 def dilates(op: WindowOp) -> tuple[int, ...]:
     return tuple(step - 1 for step in ints(op.dilation))
+
+
+def forward(kind: str, *arguments: Argument) -> PrimitiveCall:
+    """The call that describes a primitive of a kind, for inference."""
+    return PrimitiveCall(
+        f"dnnl_{kind}_forward_primitive_desc_create", (ENGINE, FORWARD_INFERENCE, *arguments)
+    )
 
 
 def unary(

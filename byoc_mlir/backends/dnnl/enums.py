@@ -13,7 +13,6 @@ class Status(IntEnum):
     """`dnnl_status_t`, as far as it is told apart here."""
 
     SUCCESS = 0
-    UNIMPLEMENTED = 3
 
 
 class DataType(IntEnum):
@@ -32,10 +31,7 @@ class Arg(IntEnum):
 
     SRC = 1
     SRC_1 = 2
-    SRC_2 = 3
     DST = 17
-    DST_1 = 18
-    DST_2 = 19
     SRC_ITER = 2
     SRC_ITER_C = 3
     DST_ITER = 18
@@ -78,8 +74,6 @@ class Query(IntEnum):
     """`dnnl_query_t`."""
 
     IMPL_INFO_STR = 8
-    SRC_MD = 129
-    DST_MD = 133
     SCRATCHPAD_MD = 136
     EXEC_ARG_MD = 255
 
@@ -88,7 +82,6 @@ CPU = 1
 IN_ORDER = 1
 USER_SCRATCHPAD = 1
 FORWARD_INFERENCE = 96
-UNDEFINED_DIRECTION = 0
 
 USE_GLOBAL_STATS = 1
 USE_SCALE = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from byoc_mlir.backends.dnnl import enums, layouts
 from byoc_mlir.backends.dnnl.calls import (
     ENGINE,
     NULL,
+    Argument,
     Attributes,
     Descriptors,
     MemoryDescriptor,
@@ -24,6 +25,7 @@ from byoc_mlir.backends.dnnl.descriptions import (
     Primitive,
     Types,
     dilates,
+    forward,
     number,
     unary,
 )
@@ -51,7 +53,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     SoftmaxOp,
     layout_of,
 )
-from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.recurrent import gru, lstm
 from byoc_mlir.backends.dnnl.unit_dims import described_one_way
 from byoc_mlir.backends.dnnl.weighted import (
@@ -74,100 +77,58 @@ def primitive(op: Operation, layout: LayoutOf = layout_of) -> Primitive | None:
     return None if describe is None else described_one_way(describe(op, Types(layout)))
 
 
-def _pooling(op: PoolingOp, types: Types) -> Primitive:
+def _of_source(
+    op: PostOpsOp,
+    types: Types,
+    kind: str,
+    first: Sequence[Argument],
+    others: Sequence[Argument] = (),
+) -> Primitive:
+    """A primitive of a source alone, with post-ops.
+
+    Args:
+        first: what the call has before the descriptors of source and result.
+        others: what it has between them and the attributes.
+    """
     attributes, post_operands = types.post_ops(op)
-    source = op.arguments[0]
-    call = PrimitiveCall(
-        "dnnl_pooling_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            enums.POOLING[op.algorithm.data],
-            types.of(source),
-            types.of(op.output),
-            ints(op.strides),
-            ints(op.kernel),
-            dilates(op),
-            op.begins,
-            op.ends,
-            attributes,
-        ),
-    )
-    return unary(call, types, source, op.output, post_operands)
+    source, result = op.arguments[0], op.result
+    described = (types.of(source), types.of(result))
+    call = forward(kind, *first, *described, *others, attributes)
+    return unary(call, types, source, result, post_operands)
+
+
+def _pooling(op: PoolingOp, types: Types) -> Primitive:
+    window = (ints(op.strides), ints(op.kernel), dilates(op), op.begins, op.ends)
+    return _of_source(op, types, "pooling", [enums.POOLING[op.algorithm.data]], window)
 
 
 def _resampling(op: ResamplingOp, types: Types) -> Primitive:
-    attributes, post_operands = types.post_ops(op)
-    source = op.arguments[0]
-    call = PrimitiveCall(
-        "dnnl_resampling_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            enums.RESAMPLING[op.algorithm.data],
-            NULL,
-            types.of(source),
-            types.of(op.output),
-            attributes,
-        ),
-    )
-    return unary(call, types, source, op.output, post_operands)
+    return _of_source(op, types, "resampling", [enums.RESAMPLING[op.algorithm.data], NULL])
 
 
 def _softmax(op: SoftmaxOp, types: Types) -> Primitive:
-    attributes, post_operands = types.post_ops(op)
-    source = op.arguments[0]
-    call = PrimitiveCall(
-        "dnnl_softmax_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            enums.SOFTMAX[op.algorithm.data],
-            types.of(source),
-            types.of(op.output),
-            op.axis.value.data,
-            attributes,
-        ),
-    )
-    return unary(call, types, source, op.output, post_operands)
-
-
-def _lrn(op: LrnOp, types: Types) -> Primitive:
-    call = PrimitiveCall(
-        "dnnl_lrn_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            enums.LRN_ACROSS_CHANNELS,
-            types.of(op.source),
-            types.of(op.output),
-            Size(op.size.value.data),
-            number(op.alpha),
-            number(op.beta),
-            number(op.k),
-            Attributes(),
-        ),
-    )
-    return unary(call, types, op.source, op.output)
+    algorithm = enums.SOFTMAX[op.algorithm.data]
+    return _of_source(op, types, "softmax", [algorithm], [op.axis.value.data])
 
 
 def _eltwise(op: EltwiseOp, types: Types) -> Primitive:
-    attributes, post_operands = types.post_ops(op)
-    source = op.arguments[0]
-    call = PrimitiveCall(
-        "dnnl_eltwise_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            enums.ELTWISE[op.algorithm.data],
-            types.of(source),
-            types.of(op.output),
-            number(op.alpha),
-            number(op.beta),
-            attributes,
-        ),
+    algorithm = enums.ELTWISE[op.algorithm.data]
+    return _of_source(op, types, "eltwise", [algorithm], [number(op.alpha), number(op.beta)])
+
+
+def _lrn(op: LrnOp, types: Types) -> Primitive:
+    call = forward(
+        "lrn",
+        enums.LRN_ACROSS_CHANNELS,
+        types.of(op.source),
+        types.of(op.output),
+        Size(op.size.value.data),
+        number(op.alpha),
+        number(op.beta),
+        number(op.k),
+        Attributes(),
     )
-    return unary(call, types, source, op.output, post_operands)
+    return unary(call, types, op.source, op.output)
 
 
 def _binary(op: BinaryOp, types: Types) -> Primitive:
@@ -209,30 +170,16 @@ def _prelu(op: BinaryOp, types: Types) -> Primitive:
     attributes, post_operands = types.post_ops(op)
     source, slopes = op.primary
     described = (types.of(source), types.of(slopes), types.of(op.output))
-    call = PrimitiveCall(
-        "dnnl_prelu_forward_primitive_desc_create",
-        (ENGINE, FORWARD_INFERENCE, *described, attributes),
-    )
     operands = [types.operand(Arg.WEIGHTS, slopes), *post_operands]
-    return unary(call, types, source, op.output, operands)
+    return unary(forward("prelu", *described, attributes), types, source, op.output, operands)
 
 
 def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:
     flags = enums.USE_GLOBAL_STATS | enums.USE_SCALE | enums.USE_SHIFT
     if op.relu.value.data:
         flags |= enums.FUSE_RELU
-    call = PrimitiveCall(
-        "dnnl_batch_normalization_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            types.of(op.source),
-            types.of(op.output),
-            number(op.epsilon),
-            flags,
-            Attributes(),
-        ),
-    )
+    described = (types.of(op.source), types.of(op.output))
+    call = forward("batch_normalization", *described, number(op.epsilon), flags, Attributes())
     statistics = [
         types.operand(argument, value)
         for argument, value in (
@@ -246,19 +193,9 @@ def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:
 
 
 def _layer_normalization(op: LayerNormalizationOp, types: Types) -> Primitive:
-    call = PrimitiveCall(
-        "dnnl_layer_normalization_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            types.of(op.source),
-            types.of(op.output),
-            None,
-            number(op.epsilon),
-            enums.USE_SCALE | enums.USE_SHIFT,
-            Attributes(),
-        ),
-    )
+    described, statistics = (types.of(op.source), types.of(op.output)), None
+    flags, epsilon = enums.USE_SCALE | enums.USE_SHIFT, number(op.epsilon)
+    call = forward("layer_normalization", *described, statistics, epsilon, flags, Attributes())
     parameters = [types.operand(Arg.SCALE, op.scale), types.operand(Arg.SHIFT, op.shift)]
     return unary(call, types, op.source, op.output, parameters)
 
@@ -286,18 +223,8 @@ def _shuffle(op: ShuffleOp, types: Types) -> Primitive:
     """oneDNN has code for shuffles of blocked channels; otherwise a reorder does it."""
     if not layouts.blocks(types.layout(op.source)):
         return _shuffle_by_reorder(op, types)
-    call = PrimitiveCall(
-        "dnnl_shuffle_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            types.of(op.source),
-            types.of(op.output),
-            op.axis.value.data,
-            Size(op.group_size.value.data),
-            Attributes(),
-        ),
-    )
+    described, size = (types.of(op.source), types.of(op.output)), Size(op.group_size.value.data)
+    call = forward("shuffle", *described, op.axis.value.data, size, Attributes())
     return unary(call, types, op.source, op.output)
 
 

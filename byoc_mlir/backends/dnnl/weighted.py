@@ -21,6 +21,7 @@ from byoc_mlir.backends.dnnl.descriptions import (
     Types,
     data_type_of,
     dilates,
+    forward,
 )
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
@@ -31,8 +32,9 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedMatmulOp,
     ViewOp,
 )
+from byoc_mlir.backends.dnnl.dialect.base import ProductOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
-from byoc_mlir.backends.dnnl.enums import FORWARD_INFERENCE, Arg
+from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of
 
@@ -57,37 +59,46 @@ def _grouped(dims: Sequence[int], groups: int) -> tuple[int, ...]:
     return tuple(dims) if groups == 1 else (groups, dims[0] // groups, *dims[1:])
 
 
+def _described(value: SSAValue | None, types: Types) -> MemoryDescriptor | None:
+    return None if value is None else types.of(value)
+
+
+def _product(
+    call: PrimitiveCall,
+    op: WeightedWindowOp | ProductOp,
+    types: Types,
+    operands: Sequence[Operand],
+    others: Sequence[Operand],
+) -> Primitive:
+    """A primitive of source and weights, with the op's bias, and others behind that."""
+    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
+    return Primitive(call, (*operands, *biases, *others, types.operand(Arg.DST, op.result)))
+
+
 def _windowed(
     op: WeightedWindowOp,
     types: Types,
-    function: str,
+    kind: str,
     algorithm: int,
     stored: MemoryDescriptor,
 ) -> Primitive:
     attributes, post_operands = types.post_ops(op)
-    source, result = op.arguments[0], op.output
+    source = types.operand(Arg.SRC, op.arguments[0])
     wanted, weights = _weights(op.weights, stored)
-    bias = None if op.bias is None else types.of(op.bias)
-    call = PrimitiveCall(
-        function,
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            algorithm,
-            types.of(source),
-            wanted,
-            bias,
-            types.of(result),
-            ints(op.strides),
-            dilates(op),
-            op.begins,
-            op.ends,
-            attributes,
-        ),
+    call = forward(
+        kind,
+        algorithm,
+        source.descriptor,
+        wanted,
+        _described(op.bias, types),
+        types.of(op.output),
+        ints(op.strides),
+        dilates(op),
+        op.begins,
+        op.ends,
+        attributes,
     )
-    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
-    operands = [types.operand(Arg.SRC, source), weights, *biases, *post_operands]
-    return Primitive(call, (*operands, types.operand(Arg.DST, result)))
+    return _product(call, op, types, (source, weights), post_operands)
 
 
 def convolution(op: ConvolutionOp, types: Types) -> Primitive:
@@ -95,7 +106,7 @@ def convolution(op: ConvolutionOp, types: Types) -> Primitive:
     return _windowed(
         op,
         types,
-        "dnnl_convolution_forward_primitive_desc_create",
+        "convolution",
         enums.CONVOLUTION[op.algorithm.data],
         MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
@@ -107,7 +118,7 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive
     described = _windowed(
         op,
         types,
-        "dnnl_convolution_forward_primitive_desc_create",
+        "convolution",
         enums.CONVOLUTION["direct"],
         MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
@@ -180,7 +191,7 @@ def deconvolution(op: DeconvolutionOp, types: Types) -> Primitive:
     return _windowed(
         op,
         types,
-        "dnnl_deconvolution_forward_primitive_desc_create",
+        "deconvolution",
         enums.DECONVOLUTION_DIRECT,
         MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
     )
@@ -188,24 +199,11 @@ def deconvolution(op: DeconvolutionOp, types: Types) -> Primitive:
 
 def inner_product(op: InnerProductOp, types: Types) -> Primitive:
     attributes, post_operands = types.post_ops(op)
-    source, value = op.primary[:2]
+    source, value = types.operand(Arg.SRC, op.primary[0]), op.primary[1]
     wanted, weights = _weights(value, types.of(value))
-    bias = None if op.bias is None else types.of(op.bias)
-    call = PrimitiveCall(
-        "dnnl_inner_product_forward_primitive_desc_create",
-        (
-            ENGINE,
-            FORWARD_INFERENCE,
-            types.of(source),
-            wanted,
-            bias,
-            types.of(op.output),
-            attributes,
-        ),
-    )
-    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
-    operands = [types.operand(Arg.SRC, source), weights, *biases, *post_operands]
-    return Primitive(call, (*operands, types.operand(Arg.DST, op.output)))
+    bias, result = _described(op.bias, types), types.of(op.output)
+    call = forward("inner_product", source.descriptor, wanted, bias, result, attributes)
+    return _product(call, op, types, (source, weights), post_operands)
 
 
 def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
@@ -228,11 +226,9 @@ def matmul(op: MatmulOp, types: Types) -> Primitive:
     if op.transpose_b.value.data:
         stored = transposed(stored)
     wanted, weights = _weights(b, stored, op.packing.data)
-    bias = None if op.bias is None else types.of(op.bias)
     call = PrimitiveCall(
         "dnnl_matmul_primitive_desc_create",
-        (ENGINE, source, wanted, bias, types.of(op.output), attributes),
+        (ENGINE, source, wanted, _described(op.bias, types), types.of(op.output), attributes),
     )
-    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
-    operands = [Operand(Arg.SRC, a, source), weights, *biases, *post_operands]
-    return Primitive(call, (*operands, types.operand(Arg.DST, op.output)))
+    operands = (Operand(Arg.SRC, a, source), weights)
+    return _product(call, op, types, operands, post_operands)

@@ -64,9 +64,7 @@ def add_make_descriptors(module: ModuleBuilder) -> str:
     slots, table, count = function.parameters
 
     def create(index: SSAValue) -> None:
-        row = function.slot(
-            table, function.binary(llvm.MulOp, index, function.integer(_DESCRIPTOR_WORDS))
-        )
+        row = function.slot(table, function.multiply(index, _DESCRIPTOR_WORDS))
         slot = function.slot(slots, index)
         rank, data_type, tag = (function.word(row, word, i32) for word in range(3))
         dims, strides = function.slot(row, 3), function.slot(row, 3 + _MAX_DIMS)
@@ -273,7 +271,7 @@ def _address_of(function: FunctionBuilder, name: str, parameters: int) -> SSAVal
 
 
 def _allocate(function: FunctionBuilder, size: SSAValue) -> SSAValue:
-    padded = function.binary(llvm.AddOp, size, function.integer(63))
+    padded = function.add(size, 63)
     rounded = function.binary(llvm.AndOp, padded, function.integer(-64))
     buffer = function.call("aligned_alloc", function.integer(64), rounded, result=POINTER)
     absent = function.compare("eq", buffer, function.null())
@@ -313,9 +311,7 @@ def add_make_memories(module: ModuleBuilder) -> str:
     engine = function.pointer(state, ENGINE_SLOT)
 
     def create(index: SSAValue) -> None:
-        row = function.slot(
-            table, function.binary(llvm.MulOp, index, function.integer(_MEMORY_WORDS))
-        )
+        row = function.slot(table, function.multiply(index, _MEMORY_WORDS))
         descriptor = function.pointer(state, function.word(row, 0))
         memory = function.slot(context, function.word(row, 1))
         offset = function.word(row, 2)
@@ -342,9 +338,7 @@ def add_fill_arguments(module: ModuleBuilder) -> str:
     state, context, table, count = function.parameters
 
     def fill(index: SSAValue) -> None:
-        row = function.slot(
-            table, function.binary(llvm.MulOp, index, function.integer(_ARGUMENT_WORDS))
-        )
+        row = function.slot(table, function.multiply(index, _ARGUMENT_WORDS))
         in_context = function.compare("eq", function.word(row, 1), function.integer(0))
         base = function.select(in_context, context, state)
         memory = function.pointer(base, function.word(row, 2))

@@ -213,6 +213,11 @@ class ProductOp(PostOpsOp, ABC):
 
     element = opt_prop_def(Attribute)
 
+    @property
+    def bias(self) -> SSAValue | None:
+        """The bias, if there is one."""
+        return self.primary[2] if len(self.primary) == 3 else None
+
     def written(self, source: SSAValue, shape: Sequence[int]) -> Tensor:
         """The type of the result."""
         return like(source, shape) if self.element is None else TensorType(self.element, shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, result_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -24,11 +24,6 @@ class InnerProductOp(ProductOp):
 
     name = "dnnl.inner_product"
     output = result_def(TensorType)
-
-    @property
-    def bias(self) -> SSAValue | None:
-        """The bias, if there is one."""
-        return self.primary[2] if len(self.primary) == 3 else None
 
     def infer_types(self) -> Sequence[Attribute]:
         source, weights = self.check_primary(2, 3)[:2]
@@ -55,11 +50,6 @@ class MatmulOp(ProductOp):
     transpose_b = bool_prop(False)
     packing = str_prop("any")
     output = result_def(TensorType)
-
-    @property
-    def bias(self) -> SSAValue | None:
-        """The bias, if there is one."""
-        return self.primary[2] if len(self.primary) == 3 else None
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = self.check_primary(2, 3)[:2]

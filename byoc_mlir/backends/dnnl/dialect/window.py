@@ -38,6 +38,21 @@ class WindowOp(PostOpsOp, ABC):
                     f" {list(ints(values))}"
                 )
 
+    def window_counts(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
+        """How many windows there are along each spatial dimension."""
+        return [
+            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
+            for size, window, stride, dilation, begin, end in zip(
+                sizes,
+                kernel,
+                ints(self.strides),
+                ints(self.dilation),
+                self.begins,
+                self.ends,
+                strict=True,
+            )
+        ]
+
     @property
     def begins(self) -> tuple[int, ...]:
         """Padding before the first element of each spatial dimension."""
@@ -91,19 +106,7 @@ class WeightedWindowOp(WindowOp, ABC):
             raise VerifyException(
                 f"{self.name}: weights {weights.type} do not fit source {source.type}"
             )
-        spatial = [
-            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
-            for size, window, stride, dilation, begin, end in zip(
-                shape[2:],
-                kernel[2:],
-                ints(self.strides),
-                ints(self.dilation),
-                self.begins,
-                self.ends,
-                strict=True,
-            )
-        ]
-        return [shape[0], kernel[0], *spatial]
+        return [shape[0], kernel[0], *self.window_counts(shape[2:], kernel[2:])]
 
 
 @irdl_op_definition
@@ -174,19 +177,8 @@ class PoolingOp(WindowOp):
         shape = shape_of(source)
         self.check_window(len(shape) - 2)
         check_name(f"{self.name}: algorithm", self.algorithm.data, enums.POOLING)
-        spatial = [
-            (size + begin + end - (window - 1) * dilation - 1) // stride + 1
-            for size, window, stride, dilation, begin, end in zip(
-                shape[2:],
-                ints(self.kernel),
-                ints(self.strides),
-                ints(self.dilation),
-                self.begins,
-                self.ends,
-                strict=True,
-            )
-        ]
-        return (like(source, [*shape[:2], *spatial]),)
+        counts = self.window_counts(shape[2:], ints(self.kernel))
+        return (like(source, [*shape[:2], *counts]),)
 
 
 @irdl_op_definition
