@@ -1,4 +1,4 @@
-"""What a model takes and gives."""
+"""What a model takes and gives: arrays, and what describes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+"""An array of any shape and type."""
 
 
 @dataclass(frozen=True)

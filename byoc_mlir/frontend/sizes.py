@@ -13,8 +13,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import SEMANTICS
 from byoc_mlir.dialects.relay.shape import at_most, same, shape_of
 from byoc_mlir.dims import Dim, Size, floordiv, largest, smallest
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr, TensorType
@@ -15,8 +15,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.sizes import Content, SizeTensor
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 class NodeRefused(Exception):  # noqa: N818 - it is an answer, not an error

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 
 from byoc_mlir.errors import InvalidInputError
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _DTYPES = {
     "BOOL": np.dtype(np.bool_),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from byoc_mlir.dialects.relay.resampling import Taps
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _TOLERANCE = 1e-6
 

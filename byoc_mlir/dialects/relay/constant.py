@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Self, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -22,8 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import RelayOp, Tensor
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.errors import MissingWeightsError
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 INLINE_ELEMENTS = 16
 """Constants of up to this many elements are written into the IR, for the reader's sake."""

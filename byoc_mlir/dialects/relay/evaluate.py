@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects import func
@@ -39,8 +39,8 @@ from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import ByocError
+from byoc_mlir.tensors import Array
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
 
 

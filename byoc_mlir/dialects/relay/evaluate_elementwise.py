@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -13,8 +13,7 @@ from byoc_mlir.dialects.relay import elementwise as relay
 from byoc_mlir.dialects.relay import integers, logic
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def widened(array: Array) -> Array:

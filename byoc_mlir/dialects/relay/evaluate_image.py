@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from byoc_mlir.dialects.relay import image as relay
 from byoc_mlir.dialects.relay.base import RelayOp
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def rounded_to(values: Array, dtype: np.dtype[Any]) -> Array:

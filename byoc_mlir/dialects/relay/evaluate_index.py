@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import index as relay
 from byoc_mlir.dialects.relay.base import RelayOp, one_size
 from byoc_mlir.dialects.relay.evaluate_elementwise import widened
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _COMBINE: dict[str, Any] = {
     "add": np.add,

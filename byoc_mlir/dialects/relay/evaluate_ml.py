@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import ml as relay
 from byoc_mlir.dialects.relay.base import RelayOp
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _AGGREGATES: dict[str, tuple[Any, float]] = {
     "sum": (np.add, 0.0),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import integers, nn, reduce
 from byoc_mlir.dialects.relay.base import RelayOp, normalize_axis, shape_of
 from byoc_mlir.dialects.relay.evaluate_elementwise import element_dtype, widened
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def _along(vector: Array, axis: int, rank: int) -> Array:

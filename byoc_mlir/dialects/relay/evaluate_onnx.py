@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -14,8 +14,7 @@ from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import CompilationError
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def single_node_function(

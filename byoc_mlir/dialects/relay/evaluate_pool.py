@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from byoc_mlir.dialects.relay.evaluate_elementwise import widened
 from byoc_mlir.dialects.relay.evaluate_nn import limit
 from byoc_mlir.dialects.relay.evaluate_window import windows_of
 from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def _max_pool_with_argmax(op: relay.MaxPoolWithArgmaxOp, data: Array) -> Sequence[Array]:

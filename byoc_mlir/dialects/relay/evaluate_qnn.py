@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.element_types import integer_range
 from byoc_mlir.dialects.relay.evaluate_pool import average
 from byoc_mlir.dialects.relay.evaluate_window import correlate, correlate_transposed
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def _spread(op: qnn.AffineOp, parameter: Array, data: Array) -> Array:

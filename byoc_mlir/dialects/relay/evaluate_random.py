@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import random as relay
 from byoc_mlir.dialects.relay.base import RelayOp
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def threefry(key: Array, x: Array, y: Array) -> tuple[Array, Array]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import recurrent as relay
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.evaluate_elementwise import sigmoid, widened
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def _times(op: relay.RecurrentOp, direction: int, steps: int) -> Iterator[int]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import size as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def _sizes(op: relay.SizesOp) -> Array:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import transform as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def _reshaped(op: relay.ReshapeOp | relay.SqueezeOp | relay.ExpandDimsOp, data: Array) -> Array:

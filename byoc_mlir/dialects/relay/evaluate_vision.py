@@ -6,15 +6,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import vision as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
 from byoc_mlir.dialects.relay.evaluate_elementwise import widened
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _CUBIC_ALPHA = -0.75
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import RelayOp, shape_of
 from byoc_mlir.dialects.relay.evaluate_elementwise import element_dtype, widened
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def windows_of(op: relay.WindowOp, data: Array, kernel: Sequence[int], fill: Any) -> Array:

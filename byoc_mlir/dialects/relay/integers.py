@@ -6,11 +6,11 @@ warns about (division by zero) has one result here, the one that generated code 
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 def divide(lhs: Array, rhs: Array) -> Array:

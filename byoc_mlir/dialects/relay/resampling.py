@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 @dataclass(frozen=True)

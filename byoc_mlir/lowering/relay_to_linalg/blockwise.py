@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType, f32
@@ -26,8 +25,7 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     Sizes,
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _FEW_ROWS = 4
 

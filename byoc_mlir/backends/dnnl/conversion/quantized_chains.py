@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import f32
@@ -16,8 +16,7 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import AddOp, CastOp, ClipOp, MultiplyOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -14,8 +13,7 @@ from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, is_zero
 from byoc_mlir.dialects import relay
 from byoc_mlir.dialects.relay.base import shape_of
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _LSTM_GATES = [0, 2, 3, 1]
 """oneDNN's input, forget, cell, output in ONNX's input, output, forget, cell."""
