@@ -13,6 +13,7 @@ from functools import cache
 
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.backends.dnnl.accepted_tensors import unsupported_types
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.channel_shuffle import channel_shuffle_pattern, read_channel_shuffle
 from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
@@ -24,7 +25,7 @@ from byoc_mlir.backends.dnnl.recurrent_layer import (
     lstm_pattern,
     read_recurrent_layer,
 )
-from byoc_mlir.backends.dnnl.rules import op_rules, unsupported_types
+from byoc_mlir.backends.dnnl.rules import op_rules
 from byoc_mlir.backends.dnnl.trial import slow_here
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
 from byoc_mlir.dialects.relay.constant import ConstantOp

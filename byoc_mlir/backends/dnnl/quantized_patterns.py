@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import i8
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.dnnl.accepted_tensors import unsupported_shape
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
@@ -17,7 +18,6 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     read_quantized,
     read_sum_with_residual,
 )
-from byoc_mlir.backends.dnnl.rules import unsupported_shape
 from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.patterns import CompositePattern, Match, Pattern, is_constant, is_op, wildcard

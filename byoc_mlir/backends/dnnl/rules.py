@@ -7,46 +7,42 @@ See `docs/dnnl.md` for the policy behind the element-wise rules.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
 from typing import TypeVar
 
-from xdsl.dialects.builtin import bf16, f32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Commutative
 
 from byoc_mlir.backends.base import Rule
-from byoc_mlir.backends.dnnl import enums
-from byoc_mlir.backends.dnnl.api import api
-from byoc_mlir.backends.dnnl.resampling import is_between_centres
+from byoc_mlir.backends.dnnl.accepted_tensors import unsupported_shape, unsupported_types
 from byoc_mlir.backends.dnnl.trial import slow_here
-from byoc_mlir.backends.onednn import unavailable_reason
+from byoc_mlir.backends.dnnl.window_rules import (
+    convolution,
+    pooling,
+    quantized_pooling,
+    resampling,
+    spatial_reduction,
+)
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import (
     ConstantOp,
     RelayOp,
+    elementwise,
     image,
     nn,
     pool,
     qnn_window,
+    recurrent,
     reduce,
     transform,
     window,
 )
-from byoc_mlir.dialects.relay.base import DYNAMIC, ints, relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.qnn import BYTES, LookupOp, RequantizeOp
 
 LARGE_ACTIVATION = 1 << 12
 """Elements from which on an element-wise op on its own goes to oneDNN."""
-
-MAX_RANK = 6
-"""oneDNN's element-wise and matrix primitives have fast code up to this rank."""
-
-FEW_OUTPUTS = 8
-"""Output channels from which on a convolution is as fast as on the host; timed with AVX-512."""
-
-MUCH_WORK = 1_000_000
-"""Products of a convolution below which it stays where its neighbours are."""
 
 Op = TypeVar("Op", bound=RelayOp)
 
@@ -54,33 +50,31 @@ Op = TypeVar("Op", bound=RelayOp)
 @cache
 def op_rules() -> Mapping[str, Rule]:
     """The rules of all ops that oneDNN has a primitive for."""
+    global_pools = (*pool.GLOBAL_AVG_POOL.values(), *pool.GLOBAL_MAX_POOL.values())
+    means_of_bytes = (*qnn_window.AVG_POOL.values(), *qnn_window.GLOBAL_AVG_POOL.values())
     table: dict[str, Rule] = {}
-    for classes, rule in (
-        (window.CONV.values(), _guarded(convolution)),
-        (window.CONV_TRANSPOSE.values(), _guarded(convolution)),
-        ((nn.DenseOp, nn.MatmulOp), _guarded(matrix)),
-        (pool.MAX_POOL.values(), _or_of_bytes(pooling)),
-        (pool.AVG_POOL.values(), _guarded(pooling)),
-        (pool.GLOBAL_AVG_POOL.values(), _guarded(anything)),
-        (pool.GLOBAL_MAX_POOL.values(), _guarded(anything)),
-        (qnn_window.AVG_POOL.values(), quantized_pooling),
-        (qnn_window.GLOBAL_AVG_POOL.values(), quantized_pooling),
-        ((reduce.SoftmaxOp, reduce.LogSoftmaxOp), _guarded(anything)),
-        ((reduce.MeanOp, reduce.MaxOp), _guarded(spatial_reduction)),
-        ((image.ResizeOp,), _guarded(resampling)),
-        ((nn.LrnOp,), _guarded(lrn)),
-        ((nn.BatchNormOp,), _guarded(batch_norm)),
-        ((nn.LayerNormOp,), _guarded(layer_norm)),
-        ((transform.ConcatenateOp,), _or_of_bytes(concatenate)),
+    for rule, classes in (
+        (_guarded(convolution), (*window.CONV.values(), *window.CONV_TRANSPOSE.values())),
+        (_guarded(matrix), (nn.DenseOp, nn.MatmulOp)),
+        (_or_of_bytes(pooling), pool.MAX_POOL.values()),
+        (_guarded(pooling), pool.AVG_POOL.values()),
+        (_guarded(anything), (*global_pools, reduce.SoftmaxOp, reduce.LogSoftmaxOp)),
+        (quantized_pooling, means_of_bytes),
+        (_guarded(spatial_reduction), (reduce.MeanOp, reduce.MaxOp)),
+        (_guarded(resampling), (image.ResizeOp,)),
+        (_guarded(lrn), (nn.LrnOp,)),
+        (_guarded(batch_norm), (nn.BatchNormOp,)),
+        (_guarded(layer_norm), (nn.LayerNormOp,)),
+        (_projection_missing, (recurrent.LstmOp, recurrent.GruOp)),
+        (_or_of_bytes(concatenate), (transform.ConcatenateOp,)),
+        (_guarded(split), (transform.SplitOp,)),
+        (_guarded(transpose), (transform.TransposeOp,)),
+        (_guarded(view), _VIEWS),
+        (_guarded(conversion), (elementwise.CastOp,)),
+        (function_of_bytes, (LookupOp, RequantizeOp)),
     ):
         table |= {cls.name.removeprefix("relay."): rule for cls in classes}
-    table |= {name: _projection_missing for name in ("nn.lstm", "nn.gru")}
-    table["cast"] = _guarded(conversion)
-    table["transpose"] = _guarded(transpose)
-    table |= {name: function_of_bytes for name in FUNCTIONS_OF_BYTES}
-    table["split"] = _guarded(split)
     table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
-    table |= {name: _guarded(view) for name in ("reshape", "squeeze", "expand_dims")}
     return table
 
 
@@ -137,43 +131,6 @@ def _or_of_bytes(rule: Callable[[Op], str | None]) -> Rule:
     return checked
 
 
-def unsupported_types(op: Operation) -> str | None:
-    """Why an operand or a result is nothing for oneDNN, or `None`."""
-    for value in (*op.operands, *op.results):
-        reason = _unsupported_type(value)
-        if reason is not None:
-            return reason
-    return None
-
-
-def _unsupported_type(value: SSAValue) -> str | None:
-    type_ = tensor_type(value)
-    if type_.element_type not in element_types():
-        known = " and ".join(map(str, element_types()))
-        return f"element type {type_.element_type} (oneDNN runs {known} here)"
-    return unsupported_shape(value)
-
-
-@cache
-def element_types() -> Sequence[Attribute]:
-    """The floats that the library has fast code for on this machine."""
-    has_bf16 = unavailable_reason() is None and api().has_bf16
-    return (f32, bf16) if has_bf16 else (f32,)
-
-
-def unsupported_shape(value: SSAValue) -> str | None:
-    """Why a tensor of this shape is nothing for oneDNN, or `None`."""
-    type_ = tensor_type(value)
-    shape = type_.get_shape()
-    if DYNAMIC in shape:
-        return f"shape of {type_} is not known at compile time"
-    if math.prod(shape) == 0:
-        return f"{type_} has no elements"
-    if len(shape) > MAX_RANK:
-        return f"rank {len(shape)} (oneDNN's primitives go up to {MAX_RANK})"
-    return None
-
-
 def _projection_missing(op: Operation) -> str | None:
     return "without the product of its input and constant weights, which oneDNN's layer computes"
 
@@ -183,109 +140,10 @@ def anything(op: RelayOp) -> str | None:
     return None
 
 
-def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:
-    """Any convolution in Relay's default layouts."""
-    rank = len(shape_of(op.data))
-    spatial = "DHW"[-(rank - 2) :]
-    kernel = "OI" if isinstance(op, window.ConvOp) else "IO"
-    if op.data_layout.data != f"NC{spatial}" or op.kernel_layout.data != f"{kernel}{spatial}":
-        return (
-            f"layouts {op.data_layout.data} and {op.kernel_layout.data}"
-            f" (accepted are NC{spatial} and {kernel}{spatial})"
-        )
-    return _badly_vectorised(op) if isinstance(op, window.ConvOp) else None
-
-
-def _badly_vectorised(op: window.ConvOp) -> str | None:
-    """Convolutions that oneDNN makes a larger matrix product of, or whose vectors it leaves empty,
-    and that have enough to do for that to count.
-    """
-    outputs, depth, *kernel = shape_of(op.weight)
-    if math.prod(shape_of(op.output)) * depth * math.prod(kernel) < MUCH_WORK:
-        return None
-    groups = op.groups.value.data
-    if groups == 1 and outputs < FEW_OUTPUTS and math.prod(kernel) > 1:
-        return f"few output channels fill no vector: {outputs} (the host's are of pixels)"
-    if 1 < groups == outputs and len(kernel) == 1:
-        return "a depthwise convolution of lines (oneDNN copies their windows)"
-    return None
-
-
 def matrix(op: nn.DenseOp | nn.MatmulOp) -> str | None:
     """Products of matrices, or of stacks of them."""
     if len(shape_of(op.results[0])) < 2:
         return "a vector times a matrix (cheaper on the host)"
-    return None
-
-
-def pooling(op: pool.PoolOp) -> str | None:
-    """Pools whose windows oneDNN divides by the same number of elements as Relay."""
-    source, kernel = shape_of(op.data), ints(op.pool_size)
-    padding, dilation = ints(op.padding), ints(op.dilation)
-    spatial = len(source) - 2
-    for axis in range(spatial):
-        span = (kernel[axis] - 1) * dilation[axis] + 1
-        if max(padding[axis], padding[axis + spatial]) >= span:
-            return f"padding {list(padding)} is not smaller than the window"
-    if any(step != 1 for step in dilation):
-        return f"dilation {list(dilation)} (oneDNN has only slow reference code for it)"
-    if _counts_padding(op) and _reaches_beyond_padding(op):
-        return "count_include_pad with windows beyond the padding"
-    return None
-
-
-def quantized_pooling(op: Operation) -> str | None:
-    """Means of bytes as bytes of the same type."""
-    assert isinstance(op, qnn_window.QuantizedPoolOp)
-    data, result = (tensor_type(value).element_type for value in (op.data, op.results[0]))
-    if data != result:
-        return f"{data} becomes {result} (oneDNN's pools keep the type)"
-    zero_point = op.input_zero_point.owner
-    if not all(isinstance(value.owner, ConstantOp) for value in op.operands[1:]):
-        return "parameters that are not known"
-    reason = unsupported_shape(op.data) or unsupported_shape(op.results[0])
-    if reason is None and isinstance(op, qnn_window.QuantizedAvgPoolOp):
-        reason = pooling(op)
-        is_zero = isinstance(zero_point, ConstantOp) and not zero_point.array.any()
-        if _counts_padding(op) and any(ints(op.padding)) and not is_zero:
-            return "padding that counts, and is no byte of 0 as oneDNN's"
-    return reason or slow_here(op)
-
-
-def _counts_padding(op: pool.PoolOp) -> bool:
-    averages = (pool.AvgPoolOp, qnn_window.QuantizedAvgPoolOp)
-    return isinstance(op, averages) and bool(op.count_include_pad.value.data)
-
-
-def _reaches_beyond_padding(op: pool.PoolOp) -> bool:
-    source, result, kernel = shape_of(op.data), shape_of(op.output), ints(op.pool_size)
-    padding, strides, dilation = ints(op.padding), ints(op.strides), ints(op.dilation)
-    spatial = len(source) - 2
-    return any(
-        (result[axis + 2] - 1) * strides[axis] + (kernel[axis] - 1) * dilation[axis] + 1
-        > source[axis + 2] + padding[axis] + padding[axis + spatial]
-        for axis in range(spatial)
-    )
-
-
-def resampling(op: image.ResizeOp) -> str | None:
-    """Spatial dimensions resized as oneDNN does it: between the centres of pixels."""
-    method, axes = op.method.data, op.resized_axes()
-    if method not in enums.RESAMPLING or not 3 <= len(shape_of(op.data)) <= 5:
-        return f"{method} on {op.data.type} (oneDNN has nearest and linear on [N, C, ...])"
-    if any(axis < 2 for axis, _ in axes):
-        return "the batch or the channels are resized"
-    mode, rounding = op.coordinate_transformation_mode.data, op.rounding_method.data
-    if not all(is_between_centres(taps, shape_of(op.data)[axis], method) for axis, taps in axes):
-        return f"{method} with {mode} and {rounding} (oneDNN maps the centres of pixels)"
-    return None
-
-
-def spatial_reduction(op: reduce.MeanOp | reduce.MaxOp) -> str | None:
-    """A reduction over all spatial dimensions, which is a pool of one window."""
-    rank = len(shape_of(op.data))
-    if not 4 <= rank <= 5 or op.axes != tuple(range(2, rank)):
-        return f"axes {list(op.axes)} of {op.data.type} (oneDNN's pool takes all spatial ones)"
     return None
 
 
