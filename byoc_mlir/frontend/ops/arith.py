@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -78,11 +78,6 @@ def where(context: NodeContext, condition: Value, x: Number, y: Number) -> Value
     return context.emit(elementwise.WhereOp, condition, first, second)
 
 
-def unary(context: NodeContext, op: type[RelayOp], data: Value) -> Value:
-    """An op of one operand."""
-    return context.emit(op, data)
-
-
 def reduced(
     context: NodeContext,
     op: type[reduce.ReduceOp],
@@ -107,6 +102,29 @@ def transpose(context: NodeContext, data: Value, axes: Sequence[int]) -> Value:
     if tuple(axes) == tuple(range(data.rank)):
         return data
     return context.emit(transform.TransposeOp, data, axes=axes)
+
+
+def channels_second(context: NodeContext, data: Value) -> Value:
+    """Data whose channels are last, with them as the second dimension."""
+    return transpose(context, data, [0, data.rank - 1, *range(1, data.rank - 1)])
+
+
+def channels_last(context: NodeContext, data: Value) -> Value:
+    """Data whose channels are the second dimension, with them as the last one."""
+    return transpose(context, data, [0, *range(2, data.rank), 1])
+
+
+def stacked(
+    context: NodeContext, a: Value, b: Value, product: Callable[[Value, Value], Value]
+) -> Value:
+    """`product` of matrices or stacks of them; of vectors, as a row on the left and as a column on
+    the right, whose dimension the result does not have.
+    """
+    left = a if a.rank > 1 else context.emit(transform.ExpandDimsOp, a, axis=[0])
+    right = b if b.rank > 1 else context.emit(transform.ExpandDimsOp, b, axis=[1])
+    whole = product(left, right)
+    added = [axis for axis, value in ((-2, a), (-1, b)) if value.rank == 1]
+    return context.emit(transform.SqueezeOp, whole, axis=added) if added else whole
 
 
 def broadcast(context: NodeContext, data: Value, shape: Sequence[Size]) -> Value:

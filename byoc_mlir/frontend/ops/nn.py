@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -211,11 +212,7 @@ def matmul(context: NodeContext, a: Value, b: Value) -> Value:
 
 def stacked_product(context: NodeContext, a: Value, b: Value) -> Value:
     """The product of matrices, stacks of them, or vectors: a row, and a column."""
-    left = a if a.rank > 1 else context.emit(transform.ExpandDimsOp, a, axis=[0])
-    right = b if b.rank > 1 else context.emit(transform.ExpandDimsOp, b, axis=[1])
-    product = context.emit(nn.MatmulOp, left, right)
-    added = [axis for axis, value in ((-2, a), (-1, b)) if value.rank == 1]
-    return context.emit(transform.SqueezeOp, product, axis=added) if added else product
+    return arith.stacked(context, a, b, partial(context.emit, nn.MatmulOp))
 
 
 @onnx_op("Gemm")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import elementwise, logic, nn, qnn, reduce, transform
+from byoc_mlir.dialects.relay import elementwise, logic, nn, qnn, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -116,15 +116,15 @@ def product(
     is_weight = b.rank == 2 and b_zero_point.rank < 2 and a.rank > 0 and a_zero_point.rank == 0
     if b.constant is not None and is_weight:
         return context.emit(qnn.DenseOp, a, b.transposed, a_zero_point, b_zero_point)
-    left = a if a.rank > 1 else context.emit(transform.ExpandDimsOp, a, axis=[0])
-    right = b if b.rank > 1 else context.emit(transform.ExpandDimsOp, b, axis=[1])
-    if a_zero_point.rank == 1:
-        a_zero_point = arith.along(context, a_zero_point, -2, left.rank)
-    if b_zero_point.rank == 1:
-        b_zero_point = arith.along(context, b_zero_point, -1, right.rank)
-    whole = context.emit(qnn.MatmulOp, left, right, a_zero_point, b_zero_point)
-    added = [axis for axis, value in ((-2, a), (-1, b)) if value.rank == 1]
-    return context.emit(transform.SqueezeOp, whole, axis=added) if added else whole
+
+    def multiplied(left: Value, right: Value) -> Value:
+        shifts = [
+            arith.along(context, shift, axis, side.rank) if shift.rank == 1 else shift
+            for shift, axis, side in ((a_zero_point, -2, left), (b_zero_point, -1, right))
+        ]
+        return context.emit(qnn.MatmulOp, left, right, *shifts)
+
+    return arith.stacked(context, a, b, multiplied)
 
 
 def biased(context: NodeContext, total: Value, bias: Value | None, axis: int) -> Value:

@@ -52,10 +52,10 @@ class _Generator:
         """Of mean 0 and deviation 1 (Box and Muller, 1958)."""
         context = self._context
         radius = arith.subtract(context, 1.0, self.uniform(shape, dtype))  # never 0
-        radius = arith.multiply(context, arith.unary(context, elementwise.LogOp, radius), -2.0)
-        radius = arith.unary(context, elementwise.SqrtOp, radius)
+        radius = arith.multiply(context, context.emit(elementwise.LogOp, radius), -2.0)
+        radius = context.emit(elementwise.SqrtOp, radius)
         angle = arith.multiply(context, self.uniform(shape, dtype), 2 * math.pi)
-        return arith.multiply(context, radius, arith.unary(context, elementwise.CosOp, angle))
+        return arith.multiply(context, radius, context.emit(elementwise.CosOp, angle))
 
     def _bits(self, shape: Sequence[int]) -> Value:
         size = math.prod(shape)

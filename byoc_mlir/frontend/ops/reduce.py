@@ -16,6 +16,8 @@ from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 
 Step = Callable[[NodeContext, Value], Value]
+Reduction = Callable[[NodeContext, Value, Sequence[int] | None, int], Value]
+"""Of data over axes, all if there are none; the last is ONNX's `keepdims`."""
 
 
 def _itself(context: NodeContext, data: Value) -> Value:
@@ -70,9 +72,7 @@ _ARG_REDUCTIONS: dict[str, type[relay.ArgReduceOp]] = {
 }
 
 
-def _register(
-    op_type: str, before: Step, op: type[relay.ReduceOp], after: Step, axes_input_since: int
-) -> None:
+def _reduction(before: Step, op: type[relay.ReduceOp], after: Step) -> Reduction:
     def reduced(
         context: NodeContext, data: Value, axes: Sequence[int] | None, keepdims: int
     ) -> Value:
@@ -80,6 +80,10 @@ def _register(
         result = context.emit(op, before(context, data), axis=over, keepdims=bool(keepdims))
         return _to_type(context, after(context, result), data.dtype)
 
+    return reduced
+
+
+def _register(op_type: str, reduced: Reduction, axes_input_since: int = 18) -> None:
     @onnx_op(op_type)
     def by_attribute(
         context: NodeContext, data: Value, *, axes: Sequence[int] | None = None, keepdims: int = 1
@@ -124,12 +128,6 @@ def _register_arg(op_type: str, op: type[relay.ArgReduceOp]) -> None:
     del arg_reduced
 
 
-for _op_type, (_before, _op, _after) in _REDUCTIONS.items():
-    _register(_op_type, _before, _op, _after, 13 if _op_type == "ReduceSum" else 18)
-for _op_type, _arg_op in _ARG_REDUCTIONS.items():
-    _register_arg(_op_type, _arg_op)
-
-
 def _log_sum_exp(
     context: NodeContext, given: Value, axes: Sequence[int] | None, keepdims: int
 ) -> Value:
@@ -145,23 +143,8 @@ def _log_sum_exp(
     return _to_type(context, result, given.dtype)
 
 
-@onnx_op("ReduceLogSumExp")
-def reduce_log_sum_exp_by_attribute(
-    context: NodeContext, data: Value, *, axes: Sequence[int] | None = None, keepdims: int = 1
-) -> Value:
-    return _log_sum_exp(context, data, axes, keepdims)
-
-
-@onnx_op("ReduceLogSumExp", since=18)
-def reduce_log_sum_exp(
-    context: NodeContext,
-    data: Value,
-    axes: Value | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Value:
-    known = context.ints(axes, "axes") if axes is not None else ()
-    if not known and not noop_with_empty_axes:
-        return _log_sum_exp(context, data, None, keepdims)
-    return _log_sum_exp(context, data, known, keepdims)
+for _op_type, _steps in _REDUCTIONS.items():
+    _register(_op_type, _reduction(*_steps), 13 if _op_type == "ReduceSum" else 18)
+_register("ReduceLogSumExp", _log_sum_exp)
+for _op_type, _arg_op in _ARG_REDUCTIONS.items():
+    _register_arg(_op_type, _arg_op)

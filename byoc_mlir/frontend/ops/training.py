@@ -70,7 +70,7 @@ def adagrad(
     def update(x: Value, gradient: Value, squares: Value) -> Sequence[Value]:
         g = _regularised(context, x, gradient, norm_coefficient)
         squares = arith.add(context, squares, arith.multiply(context, g, g))
-        root = arith.add(context, arith.unary(context, elementwise.SqrtOp, squares), epsilon)
+        root = arith.add(context, context.emit(elementwise.SqrtOp, squares), epsilon)
         move = arith.divide(context, arith.multiply(context, slowed, g), root)
         return arith.subtract(context, x, move), squares
 
@@ -94,7 +94,7 @@ def adam(
     def unbiased(factor: float) -> Value:
         return arith.subtract(context, 1.0, arith.power(context, factor, time))
 
-    root = arith.unary(context, elementwise.SqrtOp, unbiased(beta))
+    root = context.emit(elementwise.SqrtOp, unbiased(beta))
     later = arith.divide(context, arith.multiply(context, rate, root), unbiased(alpha))
     adjusted = _after_first_step(context, step, later, rate)
 
@@ -102,7 +102,7 @@ def adam(
         g = _regularised(context, x, gradient, norm_coefficient)
         mean = _blend(context, mean, alpha, g, 1 - alpha)
         squares = _blend(context, squares, beta, arith.multiply(context, g, g), 1 - beta)
-        root = arith.add(context, arith.unary(context, elementwise.SqrtOp, squares), epsilon)
+        root = arith.add(context, context.emit(elementwise.SqrtOp, squares), epsilon)
         move = arith.divide(context, arith.multiply(context, adjusted, mean), root)
         moved = arith.subtract(context, x, move)
         return arith.multiply(context, moved, 1 - norm_coefficient_post), mean, squares

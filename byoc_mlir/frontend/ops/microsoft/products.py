@@ -76,15 +76,15 @@ def nhwc_fused_conv(
         raise VerifyException(f"input has shape {list(data.shape)}, its rank must be at least 3")
     result = fused_conv(
         context,
-        _channels_first(context, data),
+        arith.channels_second(context, data),
         weight,
         bias,
-        None if addend is None else _channels_first(context, addend),
+        None if addend is None else arith.channels_second(context, addend),
         activation=activation,
         activation_params=activation_params,
         attributes=attributes,
     )
-    return arith.transpose(context, result, [0, *range(2, data.rank), 1])
+    return arith.channels_last(context, result)
 
 
 @register_op(DOMAIN, "NhwcConv", attributes=ConvAttributes)
@@ -97,10 +97,6 @@ def nhwc_conv(
     attributes: ConvAttributes,
 ) -> Value:
     return nhwc_fused_conv(context, data, weight, bias, attributes=attributes)
-
-
-def _channels_first(context: NodeContext, data: Value) -> Value:
-    return arith.transpose(context, data, [0, data.rank - 1, *range(1, data.rank - 1)])
 
 
 @register_op(DOMAIN, "FusedMatMul")

@@ -147,9 +147,7 @@ def _channels_first(
     """A pool of data whose channels come second, or last before and after."""
     if not channels_last:
         return pool(data)
-    inner = range(1, data.rank - 1)
-    pooled = pool(arith.transpose(context, data, [0, data.rank - 1, *inner]))
-    return arith.transpose(context, pooled, [0, *range(2, data.rank), 1])
+    return arith.channels_last(context, pool(arith.channels_second(context, data)))
 
 
 @register_op(DOMAIN, "QLinearSigmoid")

@@ -184,10 +184,9 @@ def qlinear_conv_of_layouts(
     channels_last: int = 0,
 ) -> Value:
     """ONNX's `QLinearConv`; with `channels_last` of data and a result whose channels are last."""
-    inner = range(1, x.rank - 1)
     result = qlinear_conv(
         context,
-        arith.transpose(context, x, [0, x.rank - 1, *inner]) if channels_last else x,
+        arith.channels_second(context, x) if channels_last else x,
         x_scale,
         x_zero_point,
         w,
@@ -198,5 +197,4 @@ def qlinear_conv_of_layouts(
         bias,
         attributes=attributes,
     )
-    last = [0, *range(2, x.rank), 1]
-    return arith.transpose(context, result, last) if channels_last else result
+    return arith.channels_last(context, result) if channels_last else result
