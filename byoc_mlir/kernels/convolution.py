@@ -21,6 +21,8 @@ from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.vectors import VectorUnit
 
 Pair = tuple[int, int]
+"""Along height and width."""
+
 S = TypeVar("S", int, Size)
 
 
@@ -28,9 +30,6 @@ def pair_of(sizes: Sequence[S], missing: S) -> tuple[S, S]:
     """Those of an image; one of one dimension is a line."""
     first, second = (missing, *sizes)[-2:]
     return first, second
-
-
-"""Along height and width."""
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,15 @@ class Vectors:
         """The elements from an address on."""
         return self.function.load(address, self.type, ELEMENT_BYTES)
 
+    def row(self, address: SSAValue, panel: int) -> list[SSAValue]:
+        """The vectors of so many elements from an address on."""
+        columns = range(0, panel, self.lanes)
+        return [self.load(self.function.gep(address, column)) for column in columns]
+
+    def repeated(self, address: SSAValue) -> SSAValue:
+        """The element at an address, for all lanes."""
+        return self.broadcast(self.function.load(address, f32))
+
     def store(self, value: SSAValue, address: SSAValue) -> None:
         """Writes the elements from an address on."""
         self.function.store(value, address, ELEMENT_BYTES)
@@ -142,7 +151,7 @@ class Vectors:
         """`lhs + rhs`."""
         return self._arithmetic(llvm.FAddOp, lhs, rhs)
 
-    def fma(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
+    def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """`lhs * rhs + total`, rounded once where the processor can."""
         return self.add(total, self._arithmetic(llvm.FMulOp, lhs, rhs))
 
@@ -155,7 +164,7 @@ class Vectors:
             elif factor == 1:
                 total = self.add(total, value)
             else:
-                total = self.fma(value, self.splat(factor), total)
+                total = self.multiply_add(value, self.splat(factor), total)
         return total
 
     def _arithmetic(

@@ -153,7 +153,7 @@ class _Strip:
                 weight = vectors.load(function.gep(row, column * variant.lanes))
                 for pixel, total in enumerate(totals):
                     value = held[variant.place(pixel, column)]
-                    totals[pixel] = vectors.fma(value, weight, total)
+                    totals[pixel] = vectors.multiply_add(value, weight, total)
             return totals
 
         return function.fold(self.lines, [start] * variant.pixels, line)

@@ -101,8 +101,7 @@ class _Window:
         """For each pixel the vectors of its sums."""
         function, parameters, unit = self._function, self.parameters, self.variant.unit
         width, inputs, rows = parameters.window_width, parameters.inputs, self.variant.together
-        columns = range(0, unit.panel, unit.lanes)
-        starts = [self.vectors.load(function.gep(bias, column)) for column in columns]
+        starts = self.vectors.row(bias, unit.panel)
 
         def line(y: SSAValue, sums: Sums) -> Sums:
             before = function.multiply(y, width)
@@ -175,7 +174,7 @@ class _Window:
             for channel in range(unrolled):
                 addresses = [function.gep(number, channel) for number in numbers]
                 row = function.gep(rows, channel * unit.panel)
-                sums = add_products(self.vectors, unit, addresses, row, sums)
+                sums = add_products(self.vectors, unit.panel, addresses, row, sums)
             return sums
 
         return function.fold(function.integer(together // unrolled), sums, channels)

@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import f32, i8, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.gemm import add_products
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
-from byoc_mlir.kernels.ops import offset
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors
 
@@ -143,11 +143,11 @@ class _Units:
 
     def _words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
         """The address of a word of 32 bits."""
-        return self.function.insert(offset(pointer, index, i32, inbounds=False))
+        return self.function.gep(pointer, index, i32)
 
     def _tile(self, row: SSAValue, columns: _Columns) -> None:
         function, parameters = self.function, self.parameters
-        starts = [self._vectors.load(self._words(columns.start, at)) for at in self._offsets]
+        starts = self._vectors.row(columns.start, self.variant.unit.panel)
         sums: Sequence[SSAValue] = starts * self.variant.rows
         lefts = self._lefts(row)
         window_words = function.multiply(parameters.window_width, parameters.words)
@@ -208,18 +208,10 @@ class _Units:
         sums: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
         """Adds the products of a word of each row."""
-        function, vectors = self.function, self._vectors
-        row = self._words(right, function.multiply(index, self.variant.unit.panel))
-        rights = [vectors.load(self._words(row, at)) for at in self._offsets]
-        totals: list[SSAValue] = []
-        for number, source in enumerate(sources):
-            left = vectors.broadcast(function.load(self._words(source, index), i32, 1))
-            own = sums[number * len(rights) :]
-            totals += [
-                vectors.add_products(left, right, total)
-                for right, total in zip(rights, own, strict=False)
-            ]
-        return totals
+        panel = self.variant.unit.panel
+        row = self._words(right, self.function.multiply(index, panel))
+        lefts = (self._words(source, index) for source in sources)
+        return add_products(self._vectors, panel, lefts, row, sums)
 
     def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
         function, parameters = self.function, self.parameters
@@ -230,8 +222,8 @@ class _Units:
 
         def address(number: int, at: int) -> SSAValue:
             index = function.add(function.multiply(parameters.outputs, number), at)
-            target = function.insert(offset(self.arguments.result, place, element, inbounds=False))
-            return function.insert(offset(target, index, element, inbounds=False))
+            target = function.gep(self.arguments.result, place, element)
+            return function.gep(target, index, element)
 
         def whole() -> None:
             for number, values in enumerate(rows):

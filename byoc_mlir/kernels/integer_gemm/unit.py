@@ -125,6 +125,15 @@ class IntegerVectors:
         """The words from an address on."""
         return self.function.load(address, self.type, 1)
 
+    def row(self, address: SSAValue, panel: int) -> list[SSAValue]:
+        """The vectors of so many words from an address on."""
+        columns = range(0, panel, self.unit.lanes)
+        return [self.load(self.function.gep(address, column, i32)) for column in columns]
+
+    def repeated(self, address: SSAValue) -> SSAValue:
+        """The word at an address, for all lanes."""
+        return self.broadcast(self.function.load(address, i32, 1))
+
     def broadcast(self, word: SSAValue) -> SSAValue:
         """A word for all lanes."""
         function = self.function
@@ -132,13 +141,13 @@ class IntegerVectors:
         first = function.insert(llvm.InsertElementOp(zeros, word, function.integer(0)))
         return self._shuffled(first, [0] * self.unit.lanes)
 
-    def add_products(self, left: SSAValue, right: SSAValue, total: SSAValue) -> SSAValue:
+    def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """The total and, in each lane, the products of the numbers of two words."""
         if self.unit.has_vnni:
             name = f"llvm.x86.avx512.vpdpbusd.{32 * self.unit.lanes}"
-            numbers = self._numbers(i8, left, right)
+            numbers = self._numbers(i8, lhs, rhs)
             return self.function.insert(llvm.CallIntrinsicOp(name, [total, *numbers], [self.type]))
-        return self.add(total, self._pairs(left, right))
+        return self.add(total, self._pairs(lhs, rhs))
 
     def _pairs(self, left: SSAValue, right: SSAValue) -> SSAValue:
         """Sums of two products, in the form that LLVM knows as one instruction."""

@@ -100,7 +100,7 @@ def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
         weights = function.gep(panel, function.multiply(index, unit.panel))
         function.prefetch(function.gep(weights, _PREFETCH_ROWS * unit.panel))
         numbers = [function.gep(values, index) for values in sources]
-        return add_products(vectors, unit, numbers, weights, sums)
+        return add_products(vectors, unit.panel, numbers, weights, sums)
 
     zero = vectors.splat(0.0)
     sums = iter(function.fold(inputs, [zero] * (rows * unit.panel_vectors), add_input))
