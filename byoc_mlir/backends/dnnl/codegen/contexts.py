@@ -1,0 +1,60 @@
+"""What a region makes for each context: memory objects, and the arguments of executions."""
+
+from __future__ import annotations
+
+from byoc_mlir.backends.dnnl.codegen import helpers
+from byoc_mlir.backends.dnnl.codegen.places import Workspace
+from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode, create_stream
+from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT
+from byoc_mlir.kernels.builder import POINTER
+
+
+def add_open(code: RegionCode) -> None:
+    """`R_open`: the stream, memory objects, and the arguments of every execution."""
+    layout = code.layout
+    make_memories = helpers.add_make_memories(code.shared)
+    fill_arguments = helpers.add_fill_arguments(code.shared)
+    memories = _memory_rows(code)
+    arguments = _argument_rows(code)
+    function = code.module.function(code.name("open"), (POINTER,) * 3)
+    state, context, workspace = function.parameters
+    create_stream(function, state, function.slot(context, STREAM_SLOT))
+    table = function.address(code.table("memories", memories))
+    count = function.integer(len(memories))
+    function.check(function.call(make_memories, state, context, workspace, table, count))
+    table = function.address(code.table("arguments", arguments))
+    count = function.integer(len(arguments))
+    function.finish(function.call(fill_arguments, state, context, table, count))
+    assert layout.context_slots == layout.arguments + 2 * len(arguments)
+
+
+def _memory_rows(code: RegionCode) -> list[list[int]]:
+    layout = code.layout
+    return [
+        helpers.memory_words(
+            layout.descriptors + memory.descriptor,
+            layout.memories + number,
+            memory.place.offset if isinstance(memory.place, Workspace) else -1,
+        )
+        for number, memory in enumerate(code.program.memories.items)
+    ]
+
+
+def _argument_rows(code: RegionCode) -> list[list[int]]:
+    layout, rows = code.layout, list[list[int]]()
+    parts = (part for execution in code.program.executions for part in execution.parts)
+    for argument, memory in (pair for part in parts for pair in part.arguments):
+        destination = layout.arguments + 2 * len(rows)
+        in_state = memory.kind != "context"
+        slot = layout.memory_slot(memory)
+        rows.append(helpers.exec_argument_words(argument, in_state, slot, destination))
+    return rows
+
+
+def add_close(code: RegionCode) -> None:
+    """`R_close`: destroys what `R_open` made."""
+    layout, function = code.layout, code.destroyer("close", 2)
+    _, context = function.parameters
+    code.destroy(function, context, "dnnl_memory_destroy", layout.memories, layout.arguments)
+    function.call("dnnl_stream_destroy", function.pointer(context, STREAM_SLOT))
+    function.finish()

@@ -1,0 +1,164 @@
+"""What a region makes once: engine, descriptors, primitives and packed weights."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from byoc_mlir.abi import FREE_PACKED, weight_symbol
+from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.calls import Attributes, Binary, Descriptors, Eltwise, PostOp, Prelu
+from byoc_mlir.backends.dnnl.codegen import helpers
+from byoc_mlir.backends.dnnl.codegen.executions import Threads
+from byoc_mlir.backends.dnnl.codegen.helpers import ENGINE_SLOT, LOAD_STREAM_SLOT, Slots
+from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode, create_stream
+from byoc_mlir.kernels.builder import POINTER
+
+
+def add_load(code: RegionCode, runs: dict[Descriptors, int]) -> None:
+    """`R_load`: descriptors, attributes, primitives, then constants, packed where asked.
+
+    Args:
+        runs: the number of the first descriptor of each array of them.
+    """
+    _Load(code, runs).write()
+
+
+class _Load:
+    def __init__(self, code: RegionCode, runs: dict[Descriptors, int]):
+        self._code, self._program, self._layout = code, code.program, code.layout
+        self._function = code.module.function(code.name("load"), (POINTER,))
+        (self._state,) = self._function.parameters
+        layout, program = code.layout, code.program
+        first = layout.descriptors
+        self._slots = Slots(
+            {one: first + n for n, one in reversed([*enumerate(program.descriptors.items)])},
+            {run: first + number for run, number in runs.items()},
+            {one: layout.attributes + n for n, one in enumerate(program.attributes.items)},
+        )
+
+    def write(self) -> None:
+        """Writes the function."""
+        function = self._function
+        self._create_engine()
+        self._create_descriptors()
+        for number, attributes in enumerate(self._program.attributes.items):
+            slot = function.slot(self._state, self._layout.attributes + number)
+            self._create_attributes(slot, attributes)
+        self._create_primitives()
+        self._create_constants()
+        self._pack_constants()
+        function.finish(function.integer(0, i32))
+
+    def _create_descriptors(self) -> None:
+        function, code = self._function, self._code
+        rows = [helpers.descriptor_words(one) for one in self._program.descriptors.items]
+        first = function.slot(self._state, self._layout.descriptors)
+        table = function.address(code.table("descriptors", rows))
+        make = helpers.add_make_descriptors(code.shared)
+        function.check(function.call(make, first, table, function.integer(len(rows))))
+
+    def _create_primitives(self) -> None:
+        function, code = self._function, self._code
+        threads = Threads(function)
+        for number, created in enumerate(self._program.primitives.items):
+            threads.use(created.threads)
+            words = [self._layout.primitives + number, created.scratchpad_bytes]
+            for argument in created.call.arguments:
+                words += helpers.argument_words(argument, self._slots)
+            table = function.address(code.table(f"primitive_{number}", [words]))
+            make = helpers.add_make_primitive(code.shared, created.call)
+            function.check(function.call(make, self._state, table))
+        threads.use(None)
+
+    def _create_engine(self) -> None:
+        function, state = self._function, self._state
+        kind, index = function.integer(enums.CPU, i32), function.integer(0)
+        slot = function.slot(state, ENGINE_SLOT)
+        function.check(function.call("dnnl_engine_create", slot, kind, index))
+        create_stream(function, state, function.slot(state, LOAD_STREAM_SLOT))
+
+    def _create_attributes(self, slot: SSAValue, attributes: Attributes) -> None:
+        function = self._function
+        function.check(function.call("dnnl_primitive_attr_create", slot))
+        created = function.load(slot, POINTER)
+        mode = function.integer(enums.USER_SCRATCHPAD, i32)
+        function.check(function.call("dnnl_primitive_attr_set_scratchpad_mode", created, mode))
+        for setter, masks in (
+            ("dnnl_primitive_attr_set_scales_mask", attributes.scales),
+            ("dnnl_primitive_attr_set_zero_points_mask", attributes.zero_points),
+        ):
+            for argument, mask in masks:
+                numbers = [function.integer(number, i32) for number in (argument, mask)]
+                function.check(function.call(setter, created, *numbers))
+        if not attributes.post_ops:
+            return
+        chain_slot = function.stack_slot()
+        function.check(function.call("dnnl_post_ops_create", chain_slot))
+        chain = function.load(chain_slot, POINTER)
+        for post_op in attributes.post_ops:
+            function.check(self._append(chain, post_op))
+        function.check(function.call("dnnl_primitive_attr_set_post_ops", created, chain))
+        function.check(function.call("dnnl_post_ops_destroy", chain))
+
+    def _append(self, chain: SSAValue, post_op: PostOp) -> SSAValue:
+        function = self._function
+        if isinstance(post_op, Eltwise):
+            algorithm = function.integer(post_op.algorithm, i32)
+            alpha, beta = function.real(post_op.alpha), function.real(post_op.beta)
+            return function.call("dnnl_post_ops_append_eltwise", chain, algorithm, alpha, beta)
+        if isinstance(post_op, Binary):
+            algorithm = function.integer(post_op.algorithm, i32)
+            other = function.pointer(self._state, self._slots.descriptors[post_op.other])
+            return function.call("dnnl_post_ops_append_binary", chain, algorithm, other)
+        if isinstance(post_op, Prelu):
+            mask = function.integer(post_op.mask, i32)
+            return function.call("dnnl_post_ops_append_prelu", chain, mask)
+        zero, data_type = function.integer(0, i32), function.integer(enums.DataType.UNDEFINED, i32)
+        return function.call("dnnl_post_ops_append_sum", chain, function.real(1.0), zero, data_type)
+
+    def _source(self, digest: str) -> SSAValue:
+        return self._function.address(self._code.module.external(weight_symbol(digest)))
+
+    def _create_constants(self) -> None:
+        function, state = self._function, self._state
+        if not self._program.constants.items:
+            return
+        engine = function.pointer(state, ENGINE_SLOT)
+        for number, constant in enumerate(self._program.constants.items):
+            slot = function.slot(state, self._layout.constants + number)
+            descriptor = function.pointer(state, self._layout.descriptors + constant.descriptor)
+            source = self._source(constant.weight.digest)
+            function.check(function.call("dnnl_memory_create", slot, descriptor, engine, source))
+
+    def _pack_constants(self) -> None:
+        function, layout = self._function, self._layout
+        for number, packed in enumerate(self._program.packed):
+            words = [
+                layout.descriptors + packed.stored,
+                layout.primitives + packed.primitive,
+                layout.packed + number,
+                layout.buffers + number,
+                packed.argument,
+            ]
+            table = function.address(self._code.table(f"pack_{number}", [words]))
+            source = self._source(packed.weight.digest)
+            pack = helpers.add_pack(self._code.shared)
+            function.check(function.call(pack, self._state, source, table))
+
+
+def add_unload(code: RegionCode) -> None:
+    """`R_unload`: destroys what `R_load` made, users before what they use."""
+    layout, function = code.layout, code.destroyer("unload", 1)
+    (state,) = function.parameters
+    for destroy, first, end in (
+        ("dnnl_memory_destroy", layout.constants, layout.buffers),
+        (FREE_PACKED, layout.buffers, layout.state_slots),
+        ("dnnl_primitive_destroy", layout.primitives, layout.constants),
+        ("dnnl_primitive_attr_destroy", layout.attributes, layout.primitives),
+        ("dnnl_memory_desc_destroy", layout.descriptors, layout.attributes),
+    ):
+        code.destroy(function, state, destroy, first, end)
+    function.call("dnnl_stream_destroy", function.pointer(state, LOAD_STREAM_SLOT))
+    function.call("dnnl_engine_destroy", function.pointer(state, ENGINE_SLOT))
+    function.finish()

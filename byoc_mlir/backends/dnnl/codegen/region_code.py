@@ -1,0 +1,55 @@
+"""What the functions of a region share while they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.codegen import helpers
+from byoc_mlir.backends.dnnl.codegen.helpers import ENGINE_SLOT
+from byoc_mlir.backends.dnnl.codegen.program import Program
+from byoc_mlir.backends.dnnl.codegen.slot_layout import SlotLayout
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+
+
+@dataclass(frozen=True)
+class RegionCode:
+    """The module of a region; functions that others need too go to `shared`."""
+
+    program: Program
+    symbol: str
+    layout: SlotLayout
+    shared: ModuleBuilder
+    module: ModuleBuilder = field(default_factory=ModuleBuilder)
+
+    def name(self, suffix: str) -> str:
+        """The symbol of what belongs to the region: `R_load`."""
+        return f"{self.symbol}_{suffix}"
+
+    def table(self, name: str, rows: Sequence[Sequence[int]]) -> str:
+        """A constant array of the words of all rows. Returns its symbol."""
+        words = [word for row in rows for word in row]
+        return self.module.table(self.name(name), words or [0])
+
+    def destroyer(self, name: str, parameters: int) -> FunctionBuilder:
+        """A function that gives nothing; its parameters are pointers."""
+        return self.module.function(self.name(name), (POINTER,) * parameters, result=VOID)
+
+    def destroy(
+        self, function: FunctionBuilder, slots: SSAValue, destroy: str, first: int, end: int
+    ) -> None:
+        """Destroys the objects in slots from the first one on, up to the last."""
+        name = helpers.add_destroy_all(self.shared, destroy)
+        count = function.integer(end - first)
+        function.call(name, function.slot(slots, first), count)
+
+
+def create_stream(function: FunctionBuilder, state: SSAValue, slot: SSAValue) -> None:
+    """Creates a stream of the state's engine."""
+    engine = function.pointer(state, ENGINE_SLOT)
+    flags = function.integer(enums.IN_ORDER, i32)
+    function.check(function.call("dnnl_stream_create", slot, engine, flags))

@@ -1,0 +1,130 @@
+"""What a region does in each run: executions, one after the other or at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.codegen.executions import Group, Threads, groups, step_of
+from byoc_mlir.backends.dnnl.codegen.own_code import Generated
+from byoc_mlir.backends.dnnl.codegen.places import Input, Output
+from byoc_mlir.backends.dnnl.codegen.program import Execution
+from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode
+from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
+from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT
+from byoc_mlir.backends.dnnl.codegen.special_values import add_any_special
+from byoc_mlir.backends.steps import mark_step
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
+
+
+def add_run(code: RegionCode, inputs: int, outputs: int) -> None:
+    """`R`: points the memory objects at inputs and outputs, then executes."""
+    _Run(code, inputs, outputs).write()
+
+
+class _Run:
+    def __init__(self, code: RegionCode, inputs: int, outputs: int):
+        self._code, self._inputs = code, inputs
+        self._function = code.module.function(code.symbol, (POINTER,) * (2 + inputs + outputs))
+        self._state, self._context, *self._tensors = self._function.parameters
+
+    def write(self) -> None:
+        """Writes the function."""
+        layout, program, inputs = self._code.layout, self._code.program, self._inputs
+        function, context, tensors = self._function, self._context, self._tensors
+        for number, memory in enumerate(program.memories.items):
+            if isinstance(memory.place, Input | Output):
+                first = inputs if isinstance(memory.place, Output) else 0
+                held = function.pointer(context, layout.memories + number)
+                tensor = tensors[first + memory.place.index]
+                if memory.place.offset:
+                    tensor = function.offset(tensor, function.integer(memory.place.offset))
+                function.check(function.call("dnnl_memory_set_data_handle", held, tensor))
+        status = function.integer(0, i32)
+        special = self._special(tensors[:inputs])
+        threads = Threads(function)
+        for group in groups(program.executions, layout.arguments):
+            threads.use(group[0][0].threads)
+            result = self._run_group(group, special)
+            status = function.binary(llvm.OrOp, status, result)
+        threads.use(None)
+        waited = function.call("dnnl_stream_wait", function.pointer(context, STREAM_SLOT))
+        function.finish(function.binary(llvm.OrOp, status, waited))
+
+    def _special(self, inputs: Sequence[SSAValue]) -> SSAValue | None:
+        """Whether an input or weight has a NaN or an infinity; `None` if it makes no difference."""
+        function, program = self._function, self._code.program
+        if not any(execution.careful for execution in program.executions):
+            return None
+        if not all(np.isfinite(weight.data).all() for weight in program.weights.values()):
+            return function.compare("eq", function.integer(0), function.integer(0))
+        found = function.integer(0, i32)
+        for tensor, floats in zip(inputs, program.input_floats, strict=True):
+            if not floats.count:
+                continue
+            look = add_any_special(self._code.shared, floats.element)
+            one = function.call(look, tensor, function.integer(floats.count))
+            found = function.binary(llvm.OrOp, found, one)
+        return function.compare("ne", found, function.integer(0, i32))
+
+    def _run_group(self, group: Group, special: SSAValue | None) -> SSAValue:
+        """The status of one execution, or of several that run at the same time."""
+        function, state, context = self._function, self._state, self._context
+        if len(group) > 1:
+
+            def member(
+                inner: FunctionBuilder, state: SSAValue, context: SSAValue, n: int
+            ) -> SSAValue:
+                return self._execute(inner, state, context, *group[n])
+
+            name = self._code.name(f"beside_{group[0][1]}")
+            return run_side_by_side(
+                function, name, (state, context), len(group), member, step_of(group)
+            )
+        ((execution, first),) = group
+        if special is None or not execution.careful:
+            return self._execute(function, state, context, execution, first)
+
+        def carefully() -> SSAValue:
+            status, slot = function.integer(0, i32), first
+            for before, part in pairwise(execution.parts):
+                slot += 2 * len(before.arguments)
+                result = self._execute(function, state, context, part, slot)
+                status = function.binary(llvm.OrOp, status, result)
+            return status
+
+        return function.branch(
+            special,
+            carefully,
+            lambda: self._execute(function, state, context, execution, first),
+            i32,
+        )
+
+    def _execute(
+        self,
+        function: FunctionBuilder,
+        state: SSAValue,
+        context: SSAValue,
+        execution: Execution,
+        first: int,
+    ) -> SSAValue:
+        """The status of one execution whose arguments stand in the context from a slot on."""
+        pairs = function.slot(context, first)
+        if isinstance(execution.code, Generated):
+            table = self._code.table(f"table_{first}", [execution.code.words])
+            kernel = execution.code.add(self._code.shared)
+            status = function.call(kernel, pairs, function.address(table))
+        else:
+            primitive = function.pointer(state, self._code.layout.primitives + execution.code)
+            stream = function.pointer(context, STREAM_SLOT)
+            count = function.integer(len(execution.arguments), i32)
+            status = function.call("dnnl_primitive_execute", primitive, stream, count, pairs)
+        detail = execution.detail
+        if detail is not None and isinstance(status.owner, Operation):
+            mark_step(status.owner, detail.nodes, detail.implementation, detail.note)
+        return status
