@@ -58,7 +58,8 @@ def compile(
         threads: OpenMP threads per run; left out: the cores this process may use.
         precision: `"f32"`: full single precision, nothing is rounded to less. `"bf16"`: where this
             processor is faster so, products read numbers rounded to 16 bits; inputs, outputs and
-            sums stay in `f32`. See docs/precision.md.
+            sums stay in `f32`. `"bf16x3"`: where that is faster, products are three of `bf16` each,
+            with errors of at most 3e-5 of the largest result. See docs/precision.md.
         fallback: `"warn"` warns when a convolution or matrix product stays on the host, `"allow"`
             does not, `"forbid"` raises when any node does.
         backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.

@@ -18,6 +18,7 @@ OPTIONAL_PASSES = (
     "drop-unused-functions",
     "merge-composite",
     "to-mixed-precision",
+    "split-products",
     "merge-compiler-regions",
     "lower-integer-products",
     "widen-products",

@@ -55,10 +55,10 @@ from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
+from byoc_mlir.transforms.gains import why_nothing_gains
 from byoc_mlir.transforms.halves_to_float import HalvesToFloat
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
-from byoc_mlir.transforms.to_mixed_precision import why_nothing_gains
 from byoc_mlir.transforms.traffic import Traffic
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")

@@ -26,7 +26,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "prune-regions",
         "simplify",
         "specialise-dims",
-        "to-mixed-precision",
+        "split-products",
         "to-mixed-precision",
     ),
     "lowering": (

@@ -15,6 +15,7 @@ from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.merge_compiler_regions import MergeCompilerRegions
 from byoc_mlir.transforms.merge_composite import MergeComposite
 from byoc_mlir.transforms.partition_graph import PartitionGraph
+from byoc_mlir.transforms.split_products import SplitProducts
 from byoc_mlir.transforms.to_mixed_precision import Precision, ToMixedPrecision
 
 
@@ -22,7 +23,8 @@ from byoc_mlir.transforms.to_mixed_precision import Precision, ToMixedPrecision
 class PartitionFor(ModulePass):
     """`merge-composite`, `annotate-target`, `merge-compiler-regions` and `partition-graph`.
 
-    With `precision=bf16`, `to-mixed-precision` and `fold-constants` come after the first.
+    With `precision=bf16`, `to-mixed-precision` and `fold-constants` come after the first; with
+    `precision=bf16x3`, `split-products` and `fold-constants`.
 
     ```mlir
     func.func @main(%x: tensor<…>) -> tensor<…> {
@@ -57,8 +59,11 @@ class PartitionFor(ModulePass):
 
     def _passes(self) -> Iterator[ModulePass]:
         yield MergeComposite(self.targets)
-        if self.precision != "f32":
+        if self.precision == "bf16":
             yield ToMixedPrecision(self.precision, self.targets)
+            yield FoldConstants()
+        elif self.precision == "bf16x3":
+            yield SplitProducts(self.targets)
             yield FoldConstants()
         yield AnnotateTarget(self.targets)
         yield MergeCompilerRegions()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -17,12 +17,14 @@ from byoc_mlir.dialects.byoc import CompositeOp, YieldOp
 from byoc_mlir.dialects.relay.base import tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.elementwise import CastOp
 from byoc_mlir.transforms.blocks import blocks_of, host_functions
+from byoc_mlir.transforms.cancelling_weights import why_not_rounded
+from byoc_mlir.transforms.gains import Gains, Product
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.rewriting import place_after
-from byoc_mlir.transforms.rounded_values import Gains, Product, RoundedValues
+from byoc_mlir.transforms.rounded_values import RoundedValues
 
 MixedType: TypeAlias = Literal["bf16"]
-Precision: TypeAlias = Literal["f32", "bf16"]
+Precision: TypeAlias = Literal["f32", "bf16", "bf16x3"]
 _TYPES: Mapping[MixedType, Attribute] = {"bf16": bf16}
 
 
@@ -73,20 +75,12 @@ class ToMixedPrecision(ModulePass):
     targets: tuple[str, ...]
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        gains = Gains(self.type, [get_backend(target) for target in self.targets])
+        backends = [get_backend(target) for target in self.targets]
+        gains = Gains(self.type, backends, why_not_rounded)
         for func in host_functions(op):
             for block in blocks_of(func):
                 _Mixer(RoundedValues(block, gains), _TYPES[self.type]).run()
         keep_float(op, gains.kept_float)
-
-
-def why_nothing_gains(type_: MixedType, targets: Sequence[str]) -> str | None:
-    """Why no target computes anything faster in a type of 16 bits; `None` where one does."""
-    answers = {target: get_backend(target).gains_from(type_) for target in targets}
-    if any(answer.ops for answer in answers.values()):
-        return None
-    reasons = [f"{target}: {answer.reason}" for target, answer in answers.items()]
-    return "; ".join(reasons) or "the host alone computes nothing faster in it"
 
 
 class _Mixer:

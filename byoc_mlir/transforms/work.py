@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.byoc import CompositeOp
@@ -14,6 +14,9 @@ from byoc_mlir.dialects.relay.base import Tensor, relay_name
 from byoc_mlir.dialects.relay.shape import DYNAMIC, type_sizes
 from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
+
+PRECISION = "byoc.computed_in"
+"""On a product: what it is computed in, where its operands' type does not say it."""
 
 _ShapeOf: TypeAlias = Callable[[SSAValue], Sequence[Size]]
 
@@ -68,7 +71,11 @@ def _products(op: Operation, shape_of: _ShapeOf) -> Size:
 
 
 def precision(op: Operation) -> str:
-    """What an op computes with: the type of its first operand, `int8` for bytes of either sign."""
+    """What an op computes with: the type of its first operand, `int8` for bytes of either sign,
+    or what is said on it."""
+    said = op.attributes.get(PRECISION)
+    if isinstance(said, StringAttr):
+        return said.data
     if not op.operands or not isinstance(op.operands[0].type, TensorType):
         return ""
     element = str(cast(Tensor, op.operands[0].type).element_type)

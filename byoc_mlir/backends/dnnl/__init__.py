@@ -86,11 +86,30 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.api import api
         from byoc_mlir.backends.dnnl.patterns import ANCHORS
 
-        if element_type != "bf16":
+        if element_type not in ("bf16", "bf16x3"):
             return Gains()
         if not api().has_bf16:
             return Gains(reason="this processor has no instructions for bf16 (AVX-512 BF16 or AMX)")
+        if element_type == "bf16x3":
+            return self._gains_from_splitting()
         return Gains(frozenset(ANCHORS), least=2**16, faster_in_f32=self._faster_in_f32)
+
+    def _gains_from_splitting(self) -> Gains:
+        from byoc_mlir.backends.dnnl.api import api
+        from byoc_mlir.backends.dnnl.patterns import SPLIT_ANCHORS
+
+        if self.settings["split_products"] == "all":
+            return Gains(SPLIT_ANCHORS)
+        if not api().has_amx:
+            return Gains(reason="this processor has no AMX: three products of bf16 take longer")
+        return Gains(SPLIT_ANCHORS, least=2**16, faster_in_f32=self._faster_whole)
+
+    def _faster_whole(self, op: Operation) -> str | None:
+        from byoc_mlir.backends.dnnl.measurements import measuring
+        from byoc_mlir.backends.dnnl.split_gains import faster_whole
+
+        with _one_at_a_time, measuring(self._measuring):
+            return faster_whole(op, Choices.of(self.settings))
 
     def _faster_in_f32(self, op: Operation) -> str | None:
         from byoc_mlir.backends.dnnl.measurements import measuring

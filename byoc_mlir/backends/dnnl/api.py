@@ -104,7 +104,8 @@ _VNNI_BITS = 0x48
 _BF16_BIT = 0x80
 """In `dnnl_cpu_isa_t`: set in `avx512_core_bf16` (0xe7) and all that contain it."""
 
-_AMX_INT8_BIT = 0x200
+_AMX_BIT = 0x200
+"""In `dnnl_cpu_isa_t`: set in `avx512_core_amx` (0xfef) and all that contain it."""
 
 _AVX512_BIT = 0x20
 """In `dnnl_cpu_isa_t`: set in `avx512_core` (0x27) and all that contain it."""
@@ -156,9 +157,9 @@ class Api:
         return bool(self.library.dnnl_get_effective_cpu_isa() & _BF16_BIT)
 
     @property
-    def has_amx_int8(self) -> bool:
-        """Whether the library multiplies tiles of bytes."""
-        return bool(self.library.dnnl_get_effective_cpu_isa() & _AMX_INT8_BIT)
+    def has_amx(self) -> bool:
+        """Whether the library multiplies tiles, of bytes and of `bf16`."""
+        return bool(self.library.dnnl_get_effective_cpu_isa() & _AMX_BIT)
 
     @property
     def has_vnni(self) -> bool:

@@ -17,6 +17,7 @@ Layout: TypeAlias = Literal["measured", "plain", "channels_last", "blocked_8", "
 Activation: TypeAlias = Literal["measured", "loop", "post_op"]
 
 QuantizedProducts: TypeAlias = Literal["amx", "all"]
+SplitProducts: TypeAlias = Literal["amx", "all"]
 
 LAYOUTS = get_args(Layout)[1:]
 """The families of layouts; blocks of 16 are for AVX-512."""
@@ -63,6 +64,12 @@ OPTIONS: Mapping[str, Option] = {
         "products of bytes with constant weights: where the processor has AMX, or all; the host's"
         " kernels are as fast elsewhere",
         get_args(QuantizedProducts),
+    ),
+    "split_products": Option(
+        "amx",
+        "what is asked for in bf16x3: those products that are faster so with AMX, or all, with any"
+        " instructions for bf16",
+        get_args(SplitProducts),
     ),
     "activation": Option(
         MEASURED,

@@ -55,7 +55,7 @@ def _by_fewer_products(op: WeightedWindowOp) -> Cost | None:
     kernels = [one for layout in ways(op) for one in candidates(op, layout)]
     if not any(isinstance(one, Winograd) for one in kernels):
         return None
-    best = _best(op)
+    best = best_cost(op)
     return replace(best, milliseconds=best.milliseconds + _conversions(op))
 
 
@@ -70,7 +70,7 @@ def _not_written(op: WeightedWindowOp) -> str | None:
 
 
 def _if_less(exact: Cost, op: WeightedWindowOp) -> str | None:
-    rounded = _best(op).milliseconds
+    rounded = best_cost(op).milliseconds
     if exact.milliseconds >= rounded:
         return None
     return (
@@ -79,9 +79,9 @@ def _if_less(exact: Cost, op: WeightedWindowOp) -> str | None:
     )
 
 
-def _best(op: WeightedWindowOp) -> Cost:
-    """In the fastest of all layouts."""
-    costs = Costs()
+def best_cost(op: Operation, choices: Choices | None = None) -> Cost:
+    """What a `dnnl` op takes in the fastest of all layouts, by its fastest algorithm."""
+    costs = Costs(choices)
     return min(costs.best(op, layout) for layout in ways(op))
 
 

@@ -54,6 +54,9 @@ ANCHORS = (
 )
 _CHANNELS_LAST = ("nn.dense", "nn.matmul")
 
+SPLIT_ANCHORS = frozenset(one for one in ANCHORS if not one.endswith("_transpose"))
+"""What the library computes from `bf16` to `f32` by other than reference code."""
+
 
 def _unary(name: str) -> Wrap:
     return lambda x: is_op(name)(x)

@@ -53,7 +53,7 @@ def _products(has_all: bool) -> Iterator[CompositePattern]:
     """Products of bytes, whose results are bytes or numbers."""
 
     def check(match: Match) -> str | None:
-        if not has_all and unavailable_reason() is None and not api().has_amx_int8:
+        if not has_all and unavailable_reason() is None and not api().has_amx:
             return "a product of bytes without AMX (the host's kernels are as fast)"
         return _check(match)
 

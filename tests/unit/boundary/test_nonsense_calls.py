@@ -82,7 +82,7 @@ def test_models(model: object, message: str) -> None:
         ({"threads": True}, "threads is True"),
         ({"threads": 2**200}, r"the limit is \d+; to raise it, pass limits=byoc_mlir.Limits"),
         ({"precision": None}, r"precision is None \(NoneType\); accepted is text"),
-        ({"precision": "f16"}, "precision is 'f16', accepted are 'f32', 'bf16'"),
+        ({"precision": "f16"}, "precision is 'f16', accepted are 'f32', 'bf16', 'bf16x3'"),
         ({"fallback": "maybe"}, "fallback is 'maybe', accepted are 'allow', 'warn', 'forbid'"),
         ({"fallback": 1}, "fallback is 1"),
         ({"prune": "all"}, "prune is 'all', accepted are"),

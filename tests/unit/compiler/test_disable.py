@@ -67,7 +67,9 @@ _EXERCISED_BY: Mapping[str, str] = {
         "bytes",
     ),
     "drop-unused-functions": "branches",
-    **dict.fromkeys(("fold-constants", "to-mixed-precision", "pack-weights"), "products"),
+    **dict.fromkeys(
+        ("fold-constants", "to-mixed-precision", "split-products", "pack-weights"), "products"
+    ),
 }
 """The model that a pass has something to do in; `convolutions` for the others."""
 
@@ -101,7 +103,8 @@ def test_a_model_is_right_without_a_pass(name: str, targets: tuple[str, ...]) ->
     which = _EXERCISED_BY.get(name, "convolutions")
     model = _model(which)
     inputs = random_inputs(model)
-    precision = "bf16" if name == "to-mixed-precision" else "f32"
+    precisions = {"to-mixed-precision": "bf16", "split-products": "bf16x3"}
+    precision = precisions.get(name, "f32")
     with byoc_mlir.compile(
         model, targets, 1, precision, "allow", cache=False, disable=[name]
     ) as executable:
