@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
@@ -47,6 +48,8 @@ def compile(
     passes: Sequence[str] = (),
     tune: float | None = None,
     sizes: Mapping[str, int] | None = None,
+    exact: Sequence[str] = (),
+    samples: Sequence[Mapping[str, Any]] | None = None,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -88,6 +91,10 @@ def compile(
             says why, where everything stays as it was. See docs/tuning.md.
         sizes: numbers for symbolic dimensions of inputs and outputs, `{"batch": 8}`, which no input
             may contradict. See docs/shapes.md.
+        exact: names of nodes whose products are computed in `f32` whatever `precision` says.
+        samples: inputs like those that the model will get, which are run to find further nodes for
+            `exact`, so that outputs are close to those in `f32`. The model is compiled some 25
+            times. See docs/precision.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled when inputs come: once, where
@@ -118,6 +125,7 @@ def compile(
             disable=disable,
             passes=passes,
             sizes={} if sizes is None else sizes,
+            exact=exact,
         )
         request.check()
         if cache is not False:
@@ -125,6 +133,8 @@ def compile(
             check_argument("cache", cache, str | Path | None, accepted)
         if tune is not None:
             _tune(request, tune)
+        if samples is not None:
+            request = _with_products_kept(request, samples)
         executable = _compile(request, cache if dump_ir is None else False)
         executable.verify_with(Verifying.of(request))
         return executable
@@ -136,6 +146,12 @@ def _tune(request: Request, seconds: float) -> None:
     tuning = tune_model(request, seconds)
     if tuning.reason:
         warnings.warn(f"tuning left the model as it was: {tuning.reason}", stacklevel=3)
+
+
+def _with_products_kept(request: Request, samples: Sequence[Mapping[str, Any]]) -> Request:
+    from byoc_mlir.compiler.sampled_precision import products_to_keep
+
+    return replace(request, exact=(*request.exact, *products_to_keep(request, samples)))
 
 
 def _compile(request: Request, cache: Folder) -> Executable:

@@ -46,6 +46,8 @@ class CompileOptions:
     """Passes, patterns and backends that are left out."""
     passes: tuple[str, ...] = ()
     """Passes of the user, with their options, checked."""
+    exact: tuple[str, ...] = ()
+    """Nodes whose products are computed in `f32` whatever the precision."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -93,6 +95,7 @@ class CompileOptions:
             is_default,
             tuple(sorted(set(request.disable))),
             tuple(request.passes),
+            tuple(sorted(set(request.exact))),
         )
 
 

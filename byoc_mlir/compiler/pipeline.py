@@ -230,7 +230,8 @@ def partition(build: Build) -> None:
         reason = why_nothing_gains(precision, targets) if precision != "f32" else None
         if reason is not None:
             build.problems.append(f"the model runs in f32, not in {precision}: {reason}")
-        passes = (PartitionFor(targets=targets, precision=precision),)
+        exact = build.options.exact
+        passes = (PartitionFor(targets=targets, precision=precision, exact=exact),)
         run_verified(build.context, build.module, passes, build.stages.add_pass)
 
 

@@ -39,6 +39,7 @@ class Request:
     disable: Sequence[str] = ()
     passes: Sequence[str] = ()
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    exact: Sequence[str] = ()
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -71,6 +72,10 @@ class Request:
             raise ByocError(
                 f"passes is {self.passes!r}, accepted is a sequence of names, as ('my-pass',)"
             )
+        if isinstance(self.exact, str) or not _is_texts(self.exact):
+            raise ByocError(
+                f"exact is {self.exact!r}, accepted is a sequence of nodes' names, as ('/Conv_1',)"
+            )
         if not _is_sizes(self.sizes):
             raise ByocError(
                 f"sizes is {self.sizes!r}, accepted is a dictionary from names of dimensions to"
@@ -101,6 +106,7 @@ class Request:
             sorted(self.disable),
             list(self.passes),
             dict(sorted(self.sizes.items())),
+            sorted(self.exact),
         ]
 
 

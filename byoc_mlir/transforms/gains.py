@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import f32
@@ -35,7 +35,8 @@ class Gains:
 
     Args:
         precision: what `Backend.gains_from` is asked for.
-        refuses: why an op with such a product, itself or in a composite, stays in `f32` for other
+        exact: the names of nodes that stay in `f32`.
+        refuses: why an op with such a product, itself or in a composite, stays there for other
             reasons than time; `None` where nothing speaks against it.
     """
 
@@ -43,9 +44,11 @@ class Gains:
         self,
         precision: str,
         backends: Sequence[Backend],
+        exact: Collection[str] = (),
         refuses: Callable[[Operation, Operation], str | None] = lambda op, product: None,
     ):
         self._backends, self._refuses = backends, refuses
+        self._exact = frozenset(exact)
         self._gains = {one.name: one.gains_from(precision) for one in backends}
         self.kept_float: dict[str, str] = {}
         """Why nodes stay in `f32` whose kind gains: of those that were asked for."""
@@ -79,13 +82,17 @@ class Gains:
         """Whether an op with such a product is faster, or needed more exactly, in `f32`."""
         gains = self._gains[self._taker(op)]
         reason = (
-            self._refuses(op, product)
+            self._asked_for(product)
+            or self._refuses(op, product)
             or _why_too_small(product, gains.least)
             or gains.faster_in_f32(op)
         )
         if reason is not None:
             self.kept_float |= dict.fromkeys(node_names(op), reason)
         return reason is not None
+
+    def _asked_for(self, product: Operation) -> str | None:
+        return None if self._exact.isdisjoint(node_names(product)) else "asked for"
 
     def _taker(self, op: Operation) -> str:
         """The backend that gets an op; "" for one that none of those gets that gain from it."""

@@ -52,6 +52,8 @@ class PartitionFor(ModulePass):
     targets: tuple[str, ...]
     bind_constants: bool = True
     precision: Precision = "f32"
+    exact: tuple[str, ...] = ()
+    """The names of nodes whose products are computed in `f32` whatever the precision."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for pass_ in self._passes():
@@ -60,10 +62,10 @@ class PartitionFor(ModulePass):
     def _passes(self) -> Iterator[ModulePass]:
         yield MergeComposite(self.targets)
         if self.precision == "bf16":
-            yield ToMixedPrecision(self.precision, self.targets)
+            yield ToMixedPrecision(self.precision, self.targets, self.exact)
             yield FoldConstants()
         elif self.precision == "bf16x3":
-            yield SplitProducts(self.targets)
+            yield SplitProducts(self.targets, self.exact)
             yield FoldConstants()
         yield AnnotateTarget(self.targets)
         yield MergeCompilerRegions()

@@ -51,6 +51,7 @@ class SplitProducts(ModulePass):
 
     Options:
         targets: the backends that are asked what they compute faster.
+        exact: the names of nodes whose products stay in `f32`.
 
     ```mlir
     %0 = relay.nn.dense %x, %w : (tensor<4x8xf32>, tensor<2x8xf32>) -> tensor<4x2xf32>
@@ -64,9 +65,11 @@ class SplitProducts(ModulePass):
     name = "split-products"
 
     targets: tuple[str, ...]
+    exact: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        gains = Gains(PRECISION_NAME, [get_backend(target) for target in self.targets])
+        backends = [get_backend(target) for target in self.targets]
+        gains = Gains(PRECISION_NAME, backends, self.exact)
         for func in host_functions(op):
             for block in blocks_of(func):
                 _split_block(block, gains)

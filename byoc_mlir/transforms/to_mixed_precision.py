@@ -45,6 +45,7 @@ class ToMixedPrecision(ModulePass):
     Options:
         type: `bf16`.
         targets: the backends that are asked what they compute faster.
+        exact: the names of nodes whose products stay in `f32`.
 
     ```mlir
     %0 = byoc.composite "dnnl.conv2d_relu" from "nn.conv2d_nn.relu_"
@@ -73,10 +74,11 @@ class ToMixedPrecision(ModulePass):
 
     type: MixedType
     targets: tuple[str, ...]
+    exact: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         backends = [get_backend(target) for target in self.targets]
-        gains = Gains(self.type, backends, why_not_rounded)
+        gains = Gains(self.type, backends, self.exact, why_not_rounded)
         for func in host_functions(op):
             for block in blocks_of(func):
                 _Mixer(RoundedValues(block, gains), _TYPES[self.type]).run()

@@ -80,6 +80,22 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         " products are three of bf16 each, with almost the digits of f32, where that is faster",
     )
     parser.add_argument(
+        "--exact",
+        action="append",
+        default=[],
+        metavar="NODE",
+        help="compute the products of a node in f32, whatever the precision; may be given several"
+        " times",
+    )
+    parser.add_argument(
+        "--samples",
+        action="append",
+        default=[],
+        metavar="FILE.npz",
+        help="inputs by name, which are run to find the nodes that need --exact for outputs close"
+        " to those in f32; may be given several times",
+    )
+    parser.add_argument(
         "--backend",
         action="append",
         default=[],
@@ -140,6 +156,7 @@ def compile_model(
             profile=profile,
             dump_ir=dump_ir,
             rates=args.rates,
+            samples=[read_inputs(path) for path in args.samples] or None,
         )
 
 
@@ -171,6 +188,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "disable": args.disable,
         "passes": args.passes,
         "sizes": dict(args.sizes),
+        "exact": args.exact,
     }
 
 

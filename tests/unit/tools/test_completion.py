@@ -26,7 +26,7 @@ def _script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("byoc run squee", ["squeezenet"]),
         ("byoc report model.o", ["model.onnx"]),
         ("byoc completion z", ["zsh"]),
-        ("byoc verify --sa", ["--save"]),
+        ("byoc verify --sav", ["--save"]),
     ],
 )
 def test_bash(

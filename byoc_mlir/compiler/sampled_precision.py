@@ -1,0 +1,172 @@
+"""Which products need `f32`: samples decide, where types and weights do not tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.boundary import check_argument
+from byoc_mlir.comparison import Array, distance, is_float
+from byoc_mlir.compiler.execution.model import compile_model
+from byoc_mlir.compiler.partition.report import HEAVY_OPS
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.errors import ByocError
+
+Sample: TypeAlias = Mapping[str, Any]
+"""Inputs by name."""
+
+Products: TypeAlias = tuple[str, ...]
+"""Nodes in the order in which they run."""
+
+ERROR = 0.005
+"""The error of an output that is accepted: root mean square, relative to that of the output."""
+
+_MOST_RUNS = 24
+"""Groups of products that are compiled alone, to see what each adds to the error."""
+
+
+def products_to_keep(request: Request, samples: Sequence[Sample]) -> Products:
+    """The nodes whose products stay in `f32`, so that outputs are as close to it as `ERROR` says.
+
+    The model is compiled up to some `24` times.
+
+    Args:
+        request: with the precision that is asked for.
+        samples: inputs like those that the model will get, at least one.
+
+    Raises:
+        ByocError: the arguments are not as documented, or the model cannot be compiled or run.
+    """
+    _check(request, samples)
+    exact, _ = _answers(replace(request, precision="f32"), samples)
+    mixed, products = _answers(request, samples)
+    if not products:
+        return ()
+
+    def error_of(group: Products) -> float:
+        others = [name for name in products if name not in group]
+        answers, _ = _answers(replace(request, exact=(*request.exact, *others)), samples)
+        return worst_error(answers, exact)
+
+    return chosen(products, worst_error(mixed, exact), error_of)
+
+
+def chosen(
+    products: Products,
+    error: float,
+    error_of: Callable[[Products], float],
+    accepted: float = ERROR,
+    most_runs: int = _MOST_RUNS,
+) -> Products:
+    """The products to keep: few of them, without which the others' error is accepted.
+
+    Errors of groups are taken to be independent: their squares add up. Groups are accepted in the
+    order of their squares for each product. The first that is refused is halved, until there are
+    single products alone among them, or enough runs were made.
+
+    Args:
+        error: that of all products together.
+        error_of: that of some products, the others being exact.
+    """
+    groups = [_Group(error, products)]
+    for _ in range(most_runs // 2):
+        taken = _accepted(groups, accepted)
+        refused = [group for group in groups if group not in taken and len(group.products) > 1]
+        if not refused:
+            break
+        worst = min(refused)
+        groups.remove(worst)
+        groups += [_Group(error_of(half), half) for half in worst.halves()]
+    taken = sorted(_accepted(groups, accepted))
+    while len(taken) > 1 and error_of(_members(taken)) > accepted:
+        taken.pop()
+    rounded = set(_members(taken))
+    return tuple(name for name in products if name not in rounded)
+
+
+@dataclass(frozen=True)
+class _Group:
+    error: float
+    """What these products add, where all others are exact."""
+    products: Products
+
+    def __lt__(self, other: _Group) -> bool:
+        return self.square_of_each < other.square_of_each
+
+    @property
+    def square_of_each(self) -> float:
+        """What a product adds to the square of the error, if all add as much."""
+        return self.error**2 / len(self.products)
+
+    def halves(self) -> tuple[Products, Products]:
+        """Two parts of more than one product."""
+        middle = len(self.products) // 2
+        return self.products[:middle], self.products[middle:]
+
+
+def _accepted(groups: Sequence[_Group], accepted: float) -> list[_Group]:
+    """The groups, from the one on whose products add least, whose error together is accepted."""
+    taken: list[_Group] = []
+    for group in sorted(groups):
+        if math.hypot(group.error, *(one.error for one in taken)) <= accepted:
+            taken.append(group)
+    return taken
+
+
+def _members(groups: Sequence[_Group]) -> Products:
+    return tuple(name for group in groups for name in group.products)
+
+
+def worst_error(
+    found: Sequence[Mapping[str, Array]], wanted: Sequence[Mapping[str, Array]]
+) -> float:
+    """The largest error of an output over all samples: root mean square, relative to that of the
+    output. Elements that are no floats are 1 off where they differ."""
+    names = dict.fromkeys(name for answer in wanted for name in answer)
+    return max((_error_of(name, found, wanted) for name in names), default=0.0)
+
+
+def _error_of(
+    name: str, found: Sequence[Mapping[str, Array]], wanted: Sequence[Mapping[str, Array]]
+) -> float:
+    apart = size = 0.0
+    for got, want in zip((one[name] for one in found), (one[name] for one in wanted), strict=True):
+        if not is_float(want.dtype):
+            apart, size = apart + float(np.count_nonzero(got != want)), size + want.size
+            continue
+        wide = want.astype(np.float64)
+        apart += float(np.square(distance(got, want)).sum())
+        size += float(np.square(wide[np.isfinite(wide)]).sum())
+    return math.sqrt(apart / size) if apart and size else apart
+
+
+def _answers(
+    request: Request, samples: Sequence[Sample]
+) -> tuple[Sequence[Mapping[str, Array]], Products]:
+    """The outputs for each sample that are arrays, and the products in less than `f32`."""
+    with compile_model(request, None) as executable:
+        answers = [
+            {name: one for name, one in executable.run(sample).items() if _is_array(one)}
+            for sample in samples
+        ]
+        rows = [row for row in executable.report() if row.op_type in HEAVY_OPS]
+    return answers, tuple(row.node for row in rows if row.precision == request.precision)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _check(request: Request, samples: Sequence[Sample]) -> None:
+    if request.precision == "f32":
+        raise ByocError("samples are given with precision='f32', in which nothing is rounded")
+    accepted = "a sequence of dictionaries, each the inputs of a run, as [{'x': array}]"
+    check_argument("samples", samples, Sequence, accepted)
+    if not samples:
+        raise ByocError(f"samples are none, accepted is {accepted}")
+    for sample in samples:
+        check_argument("samples", sample, Mapping, accepted)
