@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
@@ -54,8 +55,8 @@ class Build:
     """From `lower` on."""
     functions: SeparatedKernels = field(init=False)
     """From `link` on: functions of backends that are compiled once for all shapes."""
-    object_code: bytes = field(init=False)
-    """From `optimise` on: the module's."""
+    objects: Sequence[bytes] = field(init=False)
+    """From `optimise` on: the module's object files."""
     kernel_objects: tuple[KernelObject, ...] = field(init=False)
     """From `optimise` on: other object files, with kernels that the module calls."""
 

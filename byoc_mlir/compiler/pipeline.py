@@ -40,7 +40,7 @@ from byoc_mlir.left_out import leaving_out
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object, emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.profile_steps import ProfileSteps
 from byoc_mlir.lowering.shared_functions import separate_functions
@@ -303,9 +303,14 @@ def link(build: Build) -> None:
 
 
 def optimise(build: Build) -> None:
-    """LLVM makes object code."""
+    """LLVM makes object code: several files where no other shapes have files with the same
+    symbols."""
     with build.stages.stage("optimise"):
-        build.object_code = emit_object(build.module, timing=build.stages.add_pass)
+        timing = build.stages.add_pass
+        if build.shared is None:
+            build.objects = emit_objects(build.module, timing=timing)
+        else:
+            build.objects = (emit_object(build.module, timing=timing),)
         separated = (build.host.kernels, build.functions)
         build.kernel_objects = tuple(
             one for kernels in separated for one in _compiled(build, kernels)

@@ -110,14 +110,15 @@ def _object_code(build: Build) -> ObjectCode:
     for code in build.codes:
         weights += code.native.constants
     arrays = {weight_symbol(weight.digest): weight for weight in weights}
+    first, *others = build.objects
     return ObjectCode(
-        build.object_code,
+        first,
         {
             name: arrays[name].data
             for name in external_globals(build.module)
             if name != THREADS_SYMBOL
         },
-        tuple(one.code for one in build.kernel_objects),
+        (*others, *(one.code for one in build.kernel_objects)),
     )
 
 

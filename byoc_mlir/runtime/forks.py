@@ -24,6 +24,9 @@ from weakref import WeakSet
 OPENMP = "libgomp.so.1"
 """The OpenMP runtime that compiled code uses."""
 
+llvm_at_work = threading.RLock()
+"""Held while threads are inside of LLVM without the lock that llvmlite takes for each call."""
+
 _PAUSE_HARD = 2
 """`omp_pause_hard`: the threads end."""
 
@@ -83,19 +86,25 @@ def on_live_threads(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 def _before() -> None:
     _fork.ends_threads = _end_openmp_threads()
+    llvm_at_work.acquire()
     _fork.llvm = _llvm_at_rest()
     _fork.llvm.__enter__()
 
 
 def _after_in_parent() -> None:
-    _fork.llvm.__exit__(None, None, None)
+    _leave_llvm()
 
 
 def _after_in_child() -> None:
     global _lost_threads
-    _fork.llvm.__exit__(None, None, None)
+    _leave_llvm()
     ForkSafeLock.open_all()
     _lost_threads = _lost_threads or not _fork.ends_threads
+
+
+def _leave_llvm() -> None:
+    _fork.llvm.__exit__(None, None, None)
+    llvm_at_work.release()
 
 
 def _end_openmp_threads() -> bool:

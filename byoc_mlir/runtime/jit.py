@@ -38,7 +38,7 @@ class NativeModule:
     `entry_points` are the functions whose addresses are wanted, `external_symbols` the addresses of
     functions outside of the process's global symbols (a vendor library opened privately). Symbols
     of the process, such as those of the C library, are found without being named. `others` are
-    object files with functions that it calls. Raises `ExecutionError` when a symbol is missing.
+    object files to be linked with it. Raises `ExecutionError` when a symbol is missing.
 
     The code lives until `close`, or until the module is no longer referenced.
     """

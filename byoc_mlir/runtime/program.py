@@ -152,7 +152,7 @@ class ObjectCode:
     weights: Mapping[str, Array]
     """External symbol to the array whose first byte it is."""
     kernels: tuple[bytes, ...] = ()
-    """Other object files, which have functions that this one calls."""
+    """Other object files, which have functions that the others call."""
 
     @property
     def files(self) -> tuple[bytes, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.ir_dump import dump_text
-from byoc_mlir.lowering.llvm_ir.translate import translate_module
+from byoc_mlir.lowering.llvm_ir.parts import cut
+from byoc_mlir.lowering.llvm_ir.threads import at_once, emit_unlocked, run_passes
+from byoc_mlir.lowering.llvm_ir.translate import translate_module, translate_part
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.isa import compiler_features_up_to
 from byoc_mlir.runtime.machine import other_machine
@@ -23,6 +25,7 @@ from byoc_mlir.runtime.machine import other_machine
 Timing = Callable[[str, float], None]
 """Called after each pass with its name and the seconds it took, verification included."""
 
+_HIGHEST_LEVEL = 3
 
 _SLOW_GATHERS = "znver"
 """Processors that take a gather apart into more work than single loads are; LLVM takes it for one
@@ -62,7 +65,7 @@ class Target:
 def emit_object(
     module: ModuleOp,
     *,
-    opt_level: int = 3,
+    opt_level: int = _HIGHEST_LEVEL,
     cpu: str | None = None,
     features: str | None = None,
     timing: Timing | None = None,
@@ -76,29 +79,58 @@ def emit_object(
     Raises `CompilationError` when the module is not legal LLVM.
     """
     target = _target(cpu, features)
-    machine = _target_machine(target, opt_level)
     with _timed("translate-to-llvm-ir", timing):
         assembly = translate_module(module)
-    dump_text(f"{name}.ll", lambda: assembly)
+    (code,) = _emitted({name: assembly}, target, opt_level, timing)
+    return code
+
+
+def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[bytes]:
+    """As `emit_object`, but a large module becomes several objects, to be linked together, which
+    are compiled at the same time. What they are depends on the module alone.
+    """
+    with _timed("translate-to-llvm-ir", timing):
+        parts = {
+            f"model-{number}" if number else "model": translate_part(module, part)
+            for number, part in enumerate(cut(module))
+        }
+    return _emitted(parts, Target.current(), _HIGHEST_LEVEL, timing)
+
+
+def _emitted(
+    parts: Mapping[str, str], target: Target, opt_level: int, timing: Timing | None
+) -> Sequence[bytes]:
+    """Object code of assembly, by the names of the files where IR is dumped."""
+    machines = [_target_machine(target, opt_level) for _ in parts]
     with _timed("llvm-optimise", timing):
-        optimised = _optimised(assembly, target, machine, opt_level)
-    dump_text(f"{name}-optimised.ll", lambda: str(optimised))
-    dump_text(f"{name}.s", lambda: machine.emit_assembly(optimised))
+        optimised = at_once(
+            lambda part: _optimised(part[0], target, part[1], opt_level),
+            [*zip(parts.values(), machines, strict=True)],
+        )
+    pairs = [*zip(machines, optimised, strict=True)]
+    for (name, assembly), (machine, module) in zip(parts.items(), pairs, strict=True):
+        dump_text(f"{name}.ll", lambda text=assembly: text)
+        dump_text(f"{name}-optimised.ll", lambda module=module: str(module))
+        dump_text(f"{name}.s", lambda machine=machine, module=module: machine.emit_assembly(module))
     with _timed("llvm-emit-object", timing):
-        return machine.emit_object(optimised)
+        return at_once(lambda pair: emit_unlocked(*pair), pairs)
 
 
 def optimised_assembly(
     module: ModuleOp,
     *,
-    opt_level: int = 3,
+    opt_level: int = _HIGHEST_LEVEL,
     cpu: str | None = None,
     features: str | None = None,
 ) -> str:
     """The optimised LLVM assembly that `emit_object` emits code for."""
     target = _target(cpu, features)
     machine = _target_machine(target, opt_level)
-    return str(_optimised(translate_module(module), target, machine, opt_level))
+    (optimised,) = at_once(
+        lambda assembly: _optimised(assembly, target, machine, opt_level),
+        [translate_module(module)],
+    )
+    return str(optimised)
 
 
 @contextmanager
@@ -165,7 +197,8 @@ def _llvm_target(triple: str) -> llvm.Target:
 def _optimised(
     assembly: str, target: Target, machine: llvm.TargetMachine, opt_level: int
 ) -> llvm.ModuleRef:
-    """The verified and optimised module, in an LLVM context of its own that it keeps alive."""
+    """The verified and optimised module, in an LLVM context of its own that it keeps alive; inside
+    of `at_once`."""
     try:
         module = llvm.parse_assembly(assembly, llvm.create_context())
         module.triple = target.triple
@@ -176,7 +209,7 @@ def _optimised(
     # A builder of its own for each run: it refers to the run afterwards.
     builder = llvm.create_pass_builder(machine, _tuning_options(opt_level))
     with _pipeline(builder) as passes:
-        passes.run(module, builder)
+        run_passes(passes, module, builder)
     return module
 
 

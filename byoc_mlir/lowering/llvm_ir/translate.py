@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -15,6 +15,7 @@ from byoc_mlir.lowering.llvm_ir.globals import global_text
 from byoc_mlir.lowering.llvm_ir.instructions import INSTRUCTIONS, Writer, convention_text
 from byoc_mlir.lowering.llvm_ir.intrinsics import INTRINSICS
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames, literal, symbol
+from byoc_mlir.lowering.llvm_ir.parts import Part
 from byoc_mlir.lowering.llvm_ir.types import type_text
 
 _WRITERS: Mapping[type[Operation], Writer] = {**INSTRUCTIONS, **INTRINSICS}
@@ -35,15 +36,43 @@ def translate_module(module: ModuleOp) -> str:
     names the op for anything that cannot be expressed; nothing is dropped silently, except
     locations and the attributes of other dialects.
     """
-    lines = [
+    lines = _module_strings(module)
+    for op in module.body.block.ops:
+        lines.extend(_top_level(op))
+    return _joined(lines)
+
+
+def translate_part(module: ModuleOp, part: Part) -> str:
+    """One part of a module as LLVM assembly; raises what `translate_module` raises."""
+    lines = _module_strings(module)
+    for op in part.declarations:
+        if isinstance(op, llvm.FuncOp) and op.body.blocks:
+            lines.append(_declaration_elsewhere(op, part))
+        else:
+            lines.extend(_top_level(op))
+    for op in part.definitions:
+        if isinstance(op, llvm.FuncOp):
+            lines.extend(_definition(op, _linkage(op, part)))
+        else:
+            lines.extend(_top_level(op))
+    return _joined(lines)
+
+
+def _module_strings(module: ModuleOp) -> list[str]:
+    return [
         f"{keyword} = {quoted(value.data.encode())}"
         for name, keyword in _MODULE_STRINGS.items()
         if isinstance(value := module.attributes.get(name), StringAttr)
     ]
-    for op in module.body.block.ops:
-        lines.extend(_top_level(op))
-    lines.append("!0 = !{i32 1}")
-    return "\n".join(lines) + "\n"
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "\n".join([*lines, "!0 = !{i32 1}"]) + "\n"
+
+
+def _linkage(op: llvm.FuncOp, part: Part) -> str:
+    """What says who sees a function: of internal ones that parts share, no other module."""
+    return "hidden " if op.sym_name.data in part.shared else f"{op.linkage.linkage.data} "
 
 
 def top_level_text(op: Operation) -> str:
@@ -54,7 +83,7 @@ def top_level_text(op: Operation) -> str:
 def _top_level(op: Operation) -> Iterator[str]:
     match op:
         case llvm.FuncOp() if op.body.blocks:
-            yield from _definition(op)
+            yield from _definition(op, f"{op.linkage.linkage.data} ")
         case llvm.FuncOp():
             yield _declaration(op)
         case llvm.GlobalOp():
@@ -70,16 +99,25 @@ def _declaration(op: llvm.FuncOp) -> str:
         raise CompilationError(
             f"llvm-ir: function @{name} has no body, so its linkage must be external, not {linkage}"
         )
+    return _declared(op, "" if linkage == "external" else f"{linkage} ")
+
+
+def _declaration_elsewhere(op: llvm.FuncOp, part: Part) -> str:
+    """The declaration of a function that another part defines."""
+    return _declared(op, "hidden " if op.sym_name.data in part.shared else "")
+
+
+def _declared(op: llvm.FuncOp, linkage: str) -> str:
     inputs = op.function_type.inputs.data
-    attributes = value_attributes(op.arg_attrs, len(inputs), f"an argument of @{name}")
+    attributes = value_attributes(op.arg_attrs, len(inputs), f"an argument of @{op.sym_name.data}")
     args = [
         f"{type_text(type_)} {text}".rstrip()
         for type_, text in zip(inputs, attributes, strict=True)
     ]
-    return f"declare {_header(op, args, '' if linkage == 'external' else f'{linkage} ')}"
+    return f"declare {_header(op, args, linkage)}"
 
 
-def _definition(op: llvm.FuncOp) -> Iterator[str]:
+def _definition(op: llvm.FuncOp, linkage: str) -> Iterator[str]:
     names = FunctionNames(op.body)
     entry = op.body.blocks.first
     assert entry is not None
@@ -92,7 +130,7 @@ def _definition(op: llvm.FuncOp) -> Iterator[str]:
         f"{type_text(arg.type)} {text}{names[arg]}"
         for arg, text in zip(entry.args, attributes, strict=True)
     ]
-    yield f"define {_header(op, args, f'{op.linkage.linkage.data} ')} {{"
+    yield f"define {_header(op, args, linkage)} {{"
     for block in op.body.blocks:
         yield f"{names.label(block)}:"
         if block is not entry:

@@ -16,6 +16,7 @@ from xdsl.dialects.llvm import FuncOp
 import byoc_mlir
 from byoc_mlir.compiler import pipeline
 from byoc_mlir.lowering import shared_kernels
+from byoc_mlir.lowering.llvm_ir import parts
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.program import Array, ObjectCode
 from byoc_mlir.transforms import fold_batch_norm
@@ -168,7 +169,8 @@ def test_objects_that_were_not_used_last_go(
     assert ["shared" in "".join(names) for names in emitted] == [False, True] * 3 + [False]
 
 
-def test_a_model_of_fixed_shapes_is_one_object() -> None:
+def test_a_small_model_of_fixed_shapes_is_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "LEAST_OPS", 1_000_000)
     with byoc_mlir.compile(network(2), targets=(), threads=1) as executable:
         check(executable, 2)
         assert isinstance(executable.program.code, ObjectCode)
