@@ -155,19 +155,35 @@ def _at_axis(context: NodeContext, value: Value, rank: int, axis: int | None) ->
 def power(context: NodeContext, base: Value, exponent: Value) -> Value:
     if base.dtype == exponent.dtype:
         return context.emit(relay.PowerOp, base, exponent)
-    # the result has the type of the base, but 4 to the power of 0.5 is computed in that of both
-    wide = _type_of_power(base.dtype, exponent.dtype)
+    wide = _type_of_power(base.dtype, exponent)
     operands = (cast(context, value, wide) for value in (base, exponent))
     return cast(context, context.emit(relay.PowerOp, *operands), base.dtype)
 
 
-def _type_of_power(base: np.dtype[Any], exponent: np.dtype[Any]) -> np.dtype[Any]:
-    if base.kind not in "iu":
+def _type_of_power(base: np.dtype[Any], exponent: Value) -> np.dtype[Any]:
+    """A type that holds both, though the result has that of the base.
+
+    4 to the power of 0.5 is 2, and -1 to that of 2^24 + 1 is -1, whose exponent is no `float32`.
+    """
+    if base.kind in "iu" and exponent.dtype.kind in "iu":
+        # integers modulo the width are the same with a sign and without
+        return np.dtype(f"{exponent.dtype.kind}{max(base.itemsize, exponent.dtype.itemsize)}")
+    if base.kind not in "iu" and _fits(exponent, base):
         return base
-    if exponent.kind not in "iu":
-        return np.result_type(base, exponent)
-    # integers modulo the width are the same with a sign and without
-    return np.dtype(f"{exponent.kind}{max(base.itemsize, exponent.itemsize)}")
+    return np.result_type(*map(_promotable, (base, exponent.dtype)))
+
+
+def _fits(value: Value, dtype: np.dtype[Any]) -> bool:
+    """Whether a type holds all numbers of a constant exactly."""
+    if value.constant is None:
+        return False
+    there = integers.convert(value.constant, dtype)
+    return np.array_equal(integers.convert(there, value.dtype), value.constant)
+
+
+def _promotable(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type, or a larger one where numpy knows none that holds it and any other."""
+    return np.dtype(np.float32) if dtype == ml_dtypes.bfloat16 else dtype
 
 
 @onnx_op("Mean")
