@@ -99,7 +99,9 @@ class Assumptions(Table):
         5, "thread starts", "what one thread does alone; more where the others have to wake"
     )
     parallel_cycles: float = _number(
-        1 << 16, "cycles", "a loop of the host that is worth several threads"
+        1 << 17,
+        "cycles",
+        "a loop of the host that is worth several threads: half of what it takes to wake one",
     )
     loop_products: float = _number(
         16, "multiply-adds / cycle", "two vectors of 8; decides on threads only"
@@ -111,7 +113,7 @@ class Assumptions(Table):
         64, "multiply-adds / cycle", "bytes, with VNNI; decides on threads only"
     )
     loop_iterations: float = _number(
-        4, "iterations / cycle", "of an op in vectors; decides on threads only"
+        12, "iterations / cycle", "of an op in vectors, in cache; decides on threads only"
     )
     tree_step: float = _number(3, "cycles", "a load that the next one waits for, of several rows")
     primitive_call: float = _number(0.004, "ms", "any execution of a library's primitive")
