@@ -61,6 +61,12 @@ class Library:
         )
 
 
+class ExecutionArgument(ctypes.Structure):
+    """`dnnl_exec_arg_t`."""
+
+    _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
+
+
 class _Version(ctypes.Structure):
     """`dnnl_version_t`."""
 

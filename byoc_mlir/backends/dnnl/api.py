@@ -16,11 +16,8 @@ from byoc_mlir.backends.dnnl.calls import (
     NULL,
     Argument,
     Attributes,
-    Binary,
     Descriptors,
-    Eltwise,
     MemoryDescriptor,
-    Prelu,
     PrimitiveCall,
     Size,
     Special,
@@ -30,23 +27,16 @@ from byoc_mlir.backends.dnnl.enums import (
     IN_ORDER,
     USER_SCRATCHPAD,
     Arg,
-    DataType,
     Query,
     Status,
 )
 from byoc_mlir.backends.dnnl.formats import descriptor_strides, format_tag
-from byoc_mlir.backends.onednn import load_library
+from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.runtime.forks import ForkSafeLock
 
 _ALIGNMENT = 64
 _ENOUGH_SECONDS, _MOST_RUNS = 0.004, 5
-
-
-class _ExecArg(ctypes.Structure):
-    """`dnnl_exec_arg_t`."""
-
-    _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
 
 
 class PrimitiveDescriptor:
@@ -258,17 +248,8 @@ class Api:
             library.dnnl_primitive_attr_set_zero_points_mask(handle, argument, mask)
         library.dnnl_post_ops_create(ctypes.byref(chain))
         for post_op in attributes.post_ops:
-            if isinstance(post_op, Eltwise):
-                alpha, beta = ctypes.c_float(post_op.alpha), ctypes.c_float(post_op.beta)
-                library.dnnl_post_ops_append_eltwise(chain, post_op.algorithm, alpha, beta)
-            elif isinstance(post_op, Binary):
-                other = self.descriptor(post_op.other)
-                library.dnnl_post_ops_append_binary(chain, post_op.algorithm, other)
-            elif isinstance(post_op, Prelu):
-                library.dnnl_post_ops_append_prelu(chain, post_op.mask)
-            else:
-                as_result = DataType.UNDEFINED
-                library.dnnl_post_ops_append_sum(chain, ctypes.c_float(1.0), 0, as_result)
+            call = post_op.call
+            getattr(library, call.function)(chain, *map(self._argument, call.arguments))
         library.dnnl_primitive_attr_set_post_ops(handle, chain)
         library.dnnl_post_ops_destroy(chain)
         return handle
@@ -309,7 +290,7 @@ class Api:
             for one in (*arguments, Arg.SCRATCHPAD)
         }
         memories = self._memories(described)
-        pairs = (_ExecArg * len(memories))(*memories)
+        pairs = (ExecutionArgument * len(memories))(*memories)
 
         def execute() -> None:
             status = self.library.dnnl_primitive_execute(

@@ -19,7 +19,7 @@ LLVM IR. An argument of a call is a Python value:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -68,6 +68,11 @@ def element_bytes(data_type: DataType) -> int:
 class Sum:
     """A post-op that adds what the destination held before, of its type."""
 
+    @property
+    def call(self) -> Call:
+        """The call that appends it to a chain."""
+        return Call("dnnl_post_ops_append_sum", (1.0, 0, DataType.UNDEFINED))
+
 
 @dataclass(frozen=True)
 class Eltwise:
@@ -77,6 +82,11 @@ class Eltwise:
     alpha: float
     beta: float
 
+    @property
+    def call(self) -> Call:
+        """The call that appends it to a chain."""
+        return Call("dnnl_post_ops_append_eltwise", (self.algorithm, self.alpha, self.beta))
+
 
 @dataclass(frozen=True)
 class Binary:
@@ -85,12 +95,22 @@ class Binary:
     algorithm: int
     other: MemoryDescriptor
 
+    @property
+    def call(self) -> Call:
+        """The call that appends it to a chain."""
+        return Call("dnnl_post_ops_append_binary", (self.algorithm, self.other))
+
 
 @dataclass(frozen=True)
 class Prelu:
     """A post-op that multiplies negative elements by slopes; a set bit of `mask` keeps a dim."""
 
     mask: int
+
+    @property
+    def call(self) -> Call:
+        """The call that appends it to a chain."""
+        return Call("dnnl_post_ops_append_prelu", (self.mask,))
 
 
 PostOp: TypeAlias = Sum | Eltwise | Binary | Prelu
@@ -146,11 +166,16 @@ Argument: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class PrimitiveCall:
-    """The call that creates a primitive descriptor: what follows its output pointer."""
+class Call:
+    """A function of the library, and what it is called with behind its first argument."""
 
     function: str
-    arguments: tuple[Argument, ...] = field(default=())
+    arguments: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True)
+class PrimitiveCall(Call):
+    """The call that creates a primitive descriptor; the first argument is where it goes."""
 
     @property
     def kind(self) -> str:

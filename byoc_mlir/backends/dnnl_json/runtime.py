@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from byoc_mlir.backends.json_module import Engine, JsonModule
-from byoc_mlir.backends.onednn import load_library
+from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.program import Array
 
@@ -28,12 +28,6 @@ class DnnlJsonModule(JsonModule):
 
     def build_engine(self) -> Engine:
         return DnnlEngine(self.graph, self.constants)
-
-
-class _ExecArg(ctypes.Structure):
-    """`dnnl_exec_arg_t`."""
-
-    _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
 
 
 class DnnlEngine(Engine):
@@ -94,7 +88,9 @@ class DnnlEngine(Engine):
         memories = [self._memories[operand] for operand in operands]
         values = [*zip(roles, memories, strict=False), (DST, self._memories[index])]
         values.append((SCRATCHPAD, self._scratchpad(descriptor)))
-        pairs = (_ExecArg * len(values))(*((role, memory.value) for role, memory in values))
+        pairs = (ExecutionArgument * len(values))(
+            *((role, memory.value) for role, memory in values)
+        )
         return self._make("primitive", descriptor), pairs
 
     def _attributes(self, kernel: str) -> ctypes.c_void_p:

@@ -7,7 +7,13 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import FREE_PACKED, weight_symbol
 from byoc_mlir.backends.dnnl import enums
-from byoc_mlir.backends.dnnl.calls import Attributes, Binary, Descriptors, Eltwise, PostOp, Prelu
+from byoc_mlir.backends.dnnl.calls import (
+    Argument,
+    Attributes,
+    Descriptors,
+    MemoryDescriptor,
+    PostOp,
+)
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.executions import Threads
 from byoc_mlir.backends.dnnl.codegen.helpers import ENGINE_SLOT, LOAD_STREAM_SLOT, Slots
@@ -102,20 +108,18 @@ class _Load:
         function.check(function.call("dnnl_post_ops_destroy", chain))
 
     def _append(self, chain: SSAValue, post_op: PostOp) -> SSAValue:
-        function = self._function
-        if isinstance(post_op, Eltwise):
-            algorithm = function.integer(post_op.algorithm, i32)
-            alpha, beta = function.real(post_op.alpha), function.real(post_op.beta)
-            return function.call("dnnl_post_ops_append_eltwise", chain, algorithm, alpha, beta)
-        if isinstance(post_op, Binary):
-            algorithm = function.integer(post_op.algorithm, i32)
-            other = function.pointer(self._state, self._slots.descriptors[post_op.other])
-            return function.call("dnnl_post_ops_append_binary", chain, algorithm, other)
-        if isinstance(post_op, Prelu):
-            mask = function.integer(post_op.mask, i32)
-            return function.call("dnnl_post_ops_append_prelu", chain, mask)
-        zero, data_type = function.integer(0, i32), function.integer(enums.DataType.UNDEFINED, i32)
-        return function.call("dnnl_post_ops_append_sum", chain, function.real(1.0), zero, data_type)
+        call = post_op.call
+        values = map(self._value, call.arguments)
+        return self._function.call(call.function, chain, *values)
+
+    def _value(self, argument: Argument) -> SSAValue:
+        """An argument of a post-op."""
+        if isinstance(argument, MemoryDescriptor):
+            return self._function.pointer(self._state, self._slots.descriptors[argument])
+        if isinstance(argument, float):
+            return self._function.real(argument)
+        assert isinstance(argument, int)
+        return self._function.integer(argument, i32)
 
     def _source(self, digest: str) -> SSAValue:
         return self._function.address(self._code.module.external(weight_symbol(digest)))
