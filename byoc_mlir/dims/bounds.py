@@ -38,9 +38,9 @@ def bounds(size: Size, ranges: Ranges) -> Range:
     return _Search(ranges).bounds(size)
 
 
-def at_least_zero(size: Size, ranges: Ranges | None = None) -> bool:
-    """Whether the size is proved to be 0 or more."""
-    return _Search(ranges or {}).least(size, _DEPTH) >= 0
+def at_least_zero(size: Size) -> bool:
+    """Whether the size is proved to be 0 or more, whatever its symbols are."""
+    return _Search({}).least(size, _DEPTH) >= 0
 
 
 class _Search:

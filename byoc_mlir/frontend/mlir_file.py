@@ -35,7 +35,7 @@ from byoc_mlir.limits import current_limits
 STORE_SUFFIX = ".safetensors"
 
 
-def read_mlir(path: str | Path, context: Context | None = None) -> ModuleOp:
+def read_mlir(path: str | Path) -> ModuleOp:
     """The verified module in a `.mlir` file, weights attached where a store lies beside it.
 
     Raises:
@@ -44,7 +44,7 @@ def read_mlir(path: str | Path, context: Context | None = None) -> ModuleOp:
         LimitExceededError: the module is nested too deeply, or too large.
     """
     path = Path(path)
-    module = parse_module(read_file(path, InvalidModelError), str(path), context or make_context())
+    module = parse_module(read_file(path, InvalidModelError), str(path), make_context())
     try:
         module.verify()
     except VerifyException as error:

@@ -128,24 +128,19 @@ class Vectors:
         first = llvm.InsertElementOp.create(
             operands=[self.splat(0.0), number, function.integer(0)], result_types=[self.type]
         )
-        return self.shuffle(function.insert(first), [0] * self.lanes)
+        value = function.insert(first)
+        spread = llvm.ShuffleVectorOp.create(
+            operands=[value, value],
+            result_types=[self.type],
+            properties={"mask": _first(self.lanes)},
+        )
+        return function.insert(spread)
 
     def broadcast_bits(self, bits: SSAValue) -> SSAValue:
         """The `f32` with the lower bits of an `i64`, for all lanes."""
         function = self.function
         narrow = function.insert(llvm.TruncOp(bits, i32))
         return self.broadcast(function.insert(llvm.BitcastOp(narrow, f32)))
-
-    def shuffle(
-        self, one: SSAValue, lanes: Collection[int], other: SSAValue | None = None
-    ) -> SSAValue:
-        """A vector of some lanes of two, which are counted through both."""
-        shuffled = llvm.ShuffleVectorOp.create(
-            operands=[one, other or one],
-            result_types=[_vector(len(lanes))],
-            properties={"mask": _mask(tuple(lanes))},
-        )
-        return self.function.insert(shuffled)
 
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`lhs + rhs`."""
@@ -209,8 +204,9 @@ def _vector(lanes: int) -> VectorType[Float32Type]:
 
 
 @cache
-def _mask(lanes: tuple[int, ...]) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i32, lanes)
+def _first(lanes: int) -> DenseArrayBase:
+    """The first lane, so many times."""
+    return DenseArrayBase.from_list(i32, [0] * lanes)
 
 
 @cache

@@ -87,11 +87,9 @@ def int_prop(default: int | None = None) -> IntegerAttr:
     )
 
 
-def ints_prop(default: Sequence[int] | None = None) -> Ints:
+def ints_prop() -> Ints:
     """An array of `i64` as property, printed as `strides = [1, 1]`."""
-    return prop_def(
-        DenseArrayBase.constr(i64), default_value=None if default is None else to_attribute(default)
-    )
+    return prop_def(DenseArrayBase.constr(i64))
 
 
 def sizes_prop() -> Sizes:

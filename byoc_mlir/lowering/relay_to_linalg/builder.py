@@ -155,7 +155,6 @@ class LinalgBuilder:
         reduced: Sequence[int],
         rank: int,
         body: Body,
-        name: str | None = None,
     ) -> SSAValue:
         """`start` combined with all elements read; loop dimensions in `reduced` are folded.
 
@@ -167,7 +166,7 @@ class LinalgBuilder:
         elements = [scalars.unwrap(arg) for arg in block.args]
         _finish(scalars, body(scalars, *elements), type_)
         kinds = [REDUCTION if axis in reduced else PARALLEL for axis in range(rank)]
-        return self._generic(reads, start, output, block, kinds, name)
+        return self._generic(reads, start, output, block, kinds)
 
     def _generic(
         self,
@@ -176,7 +175,7 @@ class LinalgBuilder:
         output: Sequence[AffineExpr],
         block: Block,
         kinds: Sequence[Attribute],
-        name: str | None,
+        name: str | None = None,
     ) -> SSAValue:
         maps = [AffineMap(len(kinds), 0, tuple(read.map)) for read in reads]
         maps.append(AffineMap(len(kinds), 0, tuple(output)))

@@ -244,9 +244,7 @@ class GraphBuilder:
             ceil_mode=int(ceil),
         )
 
-    def average_pool(
-        self, x: str, kernel: int, stride: int, *, padding: int = 0, count_padding: bool = True
-    ) -> str:
+    def average_pool(self, x: str, kernel: int, stride: int, *, padding: int = 0) -> str:
         """Average pooling with a square window."""
         return self.op(
             "AveragePool",
@@ -254,7 +252,7 @@ class GraphBuilder:
             kernel_shape=[kernel, kernel],
             strides=[stride, stride],
             pads=[padding] * 4,
-            count_include_pad=int(count_padding),
+            count_include_pad=1,
         )
 
     def concat(self, *values: str) -> str:
