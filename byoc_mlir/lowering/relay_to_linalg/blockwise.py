@@ -17,6 +17,7 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     LANES,
     Buffers,
@@ -92,20 +93,14 @@ def _constant(op: relay.BlockwiseDenseOp, value: SSAValue) -> Array:
 def _packed_codes(codes: Array) -> Array:
     """`[units, blocks, bytes]` as `[panels, blocks * bytes, 16]`."""
     rows = codes.reshape(len(codes), -1).view(np.int8)
-    return derived_array("blockwise_codes", [codes], lambda: _panels(rows))
+    return derived_array("blockwise_codes", [codes], lambda: panels(rows.T, LANES))
 
 
 def _packed(numbers: Array) -> Array:
     """`[units, blocks]` as `[panels, blocks, 16]`; one for all stands 16 times."""
     if numbers.shape == (1, 1):
         numbers = np.repeat(numbers, LANES, 0)
-    return derived_array("blockwise_numbers", [numbers], lambda: _panels(numbers))
-
-
-def _panels(rows: Array) -> Array:
-    units, width = rows.shape
-    padded = np.pad(rows, ((0, -units % LANES), (0, 0)))
-    return np.ascontiguousarray(padded.reshape(-1, LANES, width).transpose(0, 2, 1))
+    return derived_array("blockwise_numbers", [numbers], lambda: panels(numbers.T, LANES))
 
 
 FUNCTIONS: Lowerings = {relay.BlockwiseDenseOp: _lower_blockwise_dense}
