@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import opt_prop_def, prop_def, var_operand_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
@@ -135,6 +135,16 @@ class ExecutedOp(DnnlOp, ABC):
                 f"{self.name}: it is concurrent with an op whose result it reads; only independent"
                 " ops run at the same time"
             )
+
+
+class LikeSourceOp(ExecutedOp, ABC):
+    """An op whose result is of the shape and the element type of its first operand."""
+
+    source = operand_def(TensorType)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (like(self.source, shape_of(self.source)),)
 
 
 class PostOpsOp(ExecutedOp, ABC):

@@ -11,7 +11,14 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, ExecutedOp, layout_of, like, with_layout
+from byoc_mlir.backends.dnnl.dialect.base import (
+    DnnlOp,
+    ExecutedOp,
+    LikeSourceOp,
+    layout_of,
+    like,
+    with_layout,
+)
 from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, tensor_type
 
 
@@ -37,38 +44,31 @@ class ConcatOp(ExecutedOp):
 
 
 @irdl_op_definition
-class ShuffleOp(ExecutedOp):
+class ShuffleOp(LikeSourceOp):
     """`source` with dimension `axis` read as `[C / group_size, group_size]` and transposed.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_shuffle.html
     """
 
     name = "dnnl.shuffle"
-    source = operand_def(TensorType)
     axis = int_prop()
     group_size = int_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         size, group = shape_of(self.source)[self.axis.value.data], self.group_size.value.data
         if group < 1 or size % group:
             raise VerifyException(f"{self.name}: {size} elements are not groups of {group}")
-        return (like(self.source, shape_of(self.source)),)
+        return super().infer_types()
 
 
 @irdl_op_definition
-class ReorderOp(ExecutedOp):
+class ReorderOp(LikeSourceOp):
     """A copy of `source` in the layout of the result.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_reorder.html
     """
 
     name = "dnnl.reorder"
-    source = operand_def(TensorType)
-    output = result_def(TensorType)
-
-    def infer_types(self) -> Sequence[Attribute]:
-        return (like(self.source, shape_of(self.source)),)
 
 
 @irdl_op_definition

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
@@ -12,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
-from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, PostOpsOp, like
+from byoc_mlir.backends.dnnl.dialect.base import LikeSourceOp, PostOpsOp, like
 from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
 
 
@@ -35,36 +34,21 @@ class SoftmaxOp(PostOpsOp):
 
 
 @irdl_op_definition
-class LrnOp(ExecutedOp):
+class LrnOp(LikeSourceOp):
     """`source [N, C, ...] -> [N, C, ...]`: `x / (k + alpha / size * sum(x²)) ** beta`.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_lrn.html
     """
 
     name = "dnnl.lrn"
-    source = operand_def(TensorType)
     size = int_prop()
     alpha = float_prop()
     beta = float_prop()
     k = float_prop()
-    output = result_def(TensorType)
-
-    def infer_types(self) -> Sequence[Attribute]:
-        return (like(self.source, shape_of(self.source)),)
-
-
-class _StatisticsOp(ExecutedOp, ABC):
-    """Ops whose first operand gives the shape of the result."""
-
-    source = operand_def(TensorType)
-    output = result_def(TensorType)
-
-    def infer_types(self) -> Sequence[Attribute]:
-        return (like(self.source, shape_of(self.source)),)
 
 
 @irdl_op_definition
-class BatchNormalizationOp(_StatisticsOp):
+class BatchNormalizationOp(LikeSourceOp):
     """`source [N, C, ...] -> [N, C, ...]` with given statistics; the others are `[C]`. With `relu`,
     negative results become zero.
 
@@ -82,7 +66,7 @@ class BatchNormalizationOp(_StatisticsOp):
 
 
 @irdl_op_definition
-class LayerNormalizationOp(_StatisticsOp):
+class LayerNormalizationOp(LikeSourceOp):
     """`source [..., C] -> [..., C]` over the last dimension; `scale` and `shift` are `[C]`.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_layer_normalization.html
