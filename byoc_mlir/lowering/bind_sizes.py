@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, ModuleOp, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FunctionType,
+    IndexType,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -23,6 +31,10 @@ from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.control_flow import called_symbols
 
 _INDEX = IndexType()
+_NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
+"""LLVM writes no vectors of its own. Looking for some among hundreds of sizes in one block took it
+0.2 s, and there is nothing to gain."""
+
 _SIZES_PLACE = 1
 """Among the arguments of @main: behind the arena."""
 
@@ -32,7 +44,8 @@ class BindSizes(ModulePass):
     """Makes symbolic sizes values: of symbols, numbers that a call is given; of other sizes, what
     @main computes from them first; in what it calls, arguments.
 
-    The symbols and guards of the module go. A module without symbols stays as it is.
+    The symbols and guards of the module go. A module without symbols stays as it is. LLVM is told
+    to make no vectors of sizes.
 
     ```mlir
     relay.symbol @n {min = 0, hint = 8}
@@ -42,7 +55,8 @@ class BindSizes(ModulePass):
     func.func private @relu_0(%x: memref<?xf32, …>) attributes {byoc.kernel} {
       %0 = host.size #relay.shape<[2*n]> : index
     // becomes
-    func.func @main(%arena: memref<?xi8>, %sizes: memref<1xi64>, %x: memref<?xf32, …>) {
+    func.func @main(%arena: memref<?xi8>, %sizes: memref<1xi64>, %x: memref<?xf32, …>)
+        attributes {passthrough = ["noimplicitfloat"]} {
       %0 = memref.load %sizes[%c0] : memref<1xi64>
       …
       func.call @relu_0(%x, %2) : (memref<?xf32, …>, index) -> ()
@@ -127,6 +141,7 @@ def _compute_sizes(main: func.FuncOp, symbols: Sequence[str]) -> None:
     values = [writer.value(op.size) for op in wanted]
     for op, value in zip(wanted, values, strict=True):
         _replace(op, value)
+    main.attributes["passthrough"] = _NO_VECTORS
     _update_type(main)
 
 

@@ -97,6 +97,7 @@ _ENUM_ATTRIBUTES = frozenset(_FUNCTION_KEYWORDS.values()) | {
     "mustprogress",
     "nocallback",
     "nofree",
+    "noimplicitfloat",
     "norecurse",
     "noredzone",
     "nosync",

@@ -13,6 +13,7 @@
 
 // CHECK-NOT:     relay.symbol
 // CHECK:         func.func @main(%arena: memref<?xi8>, %sizes: memref<1xi64>, %x
+// CHECK-SAME:    attributes {{{.*}}passthrough = ["noimplicitfloat"]{{.*}}}
 // CHECK:           %[[LOADED:.*]] = memref.load %sizes[%{{.*}}] : memref<1xi64>
 // CHECK:           %[[N:.*]] = arith.index_cast %[[LOADED]] : i64 to index
 // CHECK:           func.call @transpose_0(%x, %{{.*}}, %[[N]]) : ({{.*}}, index) -> ()
