@@ -20,6 +20,7 @@ from byoc_mlir.testing.fuzz.oracles import (
     Answer,
     Oracle,
     losing,
+    onnxruntime_answer,
     reference_answer,
     spreading,
 )
@@ -46,7 +47,9 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
     """Whether an oracle computes a not-a-number within a model that another need not have.
 
     A node reads it of which ONNX leaves open what becomes of it, or it may come from an infinity
-    that does not count. Or the oracle loses it, in a layer that another node reads.
+    that does not count. Or the oracle loses it, in a layer that another node reads. The same holds
+    of what the reference evaluator casts to integers that hold no infinity, and of what ONNX
+    Runtime has for the largest of no numbers.
     """
     read = {operand for node in model.graph.node for operand in node.input}
     lost = {
@@ -56,6 +59,10 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
         for result in node.output
     }
     if lost & read and has_nan(model, feeds):
+        return True
+    if name == "reference" and _quantises_by_zero(model, feeds):
+        return True
+    if name == "onnxruntime" and _has_empty_windows(model, feeds):
         return True
     spread = {
         result
@@ -68,6 +75,24 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
         np.isnan(value.astype(np.float64)).any()
         for value in values.values()
         if is_float(value.dtype)
+    )
+
+
+def _quantises_by_zero(model: onnx.ModelProto, feeds: Feeds) -> bool:
+    """Whether a number is divided by a scale of zero, and the quotient is to be an integer."""
+    scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
+    given = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    computed = scales & {name for node in model.graph.node for name in node.output}
+    values = {**given, **feeds, **_values(reference_answer, model, feeds, computed)}
+    return any(not values[name].astype(np.float64).all() for name in scales & values.keys())
+
+
+def _has_empty_windows(model: onnx.ModelProto, feeds: Feeds) -> bool:
+    """Whether ONNX Runtime finds the lowest number to be the largest of a window."""
+    pooled = {node.output[0] for node in model.graph.node if node.op_type == "MaxPool"}
+    return any(
+        is_float(value.dtype) and bool((value == ml_dtypes.finfo(value.dtype).min).any())
+        for value in _values(onnxruntime_answer, model, feeds, pooled).values()
     )
 
 
@@ -160,8 +185,11 @@ def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answe
     return {name: 10 * value for name, value in slack.items()}
 
 
-_OF_UNIT = RECURRENT | {"BlackmanWindow", "HammingWindow", "HannWindow", "Gelu"}
-"""Ops that compute small results from terms of about one."""
+_OF_UNIT = RECURRENT | {
+    *("BlackmanWindow", "HammingWindow", "HannWindow"),
+    *("Gelu", "BiasGelu", "FastGelu", "Mish"),
+}
+"""Ops that compute small results from terms of about one, or of that many times what they read."""
 _APPROXIMATE = 3e-7
 """How far off those are, however small they are."""
 
@@ -215,10 +243,23 @@ def _moved_answers(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Iter
     for number in range(8 if floats else 0):
         rng = np.random.default_rng(number)
         moved = {
-            name: _moved(rng, value, beside=1.0 if name in of_unit else _largest(value))
+            name: _moved(rng, value, beside=max(_largest(value), float(name in of_unit)))
             for name, value in floats.items()
         }
         yield _asked(oracle, _with_values(model, moved), feeds)
+    computed = {name for node in model.graph.node for name in node.output if name}
+    flushed = {
+        name: _without_denormals(value)
+        for name, value in _values(oracle, model, feeds, computed).items()
+        if is_float(value.dtype)
+    }
+    yield _asked(oracle, _with_values(model, flushed), feeds)
+
+
+def _without_denormals(array: Array) -> Array:
+    """Zeros in place of denormal numbers, which some libraries take for that."""
+    smallest = float(ml_dtypes.finfo(array.dtype).smallest_normal)
+    return np.where(np.abs(array.astype(np.float64)) < smallest, np.zeros_like(array), array)
 
 
 def _asked(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Answer:

@@ -107,11 +107,32 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
         return False
     if name == "reference" and any(map(_takes_first_bias, model.graph.node)):
         return False
+    if any(name in _wrong_about_two_classes(node) for node in model.graph.node):
+        return False
     return ops.isdisjoint(_WRONG[name])
 
 
 _ENDING_AT_ZERO = frozenset(("Sqrt", "Log"))
 """Ops that have no answer below zero, and one at zero."""
+
+
+def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
+    """The oracles that are wrong about a forest of two classes.
+
+    Where both have weights, ONNX Runtime answers 1 or 0 instead of a label; where the second alone
+    has, the reference evaluator gives the first what is the second's.
+    """
+    if node.op_type != "TreeEnsembleClassifier":
+        return frozenset()
+    given = {item.name: item for item in node.attribute}
+    labels = [given[name] for name in _LABELS if name in given]
+    if sum(len(item.ints) + len(item.strings) for item in labels) != 2:
+        return frozenset()
+    weighted = set(given["class_ids"].ints) if "class_ids" in given else set[int]()
+    return {"onnxruntime"} if weighted == {0, 1} else {"reference"}
+
+
+_LABELS = ("classlabels_int64s", "classlabels_strings")
 
 
 def _is_misread(node: onnx.NodeProto) -> bool:
@@ -149,7 +170,9 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
 
     The reference evaluator has products of integers and their interpolations in double precision,
     and their squares in the type of the integers, though the root would fit; it sums numbers of
-    `bf16` in that type, and has the weights of cubic interpolation in `f32`. ONNX Runtime takes
+    `bf16` in that type, has the weights of cubic interpolation in `f32`, places that are given as
+    halves in halves, and takes the element before a place that rounding put just behind one.
+    ONNX Runtime takes
     `beta` of a product for 1 where the sums have no terms, and corners of sizes that are no whole
     numbers for those of the size below.
     """
@@ -176,6 +199,12 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
             yield "onnxruntime"
         if node.op_type == "Resize" and _aligns_fractions(node, first.shape, constants):
             yield "onnxruntime"
+        if node.op_type == "Resize" and _takes_nearest(node, first.shape, constants):
+            yield "reference"
+        if node.op_type == "GridSample":
+            grid = types.get(node.input[1], onnx.ValueInfoProto()).type.tensor_type
+            if grid.elem_type in _HALVES:
+                yield "reference"
 
 
 def _aligns_fractions(
@@ -194,6 +223,18 @@ def _aligns_fractions(
     return not (scales.astype(np.float32) * sizes % 1 == 0).all()
 
 
+def _takes_nearest(node: onnx.NodeProto, shape: onnx.TensorShapeProto, constants: Answer) -> bool:
+    """Whether it takes the nearest elements, and sizes make a scale that may be a fraction."""
+    texts = {attribute.name: attribute.s for attribute in node.attribute}
+    if texts.get("mode", b"nearest") != b"nearest" or len(node.input) < 4 or not node.input[3]:
+        return False
+    wanted = constants.get(node.input[3])
+    sizes = [dim.dim_value for dim in shape.dim]
+    if wanted is None or len(wanted) != len(sizes) or not all(sizes):  # computed, or some
+        return True
+    return bool((wanted % sizes).any())
+
+
 def _is_cubic(node: onnx.NodeProto) -> bool:
     return any(item.name == "mode" and item.s == b"cubic" for item in node.attribute)
 
@@ -202,8 +243,9 @@ _SUMS = frozenset(
     ("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare", "ReduceMean", "ReduceLogSum")
 )
 _INTEGER = frozenset(("Gemm", "ReduceL2", "Resize"))
-_TYPED = _INTEGER | _SUMS
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_TYPED = _INTEGER | _SUMS | {"GridSample"}
+_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *_HALVES)
 
 RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
 
@@ -223,7 +265,6 @@ _WRONG_IN_REFERENCE = frozenset(
         *("LpNormalization", "LpPool", "GlobalLpPool"),  # odd powers keep the sign
         "ai.onnx.ml.OneHotEncoder",  # a fraction is no category, in ONNX Runtime it is cut off
         "ai.onnx.ml.Normalizer",  # by the largest magnitude, not by the largest number
-        "ai.onnx.ml.TreeEnsembleClassifier",  # of two classes of which the second alone has weights
         "ai.onnx.ml.TreeEnsemble",  # of a target without leaves the least is the largest number
         *("ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor"),  # not without intercepts
         *("ai.onnx.ml.SVMClassifier", "ai.onnx.ml.Scaler"),  # of the type of the data, not of `f32`
