@@ -247,19 +247,21 @@ def _moved_answers(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Iter
             for name, value in floats.items()
         }
         yield _asked(oracle, _with_values(model, moved), feeds)
-    computed = {name for node in model.graph.node for name in node.output if name}
-    flushed = {
-        name: _without_denormals(value)
-        for name, value in _values(oracle, model, feeds, computed).items()
-        if is_float(value.dtype)
-    }
-    yield _asked(oracle, _with_values(model, flushed), feeds)
+    yield _asked(oracle, _with_values(model, _without_denormals(oracle, model, feeds)), feeds)
 
 
-def _without_denormals(array: Array) -> Array:
-    """Zeros in place of denormal numbers, which some libraries take for that."""
-    smallest = float(ml_dtypes.finfo(array.dtype).smallest_normal)
-    return np.where(np.abs(array.astype(np.float64)) < smallest, np.zeros_like(array), array)
+def _without_denormals(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Answer:
+    """What nodes hand on of which something is denormal: some libraries take that for zero."""
+    read = {name for node in model.graph.node for name in node.input}
+    handed_on = read & {name for node in model.graph.node for name in node.output if name}
+    flushed: dict[str, Array] = {}
+    for name, value in _values(oracle, model, feeds, handed_on).items():
+        if is_float(value.dtype):
+            smallest = float(ml_dtypes.finfo(value.dtype).smallest_normal)
+            is_denormal = (value != 0) & (np.abs(value.astype(np.float64)) < smallest)
+            if is_denormal.any():
+                flushed[name] = np.where(is_denormal, np.zeros_like(value), value)
+    return flushed
 
 
 def _asked(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Answer:

@@ -1,0 +1,39 @@
+"""What may differ from an oracle's answer, and what may not."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from byoc_mlir.testing.fuzz.case import Array, Feeds
+from byoc_mlir.testing.fuzz.excuses import slack_of
+from byoc_mlir.testing.fuzz.oracles import reference_answer
+
+
+def _slack(nodes: str, feeds: Feeds) -> Array:
+    """How far each element of output `y` may be off."""
+    inputs = ", ".join(f"float{list(array.shape)} {name}" for name, array in feeds.items())
+    header = '<ir_version: 10, opset_import: ["" : 18]>'
+    model = onnx.parser.parse_model(f"{header} g ({inputs}) => (float[1,2] y) {{ {nodes} }}")
+    return slack_of(reference_answer, model, feeds, reference_answer(model, feeds))["y"]
+
+
+def test_a_denormal_number_may_be_zero() -> None:
+    scores = np.array([[0, -90]], np.float32)  # the second share is 8e-40
+    values = np.array([[1, 1], [-np.inf, 1]], np.float32)
+    slack = _slack("p = Softmax(x) y = MatMul(p, w)", {"x": scores, "w": values})
+    assert slack[0, 0] == np.inf
+    assert slack[0, 1] < 1e-4
+
+
+def test_a_small_number_is_not_zero() -> None:
+    scores = np.array([[0, -80]], np.float32)  # the second share is 2e-35
+    values = np.array([[1, 1], [-np.inf, 1]], np.float32)
+    slack = _slack("p = Softmax(x) y = MatMul(p, w)", {"x": scores, "w": values})
+    assert slack[0, 0] == 0
+
+
+def test_what_is_small_between_terms_of_one_has_no_sign() -> None:
+    slack = _slack("m = Mish(x) y = Sqrt(m)", {"x": np.array([[-17, 2]], np.float32)})
+    assert slack[0, 0] == np.inf
+    assert slack[0, 1] < 1e-3
