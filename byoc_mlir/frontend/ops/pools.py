@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
@@ -145,16 +145,25 @@ def _extent(place: Window, axis: int) -> int:
 
 @onnx_op("GlobalAveragePool")
 def global_average_pool(context: NodeContext, data: Value) -> Value:
-    if data.rank - 2 in pool.GLOBAL_AVG_POOL:
-        return context.emit(pool.GLOBAL_AVG_POOL[data.rank - 2], data)
-    return context.emit(reduce.MeanOp, data, axis=range(2, data.rank), keepdims=True)
+    return _pooled_whole(context, data, pool.GLOBAL_AVG_POOL, reduce.MeanOp)
 
 
 @onnx_op("GlobalMaxPool")
 def global_max_pool(context: NodeContext, data: Value) -> Value:
-    if data.rank - 2 in pool.GLOBAL_MAX_POOL:
-        return context.emit(pool.GLOBAL_MAX_POOL[data.rank - 2], data)
-    return context.emit(reduce.MaxOp, data, axis=range(2, data.rank), keepdims=True)
+    return _pooled_whole(context, data, pool.GLOBAL_MAX_POOL, reduce.MaxOp)
+
+
+def _pooled_whole(
+    context: NodeContext,
+    data: Value,
+    pools: Mapping[int, type[RelayOp]],
+    reduction: type[RelayOp],
+) -> Value:
+    """A pool of all spatial elements; a reduction where there is no pool for the shape."""
+    pool_op = pools.get(data.rank - 2)
+    if pool_op is None or 0 in data.sizes[2:]:
+        return context.emit(reduction, data, axis=range(2, data.rank), keepdims=True)
+    return context.emit(pool_op, data)
 
 
 @onnx_op("LpPool", attributes=PoolAttributes)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from small_models import BOTH, check, ints, node, numbers, onnxruntime
+import pytest
+from small_models import BOTH, check, ints, model_of, node, numbers, onnxruntime
+
+import byoc_mlir
 
 NOTHING = np.zeros((0, 3), np.float32)
 HOLLOW = np.zeros((2, 0, 3), np.float32)
@@ -45,6 +48,18 @@ def test_reductions_over_nothing_give_their_neutral_element() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numpy: mean of empty slice
         check(nodes, {"h": HOLLOW}, {"one": ints(1), "zero": ints(0)})
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0), (2, 3, 4, 0), (2, 3, 0, 1, 2)])
+def test_global_pools_over_nothing(shape: tuple[int, ...]) -> None:
+    nodes = [node("GlobalAveragePool", "x", "mean"), node("GlobalMaxPool", "x", "largest")]
+    data = {"x": np.zeros(shape, np.float32)}
+    for targets in BOTH:
+        with byoc_mlir.compile(model_of(nodes, data, {}, [], 20), targets=targets) as executable:
+            found = executable.run(data)
+        pooled = (2, 3, *[1] * (len(shape) - 2))
+        np.testing.assert_array_equal(found["mean"], np.full(pooled, np.nan))
+        np.testing.assert_array_equal(found["largest"], np.full(pooled, -np.inf))
 
 
 def test_rearranging() -> None:
