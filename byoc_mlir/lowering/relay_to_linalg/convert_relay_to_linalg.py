@@ -35,7 +35,6 @@ from byoc_mlir.lowering.relay_to_linalg import (
     trees,
     vision,
     window,
-    window_pool,
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 
@@ -60,7 +59,6 @@ _LOWERINGS: Lowerings = {
     **transform.FUNCTIONS,
     **trees.FUNCTIONS,
     **window.FUNCTIONS,
-    **window_pool.FUNCTIONS,
 }
 
 _KEPT = (ConstantOp, ControlOp)

@@ -1,18 +1,216 @@
-"""Pools that also tell where the maximum was, as kernels."""
+"""Pools: windows of images folded into one element each, and whole images."""
 
 from __future__ import annotations
 
-import math
+import itertools
+import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
 
+import numpy as np
 from xdsl.dialects.builtin import i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import pool as relay
-from byoc_mlir.dialects.relay.base import ints
-from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
-from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel, Num
-from byoc_mlir.lowering.relay_to_linalg.scalars import bounds
+from byoc_mlir.dialects.relay.base import (
+    ints,
+    shape_of,
+    sizes_of,
+    tensor_of,
+    tensor_type,
+)
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.shape import is_symbolic
+from byoc_mlir.dims import Size, largest
+from byoc_mlir.lowering.relay_to_linalg import reduce as reductions
+from byoc_mlir.lowering.relay_to_linalg.builder import (
+    Body,
+    LinalgBuilder,
+    Lowerings,
+    Read,
+    dim,
+    dims,
+)
+from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel, Num
+from byoc_mlir.lowering.relay_to_linalg.nn import window
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, accumulator_type, bounds
+from byoc_mlir.lowering.relay_to_linalg.window import padded, sliding
+
+_MOST_ELEMENTS = 16
+"""Windows of more elements are loops."""
+
+
+def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
+    """Each window of `data` combined by a binary op; elements outside count as `fill`.
+
+    Large windows are folded along one dimension after the other: 3 + 3 elements, not 3 * 3.
+    """
+    strides, padding, dilation = op.checked_window()
+    counts, pool = sizes_of(op.output)[2:], ints(op.pool_size)
+    windows = [_Windows(*sizes) for sizes in zip(counts, pool, strides, dilation, strict=True)]
+    after = _behind(op, windows, sizes_of(data)[2:])
+    data = padded(b, data, padding[: len(pool)], after, fill)
+    if prod(pool) <= sum(pool):
+        return _fold_windows(b, data, windows, fill, name)
+    for axis in range(len(pool)):
+        untouched = [_Windows(size, 1, 1, 1) for size in sizes_of(data)[2:]]
+        only = [*untouched[:axis], windows[axis], *untouched[axis + 1 :]]
+        data = _fold_windows(b, data, only, fill, name)
+    return data
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """`count` windows of `size` elements along a dimension."""
+
+    count: Size
+    size: int
+    stride: int
+    dilation: int
+
+    @property
+    def reach(self) -> Size:
+        """The elements from the first one of the first window to the last one of the last."""
+        return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
+
+
+def _behind(op: relay.PoolOp, windows: Sequence[_Windows], sizes: Sequence[Size]) -> list[Size]:
+    """How many elements there must be behind each dimension of the data.
+
+    Of symbolic sizes, the whole padding, where windows do not reach beyond it.
+    """
+    _, padding, _ = op.checked_window()
+    befores, afters = padding[: len(sizes)], padding[len(sizes) :]
+    may_reach_beyond = bool(op.ceil_mode.value.data)
+    behind: list[Size] = []
+    for along, size, before, after in zip(windows, sizes, befores, afters, strict=True):
+        read = along.reach - size - before
+        is_known = isinstance(read, int) or may_reach_beyond
+        behind.append(largest(0, read) if is_known else after)
+    return behind
+
+
+def _fold_windows(
+    b: LinalgBuilder, data: SSAValue, windows: Sequence[_Windows], fill: float, name: str
+) -> SSAValue:
+    """The windows of `data [N, C, spatial...]`; those of few elements are written out."""
+    n, pool = len(windows), [along.size for along in windows]
+    shape = [*sizes_of(data)[:2], *(along.count for along in windows)]
+    strides, dilation = [along.stride for along in windows], [along.dilation for along in windows]
+    type_ = tensor_of(tensor_type(data).element_type, shape)
+    if prod(pool) > _MOST_ELEMENTS:
+        spatial, kernel = range(2, 2 + n), range(2 + n, 2 + 2 * n)
+        exprs = [dim(0), dim(1), *sliding(spatial, kernel, strides, dilation)]
+        return b.reduce(
+            [Read(data, exprs), window(b, pool, first=2 + n)],
+            b.filled(fill, type_),
+            dims(range(2 + n)),
+            list(kernel),
+            2 + 2 * n,
+            lambda s, x, _, result: s.binary(name, result, x),
+        )
+    elements = [
+        b.extract(
+            data,
+            [0, 0, *(k * d for k, d in zip(place, dilation, strict=True))],
+            shape,
+            [1, 1, *strides],
+        )
+        for place in itertools.product(*map(range, pool))
+    ]
+    return b.elementwise(elements, type_, _folded(name))
+
+
+def _folded(name: str) -> Body:
+    def body(s: Scalars, *values: SSAValue) -> SSAValue:
+        return reduce(lambda x, y: s.binary(name, x, y), values)
+
+    return body
+
+
+def _lower_max_pool(op: relay.MaxPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    least, _ = bounds(tensor_type(op.data).element_type)
+    return [_pool(b, op, op.data, least, "max")]
+
+
+def _lower_avg_pool(op: relay.AvgPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    output = tensor_type(op.output)
+    element = accumulator_type(output.element_type)
+    summed = _pool(b, op, b.cast(op.data, element), 0, "add")
+    result = b.elementwise(
+        [summed, _window_counts(b, op, element)],
+        tensor_type(summed),
+        lambda s, x, count: s.div(x, count),
+    )
+    return [b.cast(result, output.element_type)]
+
+
+def _window_counts(b: LinalgBuilder, op: relay.AvgPoolOp, element: Attribute) -> SSAValue:
+    """By how many elements each window is divided: `[spatial...]`, or one number for all."""
+    sizes, counts = sizes_of(op.data)[2:], sizes_of(op.output)[2:]
+    _, padding, _ = op.checked_window()
+    counts_all = bool(op.count_include_pad.value.data) or not any(padding)
+    if not is_symbolic((*sizes, *counts)):
+        known = _known_counts(op).astype(numpy_dtype(element))
+        divisor = known.reshape(-1)[0] if len(np.unique(known)) == 1 else known
+        return b.constant(np.array(divisor), "window_counts")
+    if counts_all and not op.ceil_mode.value.data:
+        return b.constant(np.array(prod(ints(op.pool_size)), numpy_dtype(element)), "window_counts")
+    k = Kernel(op, [], [tensor_of(element, counts)])
+    with k.loops(counts, cost=16) as place:
+        count = k.index(1)
+        for axis, at in enumerate(place):
+            count = count * _counted(k, op, axis, at)
+        k.outputs[0][place] = count.to(element)
+    return k.finish(b)[0]
+
+
+def _counted(k: Kernel, op: relay.AvgPoolOp, axis: int, place: Index) -> Num:
+    """How many elements of a window are counted along an axis, at least one."""
+    strides, padding, dilation = op.checked_window()
+    spread, pool = dilation[axis], ints(op.pool_size)[axis]
+    first, last = _counted_range(op, axis)
+    start = k.index(place) * strides[axis] - padding[axis]
+    before = (first - start).max(0) + (spread - 1)
+    until = k.index(last) - start + (spread - 1)
+    return ((until / spread).min(pool) - before / spread).max(1)
+
+
+def _counted_range(op: relay.AvgPoolOp, axis: int) -> tuple[int, Size]:
+    """The first element along an axis that counts, and the one behind the last."""
+    _, padding, _ = op.checked_window()
+    size, low, high = sizes_of(op.data)[axis + 2], padding[axis], padding[axis + op.SPATIAL_RANK]
+    return (-low, size + high) if op.count_include_pad.value.data else (0, size)
+
+
+def _known_counts(op: relay.AvgPoolOp) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """The counts of all windows, where sizes are numbers."""
+    strides, padding, dilation = op.checked_window()
+    pool = ints(op.pool_size)
+    counts = np.ones((), np.int64)
+    for axis in range(op.SPATIAL_RANK):
+        first, last = _counted_range(op, axis)
+        starts = np.arange(shape_of(op.output)[axis + 2]) * strides[axis] - padding[axis]
+        positions = starts[:, None] + np.arange(pool[axis]) * dilation[axis]
+        inside = ((positions >= first) & (positions < operator.index(last))).sum(axis=1)
+        counts = counts[..., None] * np.maximum(inside, 1)
+    return counts
+
+
+def _lower_global_max_pool(op: relay.GlobalPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    element = tensor_type(op.data).element_type
+    peak = reductions.fold(b, op.data, _spatial(op), "max", bounds(element)[0])
+    return [b.cast(peak, element)]
+
+
+def _lower_global_avg_pool(op: relay.GlobalPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    return [b.cast(reductions.mean(b, op.data, _spatial(op)), tensor_type(op.output).element_type)]
+
+
+def _spatial(op: relay.GlobalPoolOp) -> range:
+    return range(2, 2 + op.SPATIAL_RANK)
 
 
 def _lower_max_pool_with_argmax(
@@ -26,10 +224,10 @@ def _lower_max_pool_with_argmax(
     data = k.inputs[0].reshaped(planes, *sizes)
     values, indices = (output.reshaped(planes, *output.sizes[2:]) for output in k.outputs)
     steps = [
-        math.prod(sizes[:axis] if op.column_major.value.data else sizes[axis + 1 :])
+        prod(sizes[:axis] if op.column_major.value.data else sizes[axis + 1 :])
         for axis in range(rank)
     ]
-    with k.loops(values.sizes, cost=4 * math.prod(pool)) as (plane, *place):
+    with k.loops(values.sizes, cost=4 * prod(pool)) as (plane, *place):
         best = k.variable(k.constant(bounds(data.type)[0], data.type))
         where = k.variable(k.constant(-1, i64))
         with k.sequential(pool) as tap:
@@ -40,7 +238,7 @@ def _lower_max_pool_with_argmax(
                 for axis in range(rank)
             ]
             inside: Num | None = None
-            position = k.index(plane) * math.prod(sizes)
+            position = k.index(plane) * prod(sizes)
             for axis in range(rank):
                 within = (at[axis] >= 0) & (at[axis] < sizes[axis])
                 inside = within if inside is None else inside & within
@@ -56,6 +254,10 @@ def _lower_max_pool_with_argmax(
     return k.finish(b)
 
 
-FUNCTIONS: Lowerings = dict.fromkeys(
-    relay.MAX_POOL_WITH_ARGMAX.values(), _lower_max_pool_with_argmax
-)
+FUNCTIONS: Lowerings = {
+    **dict.fromkeys(relay.MAX_POOL.values(), _lower_max_pool),
+    **dict.fromkeys(relay.MAX_POOL_WITH_ARGMAX.values(), _lower_max_pool_with_argmax),
+    **dict.fromkeys(relay.AVG_POOL.values(), _lower_avg_pool),
+    **dict.fromkeys(relay.GLOBAL_MAX_POOL.values(), _lower_global_max_pool),
+    **dict.fromkeys(relay.GLOBAL_AVG_POOL.values(), _lower_global_avg_pool),
+}
