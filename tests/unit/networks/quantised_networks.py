@@ -76,7 +76,8 @@ class _Samples(CalibrationDataReader):
         return self.left.pop() if self.left else None
 
 
-def _static(model: ModelProto, form: QuantFormat, **options: Any) -> ModelProto:
+def static(model: ModelProto, form: QuantFormat, **options: Any) -> ModelProto:
+    """With ranges read from samples."""
     return _in_files(
         model,
         lambda source, target: quantize_static(
@@ -85,7 +86,8 @@ def _static(model: ModelProto, form: QuantFormat, **options: Any) -> ModelProto:
     )
 
 
-def _dynamic(model: ModelProto) -> ModelProto:
+def dynamic(model: ModelProto) -> ModelProto:
+    """With ranges that are found when it runs."""
     return _in_files(model, quantize_dynamic)
 
 
@@ -104,20 +106,20 @@ def _in_files(model: ModelProto, quantise: Callable[[str, str], None]) -> ModelP
 
 _SIGNED = {"activation_type": QuantType.QInt8, "weight_type": QuantType.QInt8}
 _MAKERS: Mapping[str, Callable[[], ModelProto]] = {
-    "convnet, QDQ": lambda: _static(convnet(), QuantFormat.QDQ),
-    "convnet, QDQ, per channel, signed": lambda: _static(
+    "convnet, QDQ": lambda: static(convnet(), QuantFormat.QDQ),
+    "convnet, QDQ, per channel, signed": lambda: static(
         convnet(), QuantFormat.QDQ, per_channel=True, **_SIGNED
     ),
-    "convnet, QDQ, unsigned weights": lambda: _static(
+    "convnet, QDQ, unsigned weights": lambda: static(
         convnet(),
         QuantFormat.QDQ,
         activation_type=QuantType.QUInt8,
         weight_type=QuantType.QUInt8,
     ),
-    "convnet, QOperator": lambda: _static(convnet(), QuantFormat.QOperator, per_channel=True),
-    "encoder, QDQ": lambda: _static(encoder(), QuantFormat.QDQ),
-    "encoder, QOperator": lambda: _static(encoder(), QuantFormat.QOperator),
-    "encoder, dynamic": lambda: _dynamic(encoder()),
+    "convnet, QOperator": lambda: static(convnet(), QuantFormat.QOperator, per_channel=True),
+    "encoder, QDQ": lambda: static(encoder(), QuantFormat.QDQ),
+    "encoder, QOperator": lambda: static(encoder(), QuantFormat.QOperator),
+    "encoder, dynamic": lambda: dynamic(encoder()),
 }
 QUANTISED: Mapping[str, Callable[[], ModelProto]] = {
     name: lru_cache(partial(make)) for name, make in _MAKERS.items()
