@@ -116,6 +116,20 @@ def test_a_product(
     _check(_case(kind, data, weight, constant=constant, **properties))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_convolution_of_any_shape(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rank, groups = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    inputs, outputs = (groups * int(rng.integers(1, 5)) for _ in range(2))
+    kernel = rng.integers(1, 4, rank)
+    stride, padding, dilation = map(int, rng.integers((1, 0, 1), (4, 3, 3)))
+    data = (int(rng.integers(1, 3)), inputs, *rng.integers(5, 8, rank))
+    weight = (outputs, inputs // groups, *kernel)
+    properties = {**_window(rank, stride, padding, dilation), "groups": groups}
+    arrays = _normal(*data, seed=seed), _normal(*weight, seed=seed + 1)
+    _check(_case(f"nn.conv{rank}d", *arrays, constant=bool(seed % 2), **properties))
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1e-3, 1e15])
 def test_numbers_of_any_size(scale: float) -> None:
     _check(_case("nn.dense", scale * _normal(5, 64), _normal(7, 64, seed=1)))
