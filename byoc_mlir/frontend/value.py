@@ -93,6 +93,15 @@ class Value:
         """The sizes of the dimensions: numbers, and `Dim`s where inputs decide."""
         return type_sizes(self.full_type) if self.constant is None else self.constant.shape
 
+    def number(self, axis: int) -> int:
+        """The size of a dimension that has to be a number.
+
+        Raises:
+            ValueNeeded: it is symbolic.
+        """
+        size = self.sizes[axis]
+        return size if isinstance(size, int) else self.shape[axis]
+
     @property
     def rank(self) -> int:
         """The number of dimensions."""

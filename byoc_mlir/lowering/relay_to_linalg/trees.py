@@ -4,13 +4,15 @@ A walk is a chain of loads, each of which waits for the one before. So many rows
 first levels of a tree at once: all nodes of those are asked, which reads rows of features one after
 the other and makes vectors, and the answers choose. On from there eight rows walk beside each
 other; after a few steps, those that have come to a leaf are left out. Few rows go one by one,
-through many trees beside each other. What a step reads of a node lies together.
+through many trees beside each other; where calls choose how many there are, they choose the way.
+What a step reads of a node lies together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,8 +21,10 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.relay import ml as relay
-from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_of, tensor_type
+from byoc_mlir.dialects.relay.base import Tensor, sizes_of, tensor_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dims import Dim, Size, ceildiv
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num, Variable
@@ -34,8 +38,8 @@ _TREES = 16
 """Those that a row goes through beside each other."""
 _CHUNK = 256
 """Rows that go through a tree before the next one; so a tree stays in the cache."""
-_LEVELS = 6
-"""The most levels of which all nodes are asked: 63, of which a walk would ask six."""
+_LEVELS = 4
+"""The most levels of which all nodes are asked: 15, of which a walk would ask four."""
 _PHASE = 6
 """Steps after which rows that have come to a leaf are left out."""
 
@@ -122,22 +126,22 @@ class _Forest:
     def walk(self, row: Num, trees: Sequence[Num]) -> None:
         """One row through some trees, the last of which is the deepest."""
         k = self.k
-        nodes = [k.variable(self.roots[tree]) for tree in trees]
+        nodes = [k.variable(self.roots[tree].to(INDEX)) for tree in trees]
         with k.loop(self.depths[trees[-1]].to(INDEX)):
             for variable in nodes:
-                variable.value = self.step(row, variable.value.to(INDEX)).to(i32)
+                variable.value = self.step(row, variable.value)
         for variable in nodes:
-            self.add(row, variable.value.to(INDEX))
+            self.add(row, variable.value)
 
     def add(self, row: Num, node: Num) -> None:
         """Adds the weights of the leaf that a walk ended at."""
         if self.is_single:
-            target = self.leaves[node].to(INDEX) if self.output.shape[1] > 1 else 0
+            target = self.leaves[node].to(INDEX) if self.output.sizes[1] != 1 else 0
             self._combine((row, target), self.weights[node])
             return
         place = self.leaves[node].to(INDEX)
         assert self.firsts is not None
-        with self.k.loop(self.weights.shape[1]) as offset:
+        with self.k.loop(self.weights.sizes[1]) as offset:
             target = self.firsts[place].to(INDEX) + offset
             self._combine((row, target), self.weights[place, offset])
 
@@ -182,14 +186,14 @@ class _Walks:
 
     def turn(self, begin: Num, count: Num) -> None:
         """Puts `count` rows from `begin` on beside each other."""
-        features, rows = self._columns.shape
+        features, rows = self._columns.sizes
         columns = self._columns.reshaped(features * rows)
         with self._k.loop(features) as feature, self._k.loop(count) as number:
             columns[feature * rows + begin + number] = self._forest.data[begin + number, feature]
 
     def _ask(self, tree: Num, begin: Num, count: Num) -> None:
         """Asks all nodes of the first levels, and goes as they answer."""
-        features, rows = self._columns.shape
+        features, rows = self._columns.sizes
         columns, asked = self._columns.reshaped(features * rows), range(self._features.shape[1])
         places = [self._features[tree, node].to(INDEX) * rows + begin for node in asked]
         thresholds = [self._thresholds[tree, node] for node in asked]
@@ -249,48 +253,65 @@ def _lower_tree_ensemble(op: relay.TreeEnsembleOp, b: LinalgBuilder) -> Sequence
     if not tables.is_single:
         constants.append(_constant(op, op.firsts))
     operands = [op.data, *(b.constant(array, "trees") for array in constants)]
-    rows, features = shape_of(op.data)
+    rows, features = sizes_of(op.data)
+    may_be_many = isinstance(rows, Dim) or rows >= _FEW_ROWS
     scratch: list[Tensor] = []
-    if rows >= _FEW_ROWS:
+    if may_be_many:
         tops = _Tops.of(op)
         named = (tops.features, tops.thresholds, tops.ends)
         operands += [b.constant(array, "tops") for array in named]
         scratch = [tensor_of(tensor_type(op.data).element_type, [features, _whole(rows)])]
     k = Kernel(op, operands, scratch=scratch)
     forest = _Forest(op, tables, k)
-    chunks = -(-rows // _CHUNK)
-    with k.loops([chunks], cost=min(rows, _CHUNK) * steps * ASSUMED.tree_step) as (chunk,):
+    cost = min(hint(rows), _CHUNK) * steps * ASSUMED.tree_step
+    with k.loops([ceildiv(rows, _CHUNK)], cost=cost) as (chunk,):
         begin = k.index(chunk) * _CHUNK
         end = (begin + _CHUNK).min(rows)
         _clear(k, forest.output, begin, end, _STARTS[op.aggregate.data])
-        if rows < _FEW_ROWS:
-            with k.loop(end, start=begin) as row:
-                _trees_beside(k, forest, row)
+        if isinstance(rows, Dim):
+            are_few = end - begin < _FEW_ROWS
+            with k.when(are_few):
+                _row_by_row(k, forest, begin, end)
+            with k.when(~are_few):
+                _rows_beside(k, forest, begin, end)
+        elif may_be_many:
+            _rows_beside(k, forest, begin, end)
         else:
-            walks = _Walks(forest, k.inputs[-3:], k.scratch[0])
-            walks.turn(begin, end - begin)
-            with k.loop(forest.roots.size) as tree:
-                walks.through(tree, begin, end - begin)
+            _row_by_row(k, forest, begin, end)
     return k.finish(b)
 
 
-def _whole(rows: int) -> int:
+def _row_by_row(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
+    """Few rows: each through many trees beside each other."""
+    with k.loop(end, start=begin) as row:
+        _trees_beside(k, forest, row)
+
+
+def _rows_beside(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
+    """Many rows beside each other, through one tree after the other."""
+    walks = _Walks(forest, k.inputs[-3:], k.scratch[0])
+    walks.turn(begin, end - begin)
+    with k.loop(forest.roots.size) as tree:
+        walks.through(tree, begin, end - begin)
+
+
+def _whole(rows: Size) -> Size:
     """A number of rows that is one of whole vectors."""
-    return -(-rows // _FEW_ROWS) * _FEW_ROWS
+    return ceildiv(rows, _FEW_ROWS) * _FEW_ROWS
 
 
 def _clear(k: Kernel, output: Buffer, begin: Num, end: Num, start: float) -> None:
-    with k.loop(end, start=begin) as row, k.loop(output.shape[1]) as target:
+    with k.loop(end, start=begin) as row, k.loop(output.sizes[1]) as target:
         output[row, target] = start
 
 
 def _trees_beside(k: Kernel, forest: _Forest, row: Num) -> None:
-    count = forest.roots.size
+    count = index(forest.roots.size)
     whole = count - count % _TREES
     with k.loop(whole, step=_TREES) as first:
         forest.walk(row, [first + lane for lane in range(_TREES)])
-    with k.loop(count, start=whole) as tree:
-        forest.walk(row, [tree])
+    if whole < count:
+        forest.walk(row, [k.index(tree) for tree in range(whole, count)])
 
 
 def _tables(op: relay.TreeEnsembleOp) -> _Tables:
@@ -320,7 +341,7 @@ def _checked_steps(op: relay.TreeEnsembleOp) -> int:
     places = (
         ("roots", roots, nodes),
         ("lefts", np.append(lefts, last), nodes),
-        ("features", features, shape_of(op.data)[1]),
+        ("features", features, index(sizes_of(op.data)[1])),
         ("leaves", leaves, weights.shape[0]),
         ("firsts", firsts + max(weights.shape[1] - 1, 0), op.targets.value.data),
         ("firsts", firsts, op.targets.value.data),

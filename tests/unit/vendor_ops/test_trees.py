@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 import byoc_mlir
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.ops.ml.forest import Forest, Item, Node
+from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 ML = "ai.onnx.ml"
@@ -133,6 +134,26 @@ def test_deep_trees_and_many_rows(targets: tuple[int, ...], dtype: type[np.gener
     )
     with byoc_mlir.compile(model, targets=()) as executable:
         assert_agrees(executable.run(data), run_onnxruntime(model, data), 2e-6)
+
+
+@pytest.mark.parametrize("targets", [(0,), (0, 1, 2)])
+def test_calls_choose_how_many_rows_there_are(targets: tuple[int, ...]) -> None:
+    """One program: few rows, many, and many of which few are left over."""
+    trees = RandomTrees(7, count=37, depth=8, targets=targets, missing=True)
+    attributes = trees.attributes("target")
+    count = len(targets)
+    model = node_model(
+        "TreeEnsembleRegressor", {"x": rows(8, 1)}, domain=ML, n_targets=count, **attributes
+    )
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with byoc_mlir.compile(model, (), threads=2) as executable:
+        for number in (1, 15, 16, 40, 270):
+            inputs = {"x": rows(number, number, missing=True)}
+            assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
+        assert isinstance(executable, SizedExecutable)
+        assert len(executable.variants) == 1
+        assert executable.compiled_in == 0
 
 
 def test_a_tree_that_leads_back_is_invalid() -> None:

@@ -22,9 +22,9 @@ _F32 = np.dtype(np.float32)
 
 @register_op(DOMAIN, "ArrayFeatureExtractor")
 def array_feature_extractor(context: NodeContext, data: Value, indices: Value) -> Value:
-    places = arith.reshape(context, indices, [math.prod(indices.shape)])
+    places = arith.reshape(context, indices, [math.prod(indices.sizes)])
     if data.rank == 1:
-        data = arith.reshape(context, data, [1, *data.shape])
+        data = arith.reshape(context, data, [1, *data.sizes])
     return context.emit(index.TakeOp, data, places, axis=-1)
 
 
@@ -75,7 +75,7 @@ def scaler(
 def normalizer(context: NodeContext, data: Value, *, norm: str = "MAX") -> Value:
     """A row whose norm is 0 stays as it is."""
     if data.rank not in (1, 2):
-        raise NodeRefused(f"the input has shape {list(data.shape)}, accepted is rank 1 or 2")
+        raise NodeRefused(f"the input has shape {list(data.sizes)}, accepted is rank 1 or 2")
     x = cast(context, data, _F32)
     if norm == "MAX":
         size = arith.reduced(context, reduce.MaxOp, x, [-1])
@@ -120,10 +120,10 @@ def feature_vectorizer(
     context: NodeContext, *data: Value, inputdimensions: Sequence[int] | None = None
 ) -> Value:
     parts = [cast(context, each, _F32) for each in data]
-    parts = [arith.reshape(context, p, [1, *p.shape]) if p.rank == 1 else p for p in parts]
-    found = [part.shape[-1] if part.rank == 2 else -1 for part in parts]
+    parts = [arith.reshape(context, p, [1, *p.sizes]) if p.rank == 1 else p for p in parts]
+    found = [part.number(-1) if part.rank == 2 else -1 for part in parts]
     if -1 in found or (inputdimensions is not None and list(inputdimensions) != found):
-        shapes = [list(each.shape) for each in data]
+        shapes = [list(each.sizes) for each in data]
         raise NodeRefused(
             f"the inputs have shapes {shapes} and inputdimensions is {inputdimensions}; accepted"
             " are matrices with as many columns as it says"
@@ -141,9 +141,9 @@ def zip_map(
 ) -> Value:
     """The tensor itself: maps are made of it where the model gives them to the caller."""
     count = len(classlabels_int64s or classlabels_strings or ())
-    if data.rank != 2 or data.shape[1] != count:
+    if data.rank != 2 or data.number(1) != count:
         raise VerifyException(
-            f"the input has shape {list(data.shape)}, accepted are two dimensions, the second of"
+            f"the input has shape {list(data.sizes)}, accepted are two dimensions, the second of"
             f" {count} labels"
         )
     return data
@@ -161,7 +161,7 @@ def one_hot_encoder(
     if not cats_int64s or cats_strings:
         raise NodeRefused("categories that are strings are not compiled; accepted are cats_int64s")
     whole = cast(context, data, np.dtype(np.int64))
-    column = arith.reshape(context, whole, [*data.shape, 1])
+    column = arith.reshape(context, whole, [*data.sizes, 1])
     categories = context.constant(list(cats_int64s), np.int64)
     encoded = cast(context, context.emit(logic.EqualOp, column, categories), _F32)
     if zeros:
@@ -196,7 +196,7 @@ def label_encoder(
         other = values.dtype.type(default_int64 if values.dtype.kind == "i" else default_float)
     else:
         other = values.dtype.type(default_tensor.reshape(-1)[0])
-    column = arith.reshape(context, data, [*data.shape, 1])
+    column = arith.reshape(context, data, [*data.sizes, 1])
     is_key = context.emit(logic.EqualOp, column, context.constant(keys, data.dtype))
     if context.opset >= 4 and data.dtype.kind == "f" and np.isnan(keys).any():
         is_nan = context.emit(logic.IsnanOp, column)

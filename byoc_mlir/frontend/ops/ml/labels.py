@@ -33,7 +33,7 @@ class Labels:
 
     def second_if_above(self, context: NodeContext, score: Value, bound: float) -> Value:
         """The second label where the score `[N, 1]` is above the bound, else the first."""
-        flat = arith.reshape(context, score, [score.shape[0]])
+        flat = arith.reshape(context, score, [score.sizes[0]])
         is_above = context.emit(logic.GreaterOp, flat, score.dtype.type(bound))
         first, second = (np.int64(number) for number in self.numbers)
         return context.emit(elementwise.WhereOp, is_above, second, first)

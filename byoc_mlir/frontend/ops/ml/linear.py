@@ -28,7 +28,7 @@ def product(
     Raises:
         VerifyException: there are more or fewer coefficients.
     """
-    features = data.shape[1]
+    features = data.number(1)
     if len(coefficients) != features * targets:
         raise VerifyException(
             f"there are {len(coefficients)} coefficients, accepted are {features} for each of"
@@ -51,9 +51,9 @@ def shifted(context: NodeContext, scores: Value, intercepts: Sequence[float]) ->
     """
     if not intercepts:
         return scores
-    if len(intercepts) != scores.shape[1]:
+    if len(intercepts) != scores.number(1):
         raise VerifyException(
-            f"there are {len(intercepts)} intercepts, accepted are {scores.shape[1]}"
+            f"there are {len(intercepts)} intercepts, accepted are {scores.number(1)}"
         )
     return context.emit(
         nn.BiasAddOp, scores, context.constant(list(intercepts), np.float32), axis=1
@@ -88,7 +88,7 @@ def linear_classifier(
 ) -> Sequence[Value]:
     """Two classes may have one row of coefficients, that of the second one."""
     labels, rows = labels_of(classlabels_ints, classlabels_strings), rows_of(context, data)
-    targets = len(coefficients) // max(1, rows.shape[1])
+    targets = len(coefficients) // max(1, rows.number(1))
     if targets not in (len(labels), 1):
         raise VerifyException(f"there are scores for {targets} classes, and {len(labels)} labels")
     scores = shifted(context, product(context, rows, coefficients, targets), intercepts)

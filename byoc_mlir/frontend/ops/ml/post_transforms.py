@@ -45,7 +45,7 @@ def regressed(context: NodeContext, scores: Value, name: str) -> Value:
         NodeRefused: it is unknown.
     """
     result = transformed(context, scores, name)
-    return scores if scores.shape[1] == 1 and name != "PROBIT" else result
+    return scores if scores.number(1) == 1 and name != "PROBIT" else result
 
 
 def _softmax_of_nonzero(context: NodeContext, scores: Value) -> Value:
@@ -95,9 +95,9 @@ def as_features(context: NodeContext, data: Value) -> Value:
         NodeRefused: its rank is another.
     """
     if data.rank not in (1, 2):
-        raise NodeRefused(f"the input has shape {list(data.shape)}, accepted is rank 1 or 2")
+        raise NodeRefused(f"the input has shape {list(data.sizes)}, accepted is rank 1 or 2")
     wanted = np.dtype(np.float64 if data.dtype == np.float64 else np.float32)
-    rows = arith.reshape(context, data, [1, *data.shape]) if data.rank == 1 else data
+    rows = arith.reshape(context, data, [1, *data.sizes]) if data.rank == 1 else data
     if rows.dtype == wanted:
         return rows
     return cast(context, rows, wanted)

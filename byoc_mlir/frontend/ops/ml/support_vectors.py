@@ -127,7 +127,7 @@ def _probabilities(
     classes: int,
 ) -> Value:
     """Of each class, from those between two."""
-    count = scores.shape[1]
+    count = scores.number(1)
     if (len(prob_a), len(prob_b)) != (count, count):
         raise VerifyException(
             f"there are {len(prob_a)} prob_a and {len(prob_b)} prob_b, accepted are {count}"
@@ -183,7 +183,7 @@ def _kernel(
         return similar
     if kind == "RBF":
         table = np.reshape(np.asarray(vectors, np.float32), (1, count, -1))
-        columns = arith.reshape(context, rows, [rows.shape[0], 1, rows.shape[1]])
+        columns = arith.reshape(context, rows, [rows.sizes[0], 1, rows.sizes[1]])
         away = arith.subtract(context, columns, context.constant(table))
         distance = arith.reduced(
             context, reduce.SumOp, arith.multiply(context, away, away), [2], keepdims=False

@@ -47,7 +47,7 @@ def _scores(
             f"aggregate_function is '{aggregate}', accepted are {', '.join(_AGGREGATES)}"
         )
     kind = aggregate.lower() if aggregate in ("MIN", "MAX") else "sum"
-    tables = Forest(nodes, leaves, data.shape[1], data.dtype).tables(roots)
+    tables = Forest(nodes, leaves, data.number(1), data.dtype).tables(roots)
     firsts, weights = leaf_tables(entries, len(leaves), targets, kind, data.dtype)
     if tables.needs_low:
         is_nan = context.emit(logic.IsnanOp, data)
@@ -200,8 +200,8 @@ def tree_ensemble_regressor(
 def _with_base(context: NodeContext, scores: Value, base: Sequence[float]) -> Value:
     if not base:
         return scores
-    if len(base) != scores.shape[1]:
-        raise NodeRefused(f"base_values has {len(base)} entries, accepted are {scores.shape[1]}")
+    if len(base) != scores.number(1):
+        raise NodeRefused(f"base_values has {len(base)} entries, accepted are {scores.number(1)}")
     return arith.add(context, scores, context.constant([base], scores.dtype))
 
 
