@@ -166,12 +166,15 @@ class SizedContext(Context):
 
 def _prepare(context: Context, call: Call, arrays: Sequence[Array]) -> None:
     """Sets what native code reads: the sizes, inputs and outputs, an arena that is large enough."""
-    assert isinstance(context, SizedContext)
-    context.reserve(call.arena_bytes)
+    if call.arena_bytes > context.arena_bytes:
+        assert isinstance(context, SizedContext)
+        context.reserve(call.arena_bytes)
     pointers = context.pointers
     pointers[0] = call.sizes_address
-    for place, array in enumerate(arrays, start=1):
+    place = 1
+    for array in arrays:
         pointers[place] = address_of(array)
+        place += 1
 
 
 class SizedInstance(Instance):
