@@ -27,13 +27,22 @@ _READERS: dict[int, Callable[[AttributeProto, TensorReader], Any]] = {
 }
 
 
+UNREAD = "consumed_inputs"
+"""An attribute of ONNX's first ops, by which results may take the memory of operands."""
+
+
 def node_attributes(node: onnx.NodeProto, reader: TensorReader) -> dict[str, Any]:
-    """The attributes by name: numbers, strings, tuples of them, arrays, graphs.
+    """The attributes by name: numbers, strings, tuples of them, arrays, graphs; all but `UNREAD`.
 
     Raises:
         InvalidModelError: one is of a kind that no op of the standard has.
     """
-    return {attribute.name: _value(node, attribute, reader) for attribute in node.attribute}
+    is_standard = node.domain in ("", "ai.onnx")
+    return {
+        attribute.name: _value(node, attribute, reader)
+        for attribute in node.attribute
+        if not (is_standard and attribute.name == UNREAD)
+    }
 
 
 def _value(node: onnx.NodeProto, attribute: AttributeProto, reader: TensorReader) -> Any:

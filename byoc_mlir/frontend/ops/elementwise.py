@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -74,7 +73,7 @@ _VARIADIC: dict[str, type[RelayOp]] = {
 
 def _register_unary(op_type: str, op: type[RelayOp]) -> None:
     @onnx_op(op_type)
-    def unary(context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()) -> Value:
+    def unary(context: NodeContext, data: Value) -> Value:
         return context.emit(op, data)
 
     del unary
@@ -93,7 +92,6 @@ def _register_binary(op_type: str, op: type[RelayOp]) -> None:
         *,
         broadcast: int = 0,
         axis: int | None = None,
-        consumed_inputs: Sequence[int] = (),
     ) -> Value:
         return context.emit(op, lhs, _at_axis(context, rhs, lhs.rank, axis))
 
@@ -110,7 +108,7 @@ def _register_modern_binary(op_type: str, op: type[RelayOp]) -> None:
 
 def _register_variadic(op_type: str, op: type[RelayOp]) -> None:
     @onnx_op(op_type)
-    def variadic(context: NodeContext, *data: Value, consumed_inputs: Sequence[int] = ()) -> Value:
+    def variadic(context: NodeContext, *data: Value) -> Value:
         return reduce(lambda lhs, rhs: context.emit(op, lhs, rhs), data)
 
     del variadic
@@ -187,7 +185,7 @@ def _promotable(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 @onnx_op("Mean")
-def mean(context: NodeContext, *data: Value, consumed_inputs: Sequence[int] = ()) -> Value:
+def mean(context: NodeContext, *data: Value) -> Value:
     total = reduce(lambda lhs, rhs: context.emit(relay.AddOp, lhs, rhs), data)
     return context.emit(relay.DivideOp, total, scalar(total, len(data)))
 
@@ -221,7 +219,7 @@ def is_inf(
 
 
 @onnx_op("Reciprocal")
-def reciprocal(context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()) -> Value:
+def reciprocal(context: NodeContext, data: Value) -> Value:
     return context.emit(relay.DivideOp, scalar(data, 1), data)
 
 
@@ -344,6 +342,5 @@ def clip_by_attributes(
     *,
     min: float = float(np.finfo(np.float32).min),
     max: float = float(np.finfo(np.float32).max),
-    consumed_inputs: Sequence[int] = (),
 ) -> Value:
     return context.emit(relay.ClipOp, data, a_min=min, a_max=max)

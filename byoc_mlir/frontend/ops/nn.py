@@ -24,12 +24,7 @@ def identity(context: NodeContext, data: Value) -> Value:
 
 @onnx_op("Dropout")
 def dropout_by_attributes(
-    context: NodeContext,
-    data: Value,
-    *,
-    ratio: float = 0.5,
-    is_test: int = 1,
-    consumed_inputs: Sequence[int] = (),
+    context: NodeContext, data: Value, *, ratio: float = 0.5, is_test: int = 1
 ) -> Sequence[Value]:
     return _without_dropout(context, data)
 
@@ -58,29 +53,18 @@ def _without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
 
 
 @onnx_op("Relu")
-def relu(context: NodeContext, data: Value, *, consumed_inputs: Sequence[int] = ()) -> Value:
+def relu(context: NodeContext, data: Value) -> Value:
     return context.emit(nn.ReluOp, data)
 
 
 @onnx_op("LeakyRelu")
-def leaky_relu(
-    context: NodeContext,
-    data: Value,
-    *,
-    alpha: float = 0.01,
-    consumed_inputs: Sequence[int] = (),
-) -> Value:
+def leaky_relu(context: NodeContext, data: Value, *, alpha: float = 0.01) -> Value:
     return context.emit(nn.LeakyReluOp, data, alpha=alpha)
 
 
 @onnx_op("HardSigmoid")
 def hard_sigmoid(
-    context: NodeContext,
-    data: Value,
-    *,
-    alpha: float = 0.2,
-    beta: float = 0.5,
-    consumed_inputs: Sequence[int] = (),
+    context: NodeContext, data: Value, *, alpha: float = 0.2, beta: float = 0.5
 ) -> Value:
     line = arith.add(context, arith.multiply(context, data, alpha), beta)
     return context.emit(elementwise.ClipOp, line, a_min=0.0, a_max=1.0)
@@ -103,9 +87,7 @@ def shrink(context: NodeContext, data: Value, *, bias: float = 0.0, lambd: float
 
 
 @onnx_op("PRelu")
-def prelu_per_channel(
-    context: NodeContext, data: Value, slope: Value, *, consumed_inputs: Sequence[int] = ()
-) -> Value:
+def prelu_per_channel(context: NodeContext, data: Value, slope: Value) -> Value:
     if slope.rank == 1 and slope.sizes[0] != 1 and data.rank > 2:
         slope = context.emit(transform.ExpandDimsOp, slope, axis=range(1, data.rank - 1))
     return context.emit(nn.PreluOp, data, slope)
@@ -178,7 +160,6 @@ def batch_normalization(
     spatial: int = 1,
     is_test: int = 1,
     training_mode: int = 0,
-    consumed_inputs: Sequence[int] = (),
 ) -> Sequence[Value]:
     if not spatial and data.rank > 2:
         raise NodeRefused("statistics per element (spatial=0) are not supported")

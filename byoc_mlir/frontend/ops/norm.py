@@ -65,7 +65,6 @@ def instance_normalization(
     bias: Value,
     *,
     epsilon: float = 1e-5,
-    consumed_inputs: Sequence[int] = (),
 ) -> Value:
     mean, variance = moments(context, data, range(2, data.rank))
     centred = arith.subtract(context, data, mean)

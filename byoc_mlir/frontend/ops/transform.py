@@ -82,9 +82,7 @@ def reshape(context: NodeContext, data: Value, shape: Value, *, allowzero: int =
 
 
 @onnx_op("Reshape")
-def reshape_by_attribute(
-    context: NodeContext, data: Value, *, shape: Sequence[int], consumed_inputs: Sequence[int] = ()
-) -> Value:
+def reshape_by_attribute(context: NodeContext, data: Value, *, shape: Sequence[int]) -> Value:
     return _reshaped(context, data, shape, keep_zero=False)
 
 

@@ -282,6 +282,17 @@ def test_function_of_the_model() -> None:
     assert [(each.name, each.status) for each in imported.nodes] == [("call", "imported")]
 
 
+def test_operands_that_the_first_opsets_overwrote() -> None:
+    nodes = [
+        node("Add", "x x", "sum", consumed_inputs=[0, 0]),
+        node("LeakyRelu", "sum", "y", alpha=0.5, consumed_inputs=[1]),
+    ]
+    imported = import_model(model_of(nodes, opset=5))
+    x = np.array([[-2, 0, 2], [-4, 1, 4]], np.float32)
+    (y,) = evaluate(_main(imported), [x])
+    np.testing.assert_array_equal(y, np.where(x < 0, x, 2 * x))
+
+
 def test_function_bodies_do_not_grow_without_bound() -> None:
     model = model_of([onnx.helper.make_node("F0", ["x"], ["y"], domain="own")])
     opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("own", 1)]
