@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -56,6 +56,15 @@ class Operands:
         """Whether all sequences of the batch have the full length, of a type to compute with."""
         is_full = self.lengths is None or _are_full(self.lengths, self.x.sizes[0])
         return is_full and self.x.dtype.kind == "f" and self.x.dtype.itemsize >= 4
+
+    def with_batch_second(self, context: NodeContext) -> Operands:
+        """The operands for `layout` 0, where these are those for 1."""
+
+        def exchanged(value: Value) -> Value:
+            return arith.transpose(context, value, [1, 0, 2])
+
+        initial = tuple(None if state is None else exchanged(state) for state in self.initial)
+        return replace(self, x=exchanged(self.x), initial=initial)
 
     def layer(self, direction: str) -> Layer:
         """Those of a whole layer as one op, whose weights are numbers."""
@@ -188,63 +197,68 @@ def run_directions(
         steps: what a step of each direction computes.
         layout: as ONNX's attribute.
     """
-    x, w, r, initial = operands.x, operands.w, operands.r, operands.initial
-    bias, lengths = operands.bias, operands.lengths
-    if layout:
-        x = arith.transpose(context, x, [1, 0, 2])
-        initial = [
-            None if state is None else arith.transpose(context, state, [1, 0, 2])
-            for state in initial
-        ]
-    hidden = attributes.hidden_size or r.shape[-1]
-    steps_count, batch = x.sizes[:2]
-    if lengths is not None:
-        is_full = _are_full(lengths, steps_count)
-        lengths = (
-            None
-            if is_full
-            else arith.reshape(context, cast(context, lengths, np.dtype(np.int64)), (batch, 1))
-        )
-    outputs: list[Value] = []
-    lasts: list[Sequence[Value]] = []
-    for number, step in enumerate(steps):
-        size = gates * hidden
-        biases: tuple[Value | None, Value | None] = (None, None)
-        if bias is not None:
-            row = arith.at(context, bias, 0, number)
-            first = arith.section(context, row, 0, 0, size)
-            biases = (first, arith.section(context, row, 0, size, 2 * size))
-        of = Direction(
-            x,
-            _of_direction(context, w, number),
-            _of_direction(context, r, number),
-            *biases,
-            hidden,
-            lengths,
-            backward=attributes.direction == "reverse" or number == 1,
-        )
-        zero = arith.broadcast(context, context.constant(0, x.dtype), (batch, hidden))
-        start = tuple(
-            zero if state is None else arith.at(context, state, 0, number) for state in initial
-        )
-        y, last = _run(context, of, step, start)
-        outputs.append(y)
-        lasts.append(last)
-    whole = arith.concatenate(context, outputs, 1)
-    states = [
-        arith.concatenate(
-            context,
-            [arith.reshape(context, last[at], (1, batch, hidden)) for last in lasts],
-            0,
-        )
-        for at in range(len(initial))
-    ]
     if not layout:
-        return [whole, *states]
+        return _results(context, operands, attributes, gates, steps)
+    inner = operands.with_batch_second(context)
+    whole, *states = _results(context, inner, attributes, gates, steps)
     return [
         arith.transpose(context, whole, [2, 0, 1, 3]),
         *(arith.transpose(context, state, [1, 0, 2]) for state in states),
     ]
+
+
+def _results(
+    context: NodeContext,
+    operands: Operands,
+    attributes: CellAttributes,
+    gates: int,
+    steps: Sequence[Step],
+) -> list[Value]:
+    """All hidden states `[T, D, B, H]`, and the last states `[D, B, H]`."""
+    hidden, batch = attributes.hidden_size or operands.r.shape[-1], operands.x.sizes[1]
+    lengths = _lengths(context, operands)
+    outputs: list[Value] = []
+    lasts: list[Sequence[Value]] = []
+    for number, step in enumerate(steps):
+        of = Direction(
+            operands.x,
+            _of_direction(context, operands.w, number),
+            _of_direction(context, operands.r, number),
+            *_biases(context, operands.bias, number, gates * hidden),
+            hidden,
+            lengths,
+            backward=attributes.direction == "reverse" or number == 1,
+        )
+        zero = context.constant(0, operands.x.dtype)
+        zeros = arith.broadcast(context, zero, (batch, hidden))
+        start = tuple(
+            zeros if state is None else arith.at(context, state, 0, number)
+            for state in operands.initial
+        )
+        y, last = _run(context, of, step, start)
+        outputs.append(y)
+        lasts.append([arith.reshape(context, state, (1, batch, hidden)) for state in last])
+    states = (arith.concatenate(context, parts, 0) for parts in zip(*lasts, strict=True))
+    return [arith.concatenate(context, outputs, 1), *states]
+
+
+def _lengths(context: NodeContext, operands: Operands) -> Value | None:
+    """The lengths `[B, 1]`; `None` where all sequences are known to have the full length."""
+    lengths, (steps, batch, _) = operands.lengths, operands.x.sizes
+    if lengths is None or _are_full(lengths, steps):
+        return None
+    return arith.reshape(context, cast(context, lengths, np.dtype(np.int64)), (batch, 1))
+
+
+def _biases(
+    context: NodeContext, bias: Value | None, direction: int, size: int
+) -> tuple[Value | None, Value | None]:
+    """Those of the input and of the state."""
+    if bias is None:
+        return None, None
+    row = arith.at(context, bias, 0, direction)
+    first = arith.section(context, row, 0, 0, size)
+    return first, arith.section(context, row, 0, size, 2 * size)
 
 
 def _of_direction(context: NodeContext, weights: Weight, index: int) -> Weight:
@@ -308,44 +322,56 @@ def gru(
         return gru_layer(context, layer, initial_h, linear_before_reset=bool(linear_before_reset))
     functions = attributes.functions(defaults)
 
-    def make(f: Activation, g: Activation) -> Step:
-        def step(
-            context: NodeContext, of: Direction, projected: Value, states: tuple[Value, ...]
-        ) -> tuple[Value, ...]:
-            (h,) = states
-            zx, rx, hx = gates_of(context, projected, 3)
-            size = of.hidden
-            if linear_before_reset:
-                zh, rh, hh = gates_of(context, dense(context, h, of.r, of.state_bias), 3)
-                update, reset = (
-                    f(context, arith.add(context, a, c)) for a, c in ((zx, zh), (rx, rh))
-                )
-                candidate = arith.multiply(context, reset, hh)
-            else:
-                assert isinstance(of.r, Value)  # no op has a GRU with weights of integers
-                both, last = (
-                    arith.section(context, of.r, 0, begin, end)
-                    for begin, end in ((0, 2 * size), (2 * size, 3 * size))
-                )
-                biases: tuple[Value | None, Value | None] = (None, None)
-                if of.state_bias is not None:
-                    biases = (
-                        arith.section(context, of.state_bias, 0, 0, 2 * size),
-                        arith.section(context, of.state_bias, 0, 2 * size, 3 * size),
-                    )
-                zh, rh = gates_of(context, dense(context, h, both, biases[0]), 2)
-                update, reset = (
-                    f(context, arith.add(context, a, c)) for a, c in ((zx, zh), (rx, rh))
-                )
-                gated = arith.multiply(context, reset, h)
-                candidate = dense(context, gated, last, biases[1])
-            new = g(context, arith.add(context, hx, candidate))
-            kept = arith.multiply(context, update, h)
-            fresh = arith.multiply(context, arith.subtract(context, 1.0, update), new)
-            return (arith.add(context, fresh, kept),)
-
-        return step
-
     clip = attributes.clip
-    steps = [make(clipped(clip, f), clipped(clip, g)) for f, g in functions]
+    gated = _reset_after_product if linear_before_reset else _reset_before_product
+    steps = [_gru_step(clipped(clip, f), clipped(clip, g), gated) for f, g in functions]
     return run_directions(context, operands, attributes, 3, steps, layout=attributes.layout)
+
+
+_Gated: TypeAlias = Callable[
+    [NodeContext, Direction, Sequence[Value], Value, Activation], tuple[Value, Value]
+]
+"""The update gate of a GRU, and the part of the candidate that comes from the state."""
+
+
+def _gru_step(f: Activation, g: Activation, gated: _Gated) -> Step:
+    def step(
+        context: NodeContext, of: Direction, projected: Value, states: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        (h,) = states
+        zx, rx, hx = gates_of(context, projected, 3)
+        update, candidate = gated(context, of, (zx, rx), h, f)
+        new = g(context, arith.add(context, hx, candidate))
+        kept = arith.multiply(context, update, h)
+        fresh = arith.multiply(context, arith.subtract(context, 1.0, update), new)
+        return (arith.add(context, fresh, kept),)
+
+    return step
+
+
+def _reset_after_product(
+    context: NodeContext, of: Direction, given: Sequence[Value], h: Value, f: Activation
+) -> tuple[Value, Value]:
+    """With `linear_before_reset`: all gates are one product."""
+    *gates, hh = gates_of(context, dense(context, h, of.r, of.state_bias), 3)
+    update, reset = _activated(context, given, gates, f)
+    return update, arith.multiply(context, reset, hh)
+
+
+def _reset_before_product(
+    context: NodeContext, of: Direction, given: Sequence[Value], h: Value, f: Activation
+) -> tuple[Value, Value]:
+    assert isinstance(of.r, Value)  # no op has a GRU with weights of integers
+    parts, bias = ((0, 2 * of.hidden), (2 * of.hidden, 3 * of.hidden)), of.state_bias
+    both, last = (arith.section(context, of.r, 0, *part) for part in parts)
+    biases = [None if bias is None else arith.section(context, bias, 0, *part) for part in parts]
+    gates = gates_of(context, dense(context, h, both, biases[0]), 2)
+    update, reset = _activated(context, given, gates, f)
+    return update, dense(context, arith.multiply(context, reset, h), last, biases[1])
+
+
+def _activated(
+    context: NodeContext, given: Sequence[Value], gates: Sequence[Value], f: Activation
+) -> list[Value]:
+    """Gates from what input and state contribute."""
+    return [f(context, arith.add(context, a, c)) for a, c in zip(given, gates, strict=True)]
