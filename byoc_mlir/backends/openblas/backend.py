@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.llvm import OrOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import weight_symbol
 from byoc_mlir.backends.base import (
@@ -22,17 +24,20 @@ from byoc_mlir.backends.base import (
     Rule,
     attempt,
 )
+from byoc_mlir.backends.openblas.choose_openblas_blocks import ChooseOpenBlasBlocks
 from byoc_mlir.backends.openblas.code import add_load, add_product
 from byoc_mlir.backends.openblas.library import (
     ENVIRONMENT_VARIABLE,
     load_library,
     unavailable_reason,
 )
-from byoc_mlir.backends.openblas.products import bias_refused, product_of, refused
-from byoc_mlir.backends.region import constants_of, nodes_of, outputs_of
+from byoc_mlir.backends.openblas.panels import panels
+from byoc_mlir.backends.openblas.products import Product, bias_refused, product_of, refused
+from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.constant import ConstantOp, Weight
 from byoc_mlir.kernels.arena import Request, plan_offsets
 from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
@@ -61,6 +66,12 @@ class OpenBlasBackend(Backend):
         biased = is_op("nn.bias_add")(dense, wildcard()).named("bias")
         return [CompositePattern(f"{self.name}.dense_bias", biased, _check)]
 
+    def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
+        return {ChooseOpenBlasBlocks.name: lambda: ChooseOpenBlasBlocks}
+
+    def region_passes(self) -> Sequence[ModulePass]:
+        return (ChooseOpenBlasBlocks(),)
+
     def codegen(self, region: FuncOp, context: CodegenContext) -> NativeCode:
         return _generate(region, context, ModuleBuilder())
 
@@ -88,15 +99,21 @@ def _generate(region: FuncOp, context: CodegenContext, shared: ModuleBuilder) ->
     at = dict(zip(tensors, addresses, strict=True))
     for value, offset in offsets.items():
         at[value] = function.offset(base, function.integer(offset))
-    for op in constants_of(region):
-        at[op.output] = function.address(module.external(weight_symbol(op.weight.digest)))
+    used: dict[Weight, None] = {}
+
+    def address(source: SSAValue | Weight) -> SSAValue:
+        if not isinstance(source, Weight):
+            return at[source]
+        used[source] = None
+        return function.address(module.external(weight_symbol(source.digest)))
+
     status = function.integer(0, i32)
     details: list[OpDetail] = []
     for op in nodes_of(region):
-        product = product_of(op)
+        product, sources = _as_called(op)
         name = add_product(shared, product, context.threads)
         detail = OpDetail(node_names(op), "sgemv" if product.is_vector else "sgemm")
-        result = function.call(name, *(at[value] for value in (*op.operands, *op.results)))
+        result = function.call(name, *map(address, (*sources, *op.results)))
         assert isinstance(result.owner, Operation)
         mark_step(result.owner, detail.nodes, detail.implementation)
         status = function.binary(OrOp, status, result)
@@ -106,11 +123,27 @@ def _generate(region: FuncOp, context: CodegenContext, shared: ModuleBuilder) ->
         module.module,
         context_slots=_CONTEXT_SLOTS,
         workspace_bytes=workspace,
-        constants=tuple(op.weight for op in constants_of(region)),
+        constants=tuple(used),
         libraries=(load_library().requirement,),
         details=tuple(details),
         shared=shared.module,
     )
+
+
+def _as_called(op: Operation) -> tuple[Product, Sequence[SSAValue | Weight]]:
+    """A product, and what it reads: for blocks, a constant that is stored transposed is put in
+    panels.
+    """
+    product = product_of(op)
+    sources = [
+        value.owner.weight if isinstance(value.owner, ConstantOp) else value
+        for value in op.operands
+    ]
+    matrix = sources[1]
+    if product.block is None or not product.transposes[1] or not isinstance(matrix, Weight):
+        return product, sources
+    sources[1] = Weight.of(matrix.name, panels(matrix.data, product.block.units))
+    return replace(product, transposes=(product.transposes[0], False), has_panels=True), sources
 
 
 def _places(region: FuncOp) -> tuple[Mapping[SSAValue, int], int]:

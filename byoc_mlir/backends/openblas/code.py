@@ -6,19 +6,30 @@ a product is cut into pieces, each one call, which the threads of the run claim.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.openblas.library import SET_THREADS, SGEMM, SGEMV
-from byoc_mlir.backends.openblas.products import Product
+from byoc_mlir.backends.openblas.products import (
+    AS_STORED,
+    ROW_MAJOR,
+    TRANSPOSED,
+    Block,
+    Product,
+)
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 
-_ROW_MAJOR, _AS_STORED, _TRANSPOSED = 101, 111, 112
-"""`CBLAS_ORDER` and `CBLAS_TRANSPOSE`."""
-
 _FLOAT_BYTES = 4
+
+_Addresses: TypeAlias = tuple[SSAValue, SSAValue, SSAValue]
+"""Of both operands and of the result."""
+
+_Sizes: TypeAlias = tuple[SSAValue, SSAValue, SSAValue]
+"""Rows, units and steps."""
 
 _PIECE_PRODUCTS = 1 << 18
 """Multiplications for which another thread is worth waking: some 10 microseconds."""
@@ -39,6 +50,8 @@ def add_product(module: ModuleBuilder, product: Product, threads: int) -> str:
     name = f"openblas_{product.count}x{product.rows}x{product.units}x{product.depth}_" + "".join(
         "ny"[flag] for flag in (*product.transposes, *product.shares, product.has_bias)
     )
+    if product.block is not None:
+        name += f"_{product.block}{'p' if product.has_panels else ''}"
     if module.has(name):
         return name
     pieces = _pieces(product, threads)
@@ -62,7 +75,7 @@ def _pieces(product: Product, threads: int) -> int:
     if product.count >= threads:
         return 1
     work = product.rows * product.units * product.depth // _PIECE_PRODUCTS
-    return max(1, min(threads, work, max(product.rows, product.units)))
+    return max(1, min(threads, work, -(-max(product.rows, product.units) // product.grain)))
 
 
 def _add_pieces(module: ModuleBuilder, name: str, product: Product, pieces: int) -> str:
@@ -82,13 +95,30 @@ def _add_pieces(module: ModuleBuilder, name: str, product: Product, pieces: int)
             _stacked(function, out, entry, product.rows * product.units),
             bias,
         )
-        longer = max(product.rows, product.units)
-        first, last = function.share(function.integer(longer), number, members)
+        first, last = _share(function, product, number, members)
         _call_piece(function, product, matrices, first, function.subtract(last, first))
 
     function.loop(function.subtract(end, begin), piece)
     function.finish()
     return name
+
+
+def _share(
+    function: FunctionBuilder, product: Product, number: SSAValue, members: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """The first row, or unit, of a piece and the one after its last."""
+    longer, grain = max(product.rows, product.units), product.grain
+    first, last = function.share(function.integer(-(-longer // grain)), number, members)
+    if grain == 1:
+        return first, last
+    return function.multiply(first, grain), _at_most(
+        function, function.multiply(last, grain), longer
+    )
+
+
+def _at_most(function: FunctionBuilder, value: SSAValue, most: int) -> SSAValue:
+    limit = function.integer(most)
+    return function.select(function.compare("slt", value, limit), value, limit)
 
 
 @dataclass(frozen=True)
@@ -112,36 +142,129 @@ def _call_piece(
     """Computes `size` rows of a product from row `first` on, or as many columns where there are
     more of these than rows.
     """
-    transpose_a, transpose_b = product.transposes
+    transpose_a, _ = product.transposes
     rows, units = function.integer(product.rows), function.integer(product.units)
     a, b, out, bias = at.a, at.b, at.out, at.bias
-    if product.rows >= product.units:
+    if product.is_tall:
         rows = size
         a = function.gep(a, function.multiply(first, 1 if transpose_a else product.depth))
         out = function.gep(out, function.multiply(first, product.units))
     else:
         units = size
-        b = function.gep(b, function.multiply(first, product.depth if transpose_b else 1))
+        b = function.gep(b, function.multiply(first, _unit_stride(product)))
         out = function.gep(out, first)
         bias = None if bias is None else function.gep(bias, first)
-    depth, one = function.integer(product.depth), function.real(1.0)
-    before = function.real(0.0 if bias is None else 1.0)
     if bias is not None:
         _fill_rows(function, out, bias, rows, units, product.units)
-    order = function.integer(_ROW_MAJOR, i32)
-    b_width = function.integer(product.depth if transpose_b else product.units)
+    before = function.real(0.0 if bias is None else 1.0)
     if product.is_vector:
-        how, *sizes = (_AS_STORED, units, depth) if transpose_b else (_TRANSPOSED, depth, units)
-        step = function.integer(1)
-        matrix = (order, function.integer(how, i32), *sizes, one, b, b_width)
-        function.do(SGEMV, *matrix, a, step, before, out, step)
+        _call_sgemv(function, product, (a, b, out), units, before)
         return
+    whole = (rows, units, function.integer(product.depth))
+    if product.block is None:
+        _call_sgemm(function, product, (a, b, out), whole, before)
+    else:
+        _call_blocks(function, product, product.block, (a, b, out), whole, before)
+
+
+def _call_sgemv(
+    function: FunctionBuilder,
+    product: Product,
+    at: _Addresses,
+    units: SSAValue,
+    before: SSAValue,
+) -> None:
+    """Computes a row of so many units; `before` is what the result is multiplied with first."""
+    a, b, out = at
+    is_turned = product.transposes[1]
+    depth, step = function.integer(product.depth), function.integer(1)
+    how, *sizes = (AS_STORED, units, depth) if is_turned else (TRANSPOSED, depth, units)
+    matrix = (function.integer(ROW_MAJOR, i32), function.integer(how, i32), *sizes)
+    width = function.integer(product.depth if is_turned else product.units)
+    one = function.real(1.0)
+    function.do(SGEMV, *matrix, one, b, width, a, step, before, out, step)
+
+
+def _call_sgemm(
+    function: FunctionBuilder,
+    product: Product,
+    at: _Addresses,
+    sizes: _Sizes,
+    before: SSAValue,
+) -> None:
+    """Computes some rows and units, of some steps."""
+    transpose_a, transpose_b = product.transposes
+    a, b, out = at
     a_width = function.integer(product.rows if transpose_a else product.depth)
-    hows = (
-        function.integer(_TRANSPOSED if flag else _AS_STORED, i32) for flag in product.transposes
-    )
-    operands = (one, a, a_width, b, b_width, before, out, function.integer(product.units))
-    function.do(SGEMM, order, *hows, rows, units, depth, *operands)
+    b_width = function.integer(product.depth if transpose_b else _step_stride(product))
+    hows = (function.integer(TRANSPOSED if flag else AS_STORED, i32) for flag in product.transposes)
+    operands = (function.real(1.0), a, a_width, b, b_width, before, out)
+    order, width = function.integer(ROW_MAJOR, i32), function.integer(product.units)
+    function.do(SGEMM, order, *hows, *sizes, *operands, width)
+
+
+def _call_blocks(
+    function: FunctionBuilder,
+    product: Product,
+    block: Block,
+    at: _Addresses,
+    sizes: _Sizes,
+    before: SSAValue,
+) -> None:
+    """As `_call_sgemm`, block by block; the steps of some rows and units follow each other."""
+    a, b, out = at
+    transpose_a, _ = product.transposes
+    rows, units, depth = sizes
+    one = function.real(1.0)
+
+    def of_rows(row: SSAValue, some_rows: SSAValue) -> None:
+        a_row = function.gep(a, function.multiply(row, 1 if transpose_a else product.depth))
+        out_row = function.gep(out, function.multiply(row, product.units))
+
+        def of_units(unit: SSAValue, some_units: SSAValue) -> None:
+            b_unit = function.gep(b, function.multiply(unit, _unit_stride(product)))
+            here = function.gep(out_row, unit)
+
+            def of_steps(step: SSAValue, steps: SSAValue) -> None:
+                a_step = function.multiply(step, product.rows if transpose_a else 1)
+                b_step = function.multiply(step, _step_stride(product))
+                is_first = function.compare("eq", step, function.integer(0))
+                places = (function.gep(a_row, a_step), function.gep(b_unit, b_step), here)
+                found = function.select(is_first, before, one)
+                _call_sgemm(function, product, places, (some_rows, some_units, steps), found)
+
+            _in_blocks(function, depth, block.depth, of_steps)
+
+        _in_blocks(function, units, block.units, of_units)
+
+    _in_blocks(function, rows, block.rows, of_rows)
+
+
+def _unit_stride(product: Product) -> int:
+    """From one unit of the second matrix to the next; with panels, to that of another panel."""
+    return product.depth if product.transposes[1] or product.has_panels else 1
+
+
+def _step_stride(product: Product) -> int:
+    """From one step of the second matrix to the next."""
+    if product.transposes[1]:
+        return 1
+    return product.block.units if product.block and product.has_panels else product.units
+
+
+def _in_blocks(
+    function: FunctionBuilder,
+    total: SSAValue,
+    size: int,
+    body: Callable[[SSAValue, SSAValue], None],
+) -> None:
+    """Runs `body` with where each block begins and how many are left for it, `size` at most."""
+
+    def one(number: SSAValue) -> None:
+        first = function.multiply(number, size)
+        body(first, _at_most(function, function.subtract(total, first), size))
+
+    function.loop(function.divide(function.add(total, size - 1), size), one)
 
 
 def _fill_rows(

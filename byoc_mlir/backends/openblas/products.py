@@ -3,14 +3,56 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from byoc_mlir.backends.region import only_f32
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.nn import BiasAddOp, DenseOp, MatmulOp
+
+ROW_MAJOR, AS_STORED, TRANSPOSED = 101, 111, 112
+"""`CBLAS_ORDER` and `CBLAS_TRANSPOSE`."""
+
+BLOCK = "openblas.block"
+"""The attribute of a product that is cut into blocks, `"48x96x128"`. A constant that is stored
+transposed is put in panels for it, `[units / 96, depth, 96]`."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one call computes, or adds to: `[rows, depth] · [depth, units]`."""
+
+    rows: int
+    units: int
+    depth: int
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.units}x{self.depth}"
+
+    @staticmethod
+    def of(text: str) -> Block:
+        """From its text.
+
+        Raises:
+            ValueError: it is another text.
+        """
+        if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", text):
+            raise ValueError(f"a block is {text!r}, accepted are three sizes such as '48x96x128'")
+        rows, units, depth = map(int, text.split("x"))
+        return Block(rows, units, depth)
+
+    def within(self, whole: Block) -> Block:
+        """The block, no larger than another one."""
+        sizes = zip(
+            (self.rows, self.units, self.depth),
+            (whole.rows, whole.units, whole.depth),
+            strict=True,
+        )
+        return Block(*(min(pair) for pair in sizes))
 
 
 @dataclass(frozen=True)
@@ -29,6 +71,20 @@ class Product:
     """Whether all products read the same operand."""
     has_bias: bool = False
     """Whether a number for each unit is added, a third operand."""
+    block: Block | None = None
+    """What it is cut into; `None`: one call."""
+    has_panels: bool = False
+    """Whether the second operand is in panels as wide as the blocks, the last one filled up."""
+
+    @property
+    def grain(self) -> int:
+        """Rows, or units where there are more of these, of which whole multiples are computed."""
+        return self.block.units if self.block and self.has_panels and not self.is_tall else 1
+
+    @property
+    def is_tall(self) -> bool:
+        """Whether there are no fewer rows than units."""
+        return self.rows >= self.units
 
     @property
     def is_vector(self) -> bool:
@@ -38,9 +94,20 @@ class Product:
 
 def product_of(op: Operation) -> Product:
     """What an op that `refused` accepts computes, or a composite of a dense layer and its bias."""
-    if isinstance(op, CompositeOp):
-        return replace(product_of(next(iter(op.ops()))), has_bias=True)
-    assert isinstance(op, DenseOp | MatmulOp)
+    inner = multiplying_op(op)
+    product, text = _of_shapes(inner), inner.attributes.get(BLOCK)
+    block = Block.of(text.data) if isinstance(text, StringAttr) else None
+    return replace(product, has_bias=inner is not op, block=block)
+
+
+def multiplying_op(op: Operation) -> DenseOp | MatmulOp:
+    """An op, or the one in a composite, that is the product."""
+    inner = next(iter(op.ops())) if isinstance(op, CompositeOp) else op
+    assert isinstance(inner, DenseOp | MatmulOp)
+    return inner
+
+
+def _of_shapes(op: DenseOp | MatmulOp) -> Product:
     *batch, rows, units = (1, 1, *shape_of(op.output))
     if isinstance(op, DenseOp):
         depth = shape_of(op.weight)[1]

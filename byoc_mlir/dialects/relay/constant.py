@@ -79,8 +79,8 @@ class Weight:
         array = np.asarray(array, order="C")
         known = _DIGESTS.get(id(array))
         if known is None:
-            owner = _BORROWED.get(id(array)) or _BORROWED.get(id(array.base))
-            digest = content_digest(array, owner or "")
+            owner = _owner(array)
+            digest = content_digest(array, owner)
             array = array if owner else _ARRAYS.setdefault(digest, array)
             known = _DIGESTS[id(array)] = digest
             weakref.finalize(array, _DIGESTS.pop, id(array), None).atexit = False
@@ -96,6 +96,15 @@ def borrow(array: Array) -> None:
     if id(array) not in _BORROWED:
         _BORROWED[id(array)] = f"borrowed {next(_borrowed_so_far)} "
         weakref.finalize(array, _BORROWED.pop, id(array), None).atexit = False
+
+
+def is_borrowed(array: Array) -> bool:
+    """Whether an array's memory belongs to somebody else, who has it anyway."""
+    return bool(_owner(array))
+
+
+def _owner(array: Array) -> str:
+    return _BORROWED.get(id(array)) or _BORROWED.get(id(array.base)) or ""
 
 
 def held_bytes() -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,12 @@ from onnx import ModelProto, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.backends.openblas import library
-from byoc_mlir.errors import BackendError
+from byoc_mlir.backends.openblas.blocks import block_for
+from byoc_mlir.backends.openblas.panels import panels
+from byoc_mlir.backends.openblas.products import Product
+from byoc_mlir.dialects.relay.constant import borrow, is_borrowed
+from byoc_mlir.errors import BackendError, ByocError
+from byoc_mlir.rates import Rates, using
 from byoc_mlir.testing import run_conformance
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
@@ -35,9 +42,9 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], constant: bool = True) -> M
     return model
 
 
-def _check(model: ModelProto, threads: int) -> None:
+def _check(model: ModelProto, threads: int, rates: Path | None = None) -> None:
     inputs = random_inputs(model)
-    with byoc_mlir.compile(model, TARGET, threads, fallback="forbid") as executable:
+    with byoc_mlir.compile(model, TARGET, threads, fallback="forbid", rates=rates) as executable:
         assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs), 1e-5)
 
 
@@ -72,9 +79,8 @@ def test_products_are_cut_into_pieces(a: tuple[int, ...], b: tuple[int, ...], th
     _check(_product(a, b, constant=False), threads)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("rows", [1, 5, 300])
-def test_a_bias_is_where_the_product_is_added(rows: int, threads: int) -> None:
+def _dense(rows: int) -> ModelProto:
+    """A dense layer with a bias."""
     model = onnx.parser.parse_model(f"""
         <ir_version: 8, opset_import: ["": 17]>
         g (float[{rows}, 130] x) => (float[{rows}, 97] y) {{ y = Gemm <transB = 1> (x, w, b) }}
@@ -83,7 +89,73 @@ def test_a_bias_is_where_the_product_is_added(rows: int, threads: int) -> None:
     for name, shape in (("w", (97, 130)), ("b", (97,))):
         array = generator.standard_normal(shape).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(array, name))
-    _check(model, threads)
+    return model
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [1, 5, 300])
+def test_a_bias_is_where_the_product_is_added(rows: int, threads: int) -> None:
+    _check(_dense(rows), threads)
+
+
+def _with_blocks(folder: Path, **blocks: str) -> Path:
+    """A file of rates by which products are cut so."""
+    file, known = folder / "rates.json", {name.replace("_", " "): b for name, b in blocks.items()}
+    file.write_text(json.dumps({"version": 1, "parts": {"openblas": known}}))
+    return file
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("block", ["7x32x16", "60x96x128", "60x150x128", "16x1x90"])
+@pytest.mark.parametrize(
+    "shapes", [((60, 90), (90, 150)), ((3, 20, 90), (90, 150)), ((160, 90), (90, 150))], ids=str
+)
+def test_products_are_cut_into_blocks(
+    block: str, shapes: tuple[tuple[int, ...], tuple[int, ...]], threads: int, tmp_path: Path
+) -> None:
+    problem = f"{math.prod(shapes[0][:-1])}x150x90"
+    rates = _with_blocks(tmp_path, **{problem: block, f"{problem}_panels": block})
+    for constant in (True, False):
+        _check(_product(*shapes, constant), threads, rates)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_bias_comes_before_the_first_block(threads: int, tmp_path: Path) -> None:
+    rates = _with_blocks(tmp_path, **{"5x97x130_panels": "5x40x50"})
+    _check(_dense(5), threads, rates)
+
+
+def test_matrices_of_blocks_are_panels() -> None:
+    matrix = np.arange(12, dtype=np.float32).reshape(4, 3)
+    first, second = panels(matrix, 3)
+    assert np.array_equal(first, matrix[:3].T)
+    assert np.array_equal(second[:, 0], matrix[3])
+    assert not second[:, 1:].any()
+
+
+def test_memory_of_others_is_not_packed() -> None:
+    matrix = np.ones((40, 30), np.float32)
+    borrow(matrix)
+    assert is_borrowed(matrix)
+    assert is_borrowed(matrix[:20])
+    assert not is_borrowed(matrix.copy())
+
+
+def test_measured_blocks_are_kept() -> None:
+    rates, product = Rates(), Product(1, 48, 200, 300, (False, True), (False, False))
+    with using(rates):
+        first = block_for(product, may_pack=True)
+        assert block_for(product, may_pack=True) == first
+    assert rates.as_json()["openblas"] == {"48x200x300 panels": str(first or "")}
+    with using(Rates(may_measure=False)):
+        assert block_for(product, may_pack=True) is None
+
+
+@pytest.mark.parametrize("text", ["48x96", "0x1x1", "axbxc"])
+def test_rates_with_other_blocks_are_refused(text: str, tmp_path: Path) -> None:
+    rates = _with_blocks(tmp_path, **{"60x150x90": text})
+    with pytest.raises(ByocError, match="the rates' part 'openblas' cannot be read"):
+        byoc_mlir.compile(_product((60, 90), (90, 150)), TARGET, fallback="forbid", rates=rates)
 
 
 def test_products_behind_each_other_share_the_workspace() -> None:

@@ -1,0 +1,93 @@
+"""Which blocks a product is cut into, each one call: what was measured to be the fastest.
+
+OpenBLAS packs both matrices in each call, but for calls so small that its kernels read them where
+they are. Where that pays depends on the processor, and on how many rows a packed matrix serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from byoc_mlir.backends.openblas.products import Block, Product
+from byoc_mlir.backends.openblas.trials import Matrix, Way, seconds_of
+from byoc_mlir.rates import current_rates
+
+_CANDIDATES = (
+    Block(64, 96, 128),
+    Block(64, 96, 192),
+    Block(64, 64, 256),
+    Block(16, 128, 192),
+    Block(16, 96, 384),
+    Block(16, 64, 512),
+)
+"""Up to a million multiplications: about the most for which no build of OpenBLAS packs."""
+
+_CLEARLY = 0.95
+"""Of the time of one call, the most that blocks may take."""
+
+_MOST_ROWS = 512
+"""With more of them, packing takes next to nothing."""
+
+_MATRIX_ELEMENTS = 1 << 21
+"""Of the second matrix, what is measured: more than the second cache of a core holds."""
+
+
+@dataclass
+class Known:
+    """What was measured so far, a part of the rates: by product, the blocks; empty: one call."""
+
+    blocks: dict[str, str]
+
+    @staticmethod
+    def of_json(document: Any) -> Known:
+        """What a file has.
+
+        Raises:
+            ValueError, TypeError: it is something else.
+        """
+        found = {} if document is None else dict(cast(Mapping[str, str], document))
+        for text in filter(None, found.values()):
+            Block.of(text)
+        return Known(found)
+
+    def as_json(self) -> dict[str, str]:
+        """All of it."""
+        return dict(self.blocks)
+
+
+def block_for(product: Product, *, may_pack: bool = False) -> Block | None:
+    """The blocks that a product is cut into; `None` where one call is as fast, or where that is
+    not known and may not be measured.
+
+    Args:
+        may_pack: whether a second matrix that is stored transposed may be put in panels in advance.
+    """
+    has_panels = product.transposes == (False, True) and may_pack
+    is_as_stored = product.transposes == (False, False)
+    if product.is_vector or not (has_panels or is_as_stored) or product.rows > _MOST_ROWS:
+        return None
+    rates = current_rates()
+    known = rates.part("openblas", Known.of_json).blocks
+    whole = Block(product.rows, product.units, product.depth)
+    problem = f"{whole}{' panels' if has_panels else ''}"
+    if problem not in known and rates.may_measure:
+        block = _fastest(whole, has_panels)
+        known[problem] = "" if block is None else str(block)
+    text = known.get(problem)
+    return Block.of(text) if text else None
+
+
+def _fastest(whole: Block, has_panels: bool) -> Block | None:
+    part = Block(whole.rows, min(whole.units, _MATRIX_ELEMENTS // whole.depth or 1), whole.depth)
+    blocks = dict.fromkeys(one.within(part) for one in _CANDIDATES)
+    if not has_panels and part in blocks:
+        return None  # one call is such a block
+    one_way, other = (Matrix.TRANSPOSED, Matrix.PANELS) if has_panels else (Matrix.ROWS,) * 2
+    ways = (Way(part, one_way), *(Way(block, other) for block in blocks))
+    one_call, *times = seconds_of(part, ways, _MATRIX_ELEMENTS)
+    shortest, best = min(zip(times, blocks, strict=True), key=lambda pair: pair[0])
+    if shortest >= _CLEARLY * one_call:
+        return None
+    return best

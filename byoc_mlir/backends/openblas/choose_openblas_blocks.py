@@ -1,0 +1,61 @@
+"""The pass `choose-openblas-blocks`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends.openblas.blocks import block_for
+from byoc_mlir.backends.openblas.products import BLOCK, multiplying_op, product_of
+from byoc_mlir.backends.region import nodes_of
+from byoc_mlir.dialects import byoc
+from byoc_mlir.dialects.relay.constant import ConstantOp, WeightAttr, is_borrowed
+from byoc_mlir.rates import using_file
+
+
+@dataclass(frozen=True)
+class ChooseOpenBlasBlocks(ModulePass):
+    """Writes down for which products in OpenBLAS's regions several small calls are faster than one.
+
+    A constant that is stored transposed is put in panels then, unless it is memory that belongs to
+    somebody else: such a product stays one call.
+
+    Options:
+        rates: a file of rates, `compile(rates=…)`.
+
+    ```mlir
+    %0 = relay.nn.matmul %x, %w : (tensor<48x384xf32>, tensor<384x384xf32>) -> tensor<48x384xf32>
+    // becomes
+    %0 = relay.nn.matmul %x, %w {"openblas.block" = "48x96x128"} : …
+    ```
+    """
+
+    name = "choose-openblas-blocks"
+
+    rates: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        with using_file(self.rates):
+            for region in op.ops:
+                if isinstance(region, FuncOp) and byoc.region_compiler(region) == "openblas":
+                    _choose(region)
+
+
+def _choose(region: FuncOp) -> None:
+    for op in nodes_of(region):
+        block = block_for(product_of(op), may_pack=_may_pack(op.operands[1].owner))
+        if block is not None:
+            multiplying_op(op).attributes[BLOCK] = StringAttr(str(block))
+
+
+def _may_pack(matrix: Operation | Block) -> bool:
+    """Whether a matrix is a constant that nobody else holds in memory."""
+    if not isinstance(matrix, ConstantOp) or not isinstance(matrix.value, WeightAttr):
+        return False
+    array = matrix.weight.array
+    return array is None or not is_borrowed(array)

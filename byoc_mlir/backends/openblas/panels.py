@@ -1,0 +1,24 @@
+"""Constant matrices in panels, each as wide as a block."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byoc_mlir.dialects.relay.constant import Array, derived_array
+
+
+def panels(matrix: Array, width: int) -> Array:
+    """`[units, depth]` as panels `[ceil(units / width), depth, width]`, with zeros at the end.
+
+    A call reads one panel line after line, where rows of the whole matrix would be far apart.
+    """
+    return derived_array(("openblas panels", width), [matrix], lambda: _made(matrix, width))
+
+
+def _made(matrix: Array, width: int) -> Array:
+    units, depth = matrix.shape
+    found = np.zeros((-(-units // width), depth, width), matrix.dtype)
+    for number, panel in enumerate(found):
+        some = matrix[number * width : (number + 1) * width]
+        panel[:, : len(some)] = some.T
+    return found

@@ -1,0 +1,111 @@
+"""How long OpenBLAS takes for a product that is cut into blocks."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import cycle, product
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from byoc_mlir.backends.openblas.library import SET_THREADS, SGEMM, load_library
+from byoc_mlir.backends.openblas.products import AS_STORED, ROW_MAJOR, TRANSPOSED, Block
+from byoc_mlir.runtime import libraries
+from byoc_mlir.runtime.program import Array
+
+_ROUNDS = 6
+"""Runs of each way, in turns; the shortest counts."""
+
+_Call: TypeAlias = tuple[int | float, ...]
+"""The arguments of a call."""
+
+_EMPTY: _Call = (ROW_MAJOR, AS_STORED, AS_STORED, 0, 0, 0, 1.0, 0, 1, 0, 1, 1.0, 0, 1)
+_EMPTY_CALLS = 100
+
+_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+_PARAMETERS = (
+    *(ctypes.c_int, ctypes.c_int, ctypes.c_int, _SIZE, _SIZE, _SIZE, ctypes.c_float),
+    *(_POINTER, _SIZE, _POINTER, _SIZE, ctypes.c_float, _POINTER, _SIZE),
+)
+
+
+class Matrix(Enum):
+    """How the second matrix is stored."""
+
+    ROWS = auto()
+    TRANSPOSED = auto()
+    PANELS = auto()
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a product is computed: in blocks, from a second matrix that is stored so."""
+
+    block: Block
+    stored: Matrix
+
+
+def seconds_of(whole: Block, ways: Sequence[Way], elements: int) -> list[float]:
+    """What a product takes on one thread, in several ways, without what Python takes.
+
+    Args:
+        whole: the product.
+        ways: what is measured.
+        elements: of the memory in which one second matrix lies after another, so that the first
+            caches do not hold the next one.
+    """
+    rows, units, depth = whole.rows, whole.units, whole.depth
+    a, out = np.ones((rows, depth), np.float32), np.zeros((rows, units), np.float32)
+    size = depth * max(-(-units // way.block.units) * way.block.units for way in ways)
+    matrices = np.ones((max(1, elements // size), size), np.float32)
+    sgemm = _function()
+    empty = _seconds(sgemm, [_EMPTY] * _EMPTY_CALLS) / _EMPTY_CALLS
+    shortest, turns = [math.inf] * len(ways), cycle(matrices)
+    for _, (number, way) in product(range(_ROUNDS), enumerate(ways)):
+        calls = list(_calls(whole, way, a, next(turns), out))
+        taken = _seconds(sgemm, calls) - empty * len(calls)
+        shortest[number] = min(shortest[number], taken)
+    return shortest
+
+
+def _function() -> Callable[..., None]:
+    library = libraries.load_library(load_library().path)
+    library[SET_THREADS](1)
+    return cast(Callable[..., None], ctypes.CFUNCTYPE(None, *_PARAMETERS)((SGEMM, library)))
+
+
+def _seconds(function: Callable[..., None], calls: Sequence[_Call]) -> float:
+    """By the time of this thread: neighbours are not measured."""
+    start = time.thread_time()
+    for call in calls:
+        function(*call)
+    return time.thread_time() - start
+
+
+def _calls(whole: Block, way: Way, a: Array, b: Array, out: Array) -> Iterator[_Call]:
+    """The calls for a product, in the order of the code that is generated."""
+    block, is_transposed = way.block, way.stored is Matrix.TRANSPOSED
+    how = TRANSPOSED if is_transposed else AS_STORED
+    unit_stride = 1 if way.stored is Matrix.ROWS else whole.depth
+    rows_width = block.units if way.stored is Matrix.PANELS else whole.units
+    step_stride = 1 if is_transposed else rows_width
+    width = whole.depth if is_transposed else rows_width
+    rows = range(0, whole.rows, block.rows)
+    units, steps = range(0, whole.units, block.units), range(0, whole.depth, block.depth)
+    for row, unit, step in product(rows, units, steps):
+        here = block.within(Block(whole.rows - row, whole.units - unit, whole.depth - step))
+        in_b = unit * unit_stride + step * step_stride
+        yield (
+            *(ROW_MAJOR, AS_STORED, how, here.rows, here.units, here.depth, 1.0),
+            *(_address(a, row * whole.depth + step), whole.depth, _address(b, in_b), width),
+            *(1.0, _address(out, row * whole.units + unit), whole.units),
+        )
+
+
+def _address(matrix: Array, element: int) -> int:
+    return int(matrix.ctypes.data) + matrix.itemsize * element
