@@ -119,8 +119,9 @@ _ENDING_AT_ZERO = frozenset(("Sqrt", "Log"))
 def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
     """The oracles that are wrong about a forest of two classes.
 
-    Where both have weights, ONNX Runtime answers 1 or 0 instead of a label; where the second alone
-    has, the reference evaluator gives the first what is the second's.
+    Where both have weights, ONNX Runtime answers 1 or 0 instead of a label, and the reference
+    evaluator compares the scores once they are transformed, be they in order or not. Where the
+    second alone has, that gives the first what is the second's.
     """
     if node.op_type != "TreeEnsembleClassifier":
         return frozenset()
@@ -129,10 +130,15 @@ def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
     if sum(len(item.ints) + len(item.strings) for item in labels) != 2:
         return frozenset()
     weighted = set(given["class_ids"].ints) if "class_ids" in given else set[int]()
-    return {"onnxruntime"} if weighted == {0, 1} else {"reference"}
+    if weighted == {0, 1}:
+        keeps_order = "post_transform" not in given or given["post_transform"].s in _IN_ORDER
+        return {"onnxruntime"} if keeps_order else {"onnxruntime", "reference"}
+    return {"reference"} if weighted == {1} else frozenset()
 
 
 _LABELS = ("classlabels_int64s", "classlabels_strings")
+_IN_ORDER = (b"NONE", b"LOGISTIC", b"SOFTMAX")
+"""Transformations of scores that leave the largest one the largest."""
 
 
 def _is_misread(node: onnx.NodeProto) -> bool:
@@ -171,10 +177,9 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
     The reference evaluator has products of integers and their interpolations in double precision,
     and their squares in the type of the integers, though the root would fit; it sums numbers of
     `bf16` in that type, has the weights of cubic interpolation in `f32`, places that are given as
-    halves in halves, and takes the element before a place that rounding put just behind one.
-    ONNX Runtime takes
-    `beta` of a product for 1 where the sums have no terms, and corners of sizes that are no whole
-    numbers for those of the size below.
+    halves in halves, and takes the element before a place that rounding put just behind one. ONNX
+    Runtime takes `beta` of a product for 1 where the sums have no terms, and corners of sizes that
+    are no whole numbers for those of the size below.
     """
     graph = shape_inference.infer_shapes(model).graph
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
