@@ -10,6 +10,7 @@ from byoc_mlir.names import meant
 
 OPTIONAL_PASSES = (
     "halves-to-float",
+    "unfold-transposed-convolutions",
     "fake-quantization-to-integer",
     "convolutions-to-float",
     "fold-constants",

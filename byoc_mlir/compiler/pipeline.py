@@ -60,6 +60,7 @@ from byoc_mlir.transforms.halves_to_float import HalvesToFloat
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
 from byoc_mlir.transforms.traffic import Traffic
+from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 """Products that are faster in integers; the others run in `f32` where a model leaves the choice."""
@@ -80,6 +81,7 @@ _HOST_INTEGERS: tuple[ModulePass, ...] = (
 
 CANONICALISATION: tuple[ModulePass, ...] = (
     HalvesToFloat(),
+    UnfoldTransposedConvolutions(),
     FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
     ConvolutionsToFloat(),
     DecomposeQnn(kept=_INTEGER_OPS),

@@ -28,6 +28,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "specialise-dims",
         "split-products",
         "to-mixed-precision",
+        "unfold-transposed-convolutions",
     ),
     "lowering": (
         "add-entry-points",
