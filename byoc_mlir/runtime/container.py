@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from byoc_mlir.errors import InvalidArtifactError
+from byoc_mlir.runtime import mapped_files
 from byoc_mlir.runtime.huge_pages import ask_for_huge_pages
 from byoc_mlir.runtime.serialise import Blob, Json
 
@@ -92,6 +93,7 @@ def read_container(file: BinaryIO, name: str) -> Container:
         raise InvalidArtifactError(f"'{name}' {_NOT_ONE}")
     mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     ask_for_huge_pages(mapped)
+    mapped_files.remember(mapped)
     data = memoryview(mapped)
     magic, version, offset, length = _HEAD.unpack(data[-FOOTER_BYTES:-_HASH_BYTES])
     if magic != MAGIC:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
+from byoc_mlir.runtime.mapped_files import drop_pages
 
 _POINTER = ctypes.c_void_p
 _Same = ctypes.CFUNCTYPE(ctypes.c_int32, _POINTER, _POINTER)
@@ -74,6 +75,7 @@ class _Copies:
             self._by_address[address] = copy
             self._by_source.setdefault(source, []).append(copy)
         self.new_bytes.count = getattr(self.new_bytes, "count", 0) + size
+        drop_pages(source, size)  # the copy is what will be read; it is no smaller
 
     def free(self, address: int | None) -> None:
         with self.lock:

@@ -1,0 +1,42 @@
+"""Files that are mapped into memory: what nobody reads any more leaves it."""
+
+from __future__ import annotations
+
+import mmap
+from weakref import ref
+
+import numpy as np
+
+_files: dict[int, ref[mmap.mmap]] = {}
+"""By the address of the first byte."""
+
+_DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)
+
+
+def remember(mapped: mmap.mmap) -> None:
+    """Knows a file that is mapped for reading alone, as long as it is mapped."""
+    address = int(np.frombuffer(mapped, np.uint8).ctypes.data)
+
+    def forget(gone: ref[mmap.mmap]) -> None:
+        if _files.get(address) is gone:
+            del _files[address]
+
+    _files[address] = ref(mapped, forget)
+
+
+def drop_pages(address: int, size: int) -> None:
+    """Takes the whole pages from an address on out of the process's memory.
+
+    That is done only in files that `remember` knows: whoever reads there again finds the same, in
+    what the system keeps of the file. Other memory stays as it is.
+    """
+    if _DROP is None:
+        return
+    for start, known in tuple(_files.items()):
+        mapped, offset = known(), address - start
+        if mapped is None or not 0 <= offset < len(mapped):
+            continue
+        first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        end = min(offset + size, len(mapped)) // mmap.PAGESIZE * mmap.PAGESIZE
+        if first < end:
+            mapped.madvise(_DROP, first, end - first)
