@@ -31,12 +31,16 @@ from networks import Branch, Encoder, ResNet, randomised, tokens
 Arguments = tuple[Tensor, ...]
 Engine = Callable[..., object]
 
+_CASES = ("resnet18", "encoder", "branch")
+"""The encoder is called with 48, 128, 17 and 96 tokens, the branch once for each way."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--modules", nargs="+", choices=_CASES, default=_CASES)
     parser.add_argument("--growth-of", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -46,31 +50,26 @@ def main() -> None:
         _print_memory()
     else:
         with torch.no_grad():
-            _print_times(arguments.rounds)
+            _print_times(arguments.rounds, arguments.modules)
 
 
-def _cases() -> Mapping[str, tuple[nn.Module, list[Arguments]]]:
-    """Modules, each with the arguments of its calls."""
-    encoder = randomised(Encoder(384, 12, 6, 30522))
-    lengths = (48, 128, 17, 96)
-    return {
-        "ResNet-18": (
-            randomised(ResNet((64, 128, 256, 512), 2, 1000)),
-            [(torch.randn(1, 3, 224, 224),)],
-        ),
-        f"encoder, {', '.join(map(str, lengths))} tokens": (
-            encoder,
-            [tokens(length, 1) for length in lengths],
-        ),
-        "branch": (randomised(Branch()), [(torch.randn(3, 8),), (-torch.randn(3, 8),)]),
-    }
+def _case(name: str) -> tuple[nn.Module, list[Arguments]]:
+    """A module, and the arguments of its calls."""
+    if name == "resnet18":
+        module = ResNet((64, 128, 256, 512), 2, 1000)
+        return randomised(module), [(torch.randn(1, 3, 224, 224),)]
+    if name == "encoder":
+        calls = [tokens(length, 1) for length in (48, 128, 17, 96)]
+        return randomised(Encoder(384, 12, 6, 30522)), calls
+    return randomised(Branch()), [(torch.randn(3, 8),), (-torch.randn(3, 8),)]
 
 
-def _print_times(rounds: int) -> None:
+def _print_times(rounds: int, modules: Sequence[str]) -> None:
     print("| module | engine | ms | to eager | error |")
     print("| --- | --- | ---: | ---: | ---: |")
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    for name, (module, calls) in _cases().items():
+    for name in modules:
+        module, calls = _case(name)
         torch.compiler.reset()
         engines = _engines(module, calls)
         runs = [_all_of(engine, calls) for engine in engines.values()]

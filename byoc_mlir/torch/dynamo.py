@@ -73,7 +73,11 @@ class CompiledGraph:
     def __init__(self, graph: Any, examples: Sequence[Any], options: Mapping[str, Any]):
         self._graph, self._options = graph, options
         self._inputs = list(_inputs(graph, examples))
+        self._tensors = self._positions("tensor")
+        self._parameters, self._values = self._positions("parameter"), self._positions("value")
         self._is_dynamic = any(one.dynamic for one in self._inputs)
+        self._sized: list[int] = []
+        """The tensors whose shapes must be known."""
         self._programs: dict[tuple[Any, ...], _Program] = {}
         self._runs_in_pytorch = False
 
@@ -89,20 +93,20 @@ class CompiledGraph:
             module = self._program(arguments)
         except ByocError as error:
             return self._give_up(str(error), arguments)
-        return module(*self._tensors(arguments))
+        with boundary("run"):
+            return module.run_leaves([arguments[position] for position in self._tensors])
 
     def _give_up(self, reason: str, arguments: Sequence[Any]) -> Any:
         warnings.warn(f"a graph runs in PyTorch: {reason}", stacklevel=3)
         self._runs_in_pytorch = True
         return self._graph(*arguments)
 
-    def _tensors(self, arguments: Sequence[Any]) -> Iterator[Any]:
-        for one, argument in zip(self._inputs, arguments, strict=True):
-            if one.kind == "tensor":
-                yield argument
+    def _positions(self, kind: str) -> list[int]:
+        """Where the inputs of a kind are."""
+        return [position for position, one in enumerate(self._inputs) if one.kind == kind]
 
     def _program(self, arguments: Sequence[Any]) -> CompiledModule:
-        key = tuple(self._key(arguments))
+        key = self._key(arguments)
         known = self._programs.get(key)
         if known is not None and known.module.changed_parameter() is None:
             return known.module
@@ -110,28 +114,26 @@ class CompiledGraph:
         module = self._compiled(arguments)
         if len(self._programs) >= _MOST_PROGRAMS:
             self._programs.pop(next(iter(self._programs)))
-        self._programs[tuple(self._key(arguments))] = _Program(module, arguments)
+        self._programs[self._key(arguments)] = _Program(module, arguments)
         return module
 
-    def _key(self, arguments: Sequence[Any]) -> Iterator[Any]:
+    def _key(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """What a program is right for."""
-        for one, argument in zip(self._inputs, arguments, strict=True):
-            if one.kind == "parameter":
-                yield id(argument)
-            elif one.kind == "value":
-                yield argument
-            elif one.dynamic and not self._is_dynamic:
-                yield tuple(argument.shape)
+        parameters = [id(arguments[position]) for position in self._parameters]
+        values = [arguments[position] for position in self._values]
+        shapes = [tuple(arguments[position].shape) for position in self._sized]
+        return (*parameters, *values, *shapes)
 
     def _compiled(self, arguments: Sequence[Any]) -> CompiledModule:
         with boundary("torch.compile"):
             module = _frozen(self._graph, self._inputs, arguments)
-            tensors = list(self._tensors(arguments))
+            tensors = [arguments[position] for position in self._tensors]
             if self._is_dynamic:
                 try:
                     return self._captured(module, tensors, self._dynamic_shapes())
                 except ByocError:
                     self._is_dynamic = False  # some size must be known
+                    self._sized = [at for at, one in enumerate(self._inputs) if one.dynamic]
             return self._captured(module, tensors, None)
 
     def _captured(self, module: Any, tensors: Sequence[Any], shapes: Any) -> CompiledModule:

@@ -31,11 +31,12 @@ class _Place:
         is_tensor = not hasattr(argument, "value")
         return _Place(argument.name, is_tensor, None if is_tensor else argument.value)
 
-    def check(self, leaf: Any) -> None:
-        """Refuses what is not as in the example."""
-        if self.is_tensor and not isinstance(leaf, pytorch().Tensor):
-            raise InvalidInputError(f"argument '{self.name}' is {leaf!r}, accepted is a tensor")
-        if not self.is_tensor and leaf != self.value:
+    def check(self, leaf: Any, tensor: type) -> None:
+        """Refuses what is not as in the example; `tensor` is the class of tensors."""
+        if self.is_tensor:
+            if not isinstance(leaf, tensor):
+                raise InvalidInputError(f"argument '{self.name}' is {leaf!r}, accepted is a tensor")
+        elif leaf != self.value:
             raise InvalidInputError(
                 f"argument '{self.name}' is {leaf!r}; the module was compiled for {self.value!r}"
             )
@@ -54,6 +55,7 @@ class CompiledModule:
 
     def __init__(self, program: Any, executable: Executable):
         self.executable = executable
+        self._tensor: type = pytorch().Tensor
         self._tree = pytorch("torch.utils._pytree")
         self._call = program.call_spec
         self._keywords: Sequence[str] = self._call.in_spec.child(1).context
@@ -76,9 +78,28 @@ class CompiledModule:
                     f"parameter '{changed}' was changed after the module was compiled; compile the"
                     " module again"
                 )
-            results = self.executable.run(self._arrays(args, kwargs))
-            leaves = [place.result(results) for place in self._outputs]
-            return self._tree.tree_unflatten(leaves, self._call.out_spec)
+            results = self.run_leaves(self._leaves(args, kwargs))
+            return self._tree.tree_unflatten(results, self._call.out_spec)
+
+    def run_leaves(self, leaves: Sequence[Any]) -> list[Any]:
+        """Runs the module without a look at its parameters.
+
+        Args:
+            leaves: the arguments, without the structure that they have.
+
+        Returns:
+            The results, without theirs.
+
+        Raises:
+            InvalidInputError: as when it is called.
+        """
+        arrays: dict[str, Any] = {}
+        for place, leaf in zip(self._inputs, leaves, strict=True):
+            place.check(leaf, self._tensor)
+            if place.is_tensor:
+                arrays[place.name] = array_of(leaf, f"argument '{place.name}'")
+        results = self.executable.run(arrays)
+        return [place.result(results) for place in self._outputs]
 
     def changed_parameter(self) -> str | None:
         """The name of a parameter that was changed since the module was compiled, if one was."""
@@ -91,7 +112,8 @@ class CompiledModule:
     def __repr__(self) -> str:
         return f"<CompiledModule of {self.executable!r}>"
 
-    def _arrays(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+        """The arguments without their structure, which is that of the example."""
         if set(kwargs) == set(self._keywords):
             kwargs = {name: kwargs[name] for name in self._keywords}
         leaves, spec = self._tree.tree_flatten((tuple(args), dict(kwargs)))
@@ -99,12 +121,7 @@ class CompiledModule:
             raise InvalidInputError(
                 f"the arguments are {spec}, the module was compiled for {self._call.in_spec}"
             )
-        arrays: dict[str, Any] = {}
-        for place, leaf in zip(self._inputs, leaves, strict=True):
-            place.check(leaf)
-            if place.is_tensor:
-                arrays[place.name] = array_of(leaf, f"argument '{place.name}'")
-        return arrays
+        return leaves
 
 
 def _is_user(spec: Any) -> bool:

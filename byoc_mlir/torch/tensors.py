@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -13,7 +14,10 @@ from byoc_mlir.runtime.program import Array
 
 EXTRA = "torch"
 
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
+
+@cache
 def pytorch(module: str = "torch") -> Any:
     """The package, or a module of it.
 
@@ -33,6 +37,14 @@ def array_of(tensor: Any, what: str) -> Array:
     Raises:
         InvalidInputError: the tensor is elsewhere, sparse, or wants a gradient.
     """
+    try:
+        return tensor.numpy()
+    except (RuntimeError, TypeError):
+        return _array_of_another(tensor, what)
+
+
+def _array_of_another(tensor: Any, what: str) -> Array:
+    """The array of a tensor that PyTorch makes none of: `bfloat16`, parameters, and the like."""
     torch = pytorch()
     if tensor.requires_grad and torch.is_grad_enabled():
         raise InvalidInputError(
@@ -53,6 +65,6 @@ def array_of(tensor: Any, what: str) -> Array:
 def tensor_of(array: Array) -> Any:
     """The tensor that shares an array's memory."""
     torch = pytorch()
-    if array.dtype == ml_dtypes.bfloat16:
+    if array.dtype == _BFLOAT16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)

@@ -10,6 +10,7 @@ import pytest
 import byoc_mlir
 from byoc_mlir.errors import MissingExtraError
 from byoc_mlir.extras import import_extra
+from byoc_mlir.torch.tensors import pytorch
 
 
 def test_a_missing_package() -> None:
@@ -27,5 +28,6 @@ def test_a_package_that_misses_another(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
+    pytorch.cache_clear()
     with pytest.raises(MissingExtraError, match=r"'torch' cannot be imported.*byoc_mlir\[torch\]"):
         byoc_mlir.from_torch(None, ())
