@@ -6,12 +6,11 @@ they are. Where that pays depends on the processor, and on how many rows a packe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from byoc_mlir.backends.openblas.products import Block, Product
 from byoc_mlir.backends.openblas.trials import Matrix, Way, seconds_of
+from byoc_mlir.kernels.tuned import Tuned
 from byoc_mlir.rates import current_rates
 
 _CANDIDATES = (
@@ -34,29 +33,6 @@ _MATRIX_ELEMENTS = 1 << 21
 """Of the second matrix, what is measured: more than the second cache of a core holds."""
 
 
-@dataclass
-class Known:
-    """What was measured so far, a part of the rates: by product, the blocks; empty: one call."""
-
-    blocks: dict[str, str]
-
-    @staticmethod
-    def of_json(document: Any) -> Known:
-        """What a file has.
-
-        Raises:
-            ValueError, TypeError: it is something else.
-        """
-        found = {} if document is None else dict(cast(Mapping[str, str], document))
-        for text in filter(None, found.values()):
-            Block.of(text)
-        return Known(found)
-
-    def as_json(self) -> dict[str, str]:
-        """All of it."""
-        return dict(self.blocks)
-
-
 def block_for(product: Product, *, may_pack: bool = False) -> Block | None:
     """The blocks that a product is cut into; `None` where one call is as fast, or where that is
     not known and may not be measured.
@@ -69,7 +45,7 @@ def block_for(product: Product, *, may_pack: bool = False) -> Block | None:
     if product.is_vector or not (has_panels or is_as_stored) or product.rows > _MOST_ROWS:
         return None
     rates = current_rates()
-    known = rates.part("openblas", Known.of_json).blocks
+    known = rates.part("openblas", _known).choices
     whole = Block(product.rows, product.units, product.depth)
     problem = f"{whole}{' panels' if has_panels else ''}"
     if problem not in known and rates.may_measure:
@@ -77,6 +53,18 @@ def block_for(product: Product, *, may_pack: bool = False) -> Block | None:
         known[problem] = "" if block is None else str(block)
     text = known.get(problem)
     return Block.of(text) if text else None
+
+
+def _known(document: Any) -> Tuned:
+    """What was measured so far: by product the blocks, or nothing for one call.
+
+    Raises:
+        ValueError, TypeError, AttributeError: a file has something else.
+    """
+    found = Tuned.of_json(document)
+    for text in filter(None, found.choices.values()):
+        Block.of(text)
+    return found
 
 
 def _fastest(whole: Block, has_panels: bool) -> Block | None:
