@@ -240,12 +240,13 @@ def _moved_answers(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Iter
     of_unit = _of_unit(model)
     values = _values(oracle, model, feeds, _ordered(model) | of_unit)
     floats = {name: value for name, value in values.items() if is_float(value.dtype)}
+    beside = {name: max(_largest(value), float(name in of_unit)) for name, value in floats.items()}
     for number in range(8 if floats else 0):
         rng = np.random.default_rng(number)
-        moved = {
-            name: _moved(rng, value, beside=max(_largest(value), float(name in of_unit)))
-            for name, value in floats.items()
-        }
+        moved = {name: _moved(rng, value, beside[name]) for name, value in floats.items()}
+        yield _asked(oracle, _with_values(model, moved), feeds)
+    for sign in (-1, 1) if floats else ():
+        moved = {name: _shifted(value, sign * beside[name]) for name, value in floats.items()}
         yield _asked(oracle, _with_values(model, moved), feeds)
     yield _asked(oracle, _with_values(model, _without_denormals(oracle, model, feeds)), feeds)
 
@@ -302,8 +303,19 @@ def _moved(rng: np.random.Generator, array: Array, beside: float = 0.0) -> Array
     """Numbers moved by rounding errors of their own, and by those of a number `beside` them."""
     if not is_float(array.dtype):
         return array
-    step = 4 * float(ml_dtypes.finfo(array.dtype).eps)
+    step = _step(array)
     factors = 1 + step * rng.choice([-1.0, 0.0, 1.0], array.shape)
     errors = step * beside * rng.uniform(-1.0, 1.0, array.shape)
     with np.errstate(all="ignore"):
         return np.asarray(array.astype(np.float64) * factors + errors, array.dtype)
+
+
+def _shifted(array: Array, beside: float) -> Array:
+    """Numbers that all have the largest error of a number `beside` them, with its sign."""
+    with np.errstate(all="ignore"):
+        return np.asarray(array.astype(np.float64) + _step(array) * beside, array.dtype)
+
+
+def _step(array: Array) -> float:
+    """A rounding error of a number of about one."""
+    return 4 * float(ml_dtypes.finfo(array.dtype).eps)
