@@ -122,7 +122,9 @@ def limit(number: float, dtype: np.dtype[Any]) -> Any:
 def _arg(function: Callable[..., Any]) -> Callable[..., Array]:
     def apply(op: reduce.ArgReduceOp, data: Array) -> Array:
         (axis,) = op.axes
-        if not op.select_last_index.value.data:
+        if not data.shape[axis]:  # numpy refuses it, though then nothing is to be found
+            found = ()
+        elif not op.select_last_index.value.data:
             found = function(data, axis=axis)
         else:
             found = data.shape[axis] - 1 - function(np.flip(data, axis), axis=axis)

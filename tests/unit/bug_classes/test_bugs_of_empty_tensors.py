@@ -62,6 +62,15 @@ def test_global_pools_over_nothing(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(found["largest"], np.full(pooled, -np.inf))
 
 
+@pytest.mark.parametrize("last", [0, 1])
+def test_positions_of_nothing_in_a_constant(last: int) -> None:
+    nodes = [node(op, "nothing", op, axis=1, select_last_index=last) for op in ("ArgMax", "ArgMin")]
+    constant = {"nothing": np.zeros((2, 0, 0), np.float32)}
+    with byoc_mlir.compile(model_of(nodes, {}, constant, [], 13), targets=()) as executable:
+        found = executable.run({})
+    assert all(found[op].shape == (2, 1, 0) for op in ("ArgMax", "ArgMin"))
+
+
 def test_rearranging() -> None:
     nodes = [
         node("Transpose", "h"),
