@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.builder import BlockBuilder
+from byoc_mlir.frontend.known_ops import standard_name
 from byoc_mlir.frontend.value import SequenceValue, Value
 
 MAX_BYTES = 4 << 30
@@ -46,7 +47,7 @@ def external_node(
     if types is None:
         return None
     operands = [builder.operand(value) for value in inputs if value is not None]
-    op = OnnxNodeOp.of(node, opsets[node.domain], operands, types)
+    op = OnnxNodeOp.of(node, opsets[standard_name(node.domain)], operands, types)
     builder.append(op, node_location(name))
     results = iter(op.results)
     return [Value(name, next(results)) if output else None for output in node.output]
