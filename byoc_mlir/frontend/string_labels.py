@@ -54,8 +54,8 @@ def with_looked_up_strings(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _concerns(node: NodeProto, opset: int) -> bool:
-    if node.domain != _ML:
-        return False
+    if node.domain != _ML or not (node.input and node.output):
+        return False  # the import refuses a node without them
     if node.op_type in _CLASSIFIERS:
         return bool(_attribute(node, _LABELS, ()))
     since = 1 if node.op_type == "CategoryMapper" else opset

@@ -23,6 +23,9 @@ from byoc_mlir.transforms import fold_batch_norm
 
 IMAGE = (3, 20, 20)
 
+CHANNELS = 6
+"""No multiple of any vector: convolutions are loops on every processor."""
+
 
 def network(batch: int | str) -> onnx.ModelProto:
     """Convolutions and pools. Of a symbolic batch it is compiled for each: so is a mean over what a
@@ -46,8 +49,8 @@ def network(batch: int | str) -> onnx.ModelProto:
         nodes,
         "network",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, (batch, 3, height, 20))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (batch, 8, None, 4))],
-        [weight("w0", 8, 3, 3, 3), weight("w1", 8, 8, 3, 3)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (batch, CHANNELS, None, 4))],
+        [weight("w0", CHANNELS, 3, 3, 3), weight("w1", CHANNELS, CHANNELS, 3, 3)],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
@@ -124,7 +127,7 @@ def test_another_batch_folds_no_weight_again(monkeypatch: pytest.MonkeyPatch) ->
     node = helper.make_node("BatchNormalization", ["before", *statistics], ["d"])
     model.graph.node.extend([node, pool])
     for seed, name in enumerate(statistics):
-        values = np.random.default_rng(seed).uniform(0.5, 1.5, 8).astype(np.float32)
+        values = np.random.default_rng(seed).uniform(0.5, 1.5, CHANNELS).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(values, name))
     scaled: list[int] = []
     scale = fold_batch_norm.scaled
