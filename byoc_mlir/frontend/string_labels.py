@@ -87,6 +87,7 @@ def _encoder(node: NodeProto, *, is_text: bool) -> NodeProto:
     attributes: dict[str, Any] = {"keys_int64s": list(numbers), "values_strings": list(texts)}
     if is_text:
         attributes = {"keys_strings": list(texts), "values_int64s": list(numbers)}
+    attributes = {name: one for name, one in attributes.items() if one}  # an attribute is not empty
     for name in ("default_int64", "default_string"):
         default = _attribute(node, name, None)
         if default is not None:

@@ -190,6 +190,10 @@ class LayerNormOp(RelayOp):
         return (data,)
 
 
+_LARGEST_SIZE = 2**31 - 1
+"""Of a window: more is no number of channels, and bytes of it may be beyond 64 bits."""
+
+
 @irdl_op_definition
 class LrnOp(UnaryOp):
     """Local response normalisation over `size` neighbours along `axis`.
@@ -206,9 +210,9 @@ class LrnOp(UnaryOp):
     beta = float_prop(0.75)
 
     def infer_types(self) -> Sequence[Attribute]:
-        if self.size.value.data < 1:
+        if not 1 <= self.size.value.data <= _LARGEST_SIZE:
             raise VerifyException(
-                f"{self.name}: size is {self.size.value.data}, accepted are 1 and more"
+                f"{self.name}: size is {self.size.value.data}, accepted are 1 to {_LARGEST_SIZE}"
             )
         return super().infer_types()
 

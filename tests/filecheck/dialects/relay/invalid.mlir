@@ -292,4 +292,4 @@ func.func @f(%x: tensor<1x4x4x4xf32>) {
   %0 = relay.nn.lrn %x {size = -128} : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
   func.return
 }
-// CHECK: relay.nn.lrn: size is -128, accepted are 1 and more
+// CHECK: relay.nn.lrn: size is -128, accepted are 1 to 2147483647
