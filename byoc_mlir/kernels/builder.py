@@ -223,6 +223,10 @@ class FunctionBuilder:
         """One value or the other."""
         return self._add(llvm.SelectOp(condition, one, other))
 
+    def least(self, one: SSAValue, other: SSAValue) -> SSAValue:
+        """The smaller of two integers with a sign."""
+        return self.select(self.compare("slt", one, other), one, other)
+
     def binary(self, op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An arithmetic op on integers."""
         return self._add(ops.integer_arithmetic(op, lhs, rhs))

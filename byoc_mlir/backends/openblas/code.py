@@ -111,14 +111,8 @@ def _share(
     first, last = function.share(function.integer(-(-longer // grain)), number, members)
     if grain == 1:
         return first, last
-    return function.multiply(first, grain), _at_most(
-        function, function.multiply(last, grain), longer
-    )
-
-
-def _at_most(function: FunctionBuilder, value: SSAValue, most: int) -> SSAValue:
-    limit = function.integer(most)
-    return function.select(function.compare("slt", value, limit), value, limit)
+    end = function.least(function.multiply(last, grain), function.integer(longer))
+    return function.multiply(first, grain), end
 
 
 @dataclass(frozen=True)
@@ -262,7 +256,7 @@ def _in_blocks(
 
     def one(number: SSAValue) -> None:
         first = function.multiply(number, size)
-        body(first, _at_most(function, function.subtract(total, first), size))
+        body(first, function.least(function.subtract(total, first), function.integer(size)))
 
     function.loop(function.divide(function.add(total, size - 1), size), one)
 

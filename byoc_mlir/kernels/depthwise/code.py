@@ -115,7 +115,7 @@ class _Lines:
         y = subtract(multiply(row, parameters.stride_y), parameters.top)
         first = self._steps(subtract(function.integer(0), y))
         after = self._steps(subtract(parameters.height, y))
-        after = self._least(after, parameters.window_height)
+        after = self.function.least(after, parameters.window_height)
         place = add(
             multiply(image, parameters.source_image),
             multiply(add(y, multiply(first, parameters.dilation_y)), parameters.source_line),
@@ -134,9 +134,6 @@ class _Lines:
         is_some = function.compare("sgt", pixels, function.integer(0))
         some = function.select(is_some, pixels, function.integer(0))
         return function.divide(function.add(some, function.subtract(dilation, 1)), dilation)
-
-    def _least(self, one: SSAValue, other: SSAValue) -> SSAValue:
-        return self.function.select(self.function.compare("slt", one, other), one, other)
 
     def _strips(
         self, line: _Line, kernels: _Kernels, count: SSAValue, start: Sequence[SSAValue]

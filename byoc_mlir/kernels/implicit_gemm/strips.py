@@ -138,7 +138,7 @@ class FlatStrips(RestStrips):
     ) -> Sequence[SSAValue]:
         most = parameters.long_strips
         left = function.subtract(parameters.strips, function.multiply(line, most))
-        pixels = function.select(function.compare("slt", left, most), left, most)
+        pixels = function.least(left, most)
         long, rest = function.divmod(pixels, function.integer(self.longest))
         return self._with_rest(function, long, rest)
 

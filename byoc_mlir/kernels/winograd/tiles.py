@@ -256,7 +256,7 @@ def _each_tile(
         before = function.subtract(zero, at)
         begin = function.select(function.compare("slt", at, zero), before, zero)
         left = function.subtract(limit, at)
-        return begin, function.select(function.compare("slt", left, whole), left, whole)
+        return begin, function.least(left, whole)
 
     def tile(index: SSAValue) -> None:
         row = function.add(begin, index)
