@@ -23,11 +23,6 @@ from byoc_mlir.transforms.rewriting import constant_array, erase_dead_ops, repla
 
 _Transposed: TypeAlias = window.Conv1DTransposeOp | window.Conv2DTransposeOp
 
-_OF_PIXELS: dict[type[RelayOp], type[RelayOp]] = {
-    window.Conv1DTransposeOp: window.Conv1DOp,
-    window.Conv2DTransposeOp: window.Conv2DOp,
-}
-
 
 @dataclass(frozen=True)
 class UnfoldTransposedConvolutions(ModulePass):
@@ -121,7 +116,7 @@ def _of_pixels(op: _Transposed, new: OpSequence) -> SSAValue:
     data = new.reshape(ordered, [math.prod(strides) * outputs, inputs, *[1] * rank])
     scale, zero = (_repeated(one, strides, new) for one in (weight.scale, weight.zero_point))
     return new.add(
-        _OF_PIXELS[type(op)],
+        window.CONV[rank],
         *(op.data, new.add(DequantizeOp, data, scale, zero, axis=0)),
         strides=[1] * rank,
         padding=[0] * (2 * rank),
