@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -19,8 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _FLOATS = (
     *(Float4E2M1FNType, Float8E4M3FNType, Float8E4M3FNUZType),

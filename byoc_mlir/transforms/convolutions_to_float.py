@@ -20,8 +20,9 @@ from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
 from byoc_mlir.runtime.machine import target_cpu
+from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
-from byoc_mlir.transforms.rewriting import Array, constant_array, replace_op
+from byoc_mlir.transforms.rewriting import constant_array, replace_op
 
 _HARMLESS = 64
 """Two products of a byte and a weight up to here fit 16 bits, so that old processors are fast."""

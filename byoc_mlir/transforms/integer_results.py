@@ -21,9 +21,10 @@ from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import evaluate_op
 from byoc_mlir.dialects.relay.reduce import MeanOp
 from byoc_mlir.dialects.relay.transform import ConcatenateOp
+from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import BYTES, Quantised, placed, quantised, same_value
-from byoc_mlir.transforms.rewriting import Array, constant_array
+from byoc_mlir.transforms.rewriting import constant_array
 
 Integers: TypeAlias = "SSAValue | str | None"
 Rule: TypeAlias = "Callable[[Any, Target, OpSequence], Integers]"

@@ -15,7 +15,8 @@ from byoc_mlir.dialects.relay.base import PyValue, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
 from byoc_mlir.dims import Size
-from byoc_mlir.transforms.rewriting import Array, constant_array, constant_name
+from byoc_mlir.tensors import Array
+from byoc_mlir.transforms.rewriting import constant_array, constant_name
 
 
 class OpSequence:

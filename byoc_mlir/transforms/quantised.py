@@ -13,8 +13,9 @@ from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import MultiplyOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp
+from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
-from byoc_mlir.transforms.rewriting import Array, constant_array
+from byoc_mlir.transforms.rewriting import constant_array
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 

@@ -14,7 +14,8 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, pool,
 from byoc_mlir.dialects.relay.base import ints, size_list, sizes_of, to_attribute
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.shape import is_symbolic
-from byoc_mlir.transforms.rewriting import Array, constant_array, constant_name, replace_op
+from byoc_mlir.tensors import Array
+from byoc_mlir.transforms.rewriting import constant_array, constant_name, replace_op
 
 Simplified: TypeAlias = "SSAValue | RelayOp | None"
 Rule: TypeAlias = Callable[[Any], Simplified]

@@ -31,7 +31,7 @@ from byoc_mlir.dialects.relay.symbols import facts_of
 from byoc_mlir.dims import evaluated
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.limits import check_time
-from byoc_mlir.transforms.rewriting import Array
+from byoc_mlir.tensors import Array
 
 
 @dataclass(frozen=True)

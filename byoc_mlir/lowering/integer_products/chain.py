@@ -13,7 +13,8 @@ from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
-from byoc_mlir.lowering.integer_products.product import Array, Product, constant_of
+from byoc_mlir.lowering.integer_products.product import Product, constant_of
+from byoc_mlir.tensors import Array
 
 _ONE = np.ones((), np.float32)
 """The scale of sums that are only converted."""

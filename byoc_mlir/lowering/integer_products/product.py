@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -14,8 +13,7 @@ from byoc_mlir.dialects.relay.base import rank_of, shape_of, sizes_of, tensor_ty
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Pair, pair_of
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 
 @dataclass(frozen=True)

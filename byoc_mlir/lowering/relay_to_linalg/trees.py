@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import i32
@@ -28,8 +27,7 @@ from byoc_mlir.dims import Dim, Size, ceildiv
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num, Variable
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from byoc_mlir.tensors import Array
 
 _FEW_ROWS = 16
 """Fewer go one by one; as many are a vector, so that rows of features end with whole ones."""
