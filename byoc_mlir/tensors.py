@@ -58,6 +58,14 @@ class StructureInfo(TensorInfo):
 
 
 @dataclass(frozen=True)
+class Trim:
+    """Only the first entries along `axis` count, as many as the tensor `count` says."""
+
+    count: str
+    axis: int
+
+
+@dataclass(frozen=True)
 class MapRow:
     """A tensor of one row that is made of a map."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
+from byoc_mlir.compiler.cache.cached_stages import CachedStages
 from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.garbage import modules_imported
@@ -161,6 +162,9 @@ def _compile(request: Request, cache: Folder) -> Executable:
     if cached is not None and entry is not None:
         specialiser = CachedSpecialiser(cached, entry)
         return compile_ahead(entry.inputs, entry.outputs, specialiser, request.limits)
+    staged = None if cached is None else CachedStages(cached).executable()
+    if staged is not None:
+        return staged
     with modules_imported():
         from byoc_mlir.compiler.execution.model import compile_model
 

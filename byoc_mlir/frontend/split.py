@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
@@ -18,6 +17,7 @@ from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.loop_ends import ends_when_it_runs
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.value import Array
+from byoc_mlir.tensors import Trim
 
 BOUNDED_DOMAIN = "byoc"
 """Domain of the ops that give the most rows there may be, and the count: see `ops.bounded`."""
@@ -32,14 +32,6 @@ MOST_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Trim:
-    """Only the first `count` (an output of the stage) entries along `axis` count."""
-
-    count: str
-    axis: int
-
-
-@dataclass(frozen=True)
 class Stage:
     """One part of a model: names it reads and gives, and its nodes."""
 
@@ -49,6 +41,7 @@ class Stage:
     initializers: tuple[onnx.TensorProto, ...]
     sparse_initializers: tuple[onnx.SparseTensorProto, ...]
     trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
+    """Of outputs; counts are outputs, too."""
 
 
 def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
@@ -252,14 +245,3 @@ class _Splitter:
                 nodes[id(node)] = node
                 pending.extend(read_names(node))
         return ordered_nodes(list(nodes.values()), self._constants), names
-
-
-def trimmed(results: Mapping[str, Array], trims: Mapping[str, Trim]) -> dict[str, Array]:
-    """A stage's results with what does not count cut off."""
-    kept = dict(results)
-    for name, trim in trims.items():
-        count = int(np.asarray(results[trim.count]).reshape(()))
-        axis = trim.axis % results[name].ndim
-        places = (slice(None),) * axis + (slice(count),)
-        kept[name] = np.ascontiguousarray(results[name][places])
-    return kept

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Inputs, Shape
@@ -14,7 +16,7 @@ from byoc_mlir.runtime.profiled import TimedPart, TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.tensors import TensorInfo
+from byoc_mlir.tensors import TensorInfo, Trim
 
 Named = Mapping[str, Array]
 
@@ -26,7 +28,8 @@ class ExecutableStage:
     inputs: tuple[str, ...]
     compile: Callable[[Named], Executable]
     """Called once, with the inputs of the first run."""
-    trim: Callable[[Named], dict[str, Array]]
+    trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
+    """What of its results does not count."""
 
 
 class StagedExecutable(Executable):
@@ -47,7 +50,7 @@ class StagedExecutable(Executable):
         first: Executable | None = None,
     ):
         super().__init__(inputs, outputs)
-        self._stages = tuple(stages)
+        self.stages = tuple(stages)
         compiled = {} if first is None else {0: first}
         self._compiled = Recent[int, Executable](len(stages), compiled)
 
@@ -83,9 +86,9 @@ class StagedExecutable(Executable):
         arrays = self._arguments.checked(inputs)
         given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
         values = dict(given)
-        for number, stage in enumerate(self._stages):
+        for number, stage in enumerate(self.stages):
             named = {name: values[name] for name in stage.inputs}
-            values.update(stage.trim(run(self._stage(number, named), named)))
+            values.update(_trimmed(run(self._stage(number, named), named), stage.trims))
         return {
             name: values[name].copy() if name in given else values[name] for name in self.outputs
         }
@@ -101,7 +104,7 @@ class StagedExecutable(Executable):
 
     def _because(self) -> str:
         return (
-            f"the model runs in {len(self._stages)} stages, since shapes in it depend on computed"
+            f"the model runs in {len(self.stages)} stages, since shapes in it depend on computed"
             " values"
         )
 
@@ -116,5 +119,16 @@ class StagedExecutable(Executable):
         return dict(sorted(found.items()))
 
     def _stage(self, number: int, arrays: Named) -> Executable:
-        stage = self._stages[number]
+        stage = self.stages[number]
         return self._compiled.get(lambda: number, lambda: (number, stage.compile(arrays)))
+
+
+def _trimmed(results: Named, trims: Mapping[str, Trim]) -> dict[str, Array]:
+    """A stage's results with what does not count cut off."""
+    kept = dict(results)
+    for name, trim in trims.items():
+        count = int(np.asarray(results[trim.count]).reshape(()))
+        axis = trim.axis % results[name].ndim
+        places = (slice(None),) * axis + (slice(count),)
+        kept[name] = np.ascontiguousarray(results[name][places])
+    return kept

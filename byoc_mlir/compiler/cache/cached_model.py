@@ -129,23 +129,22 @@ class CachedModel:
         self.write_entry(entry)
         return CachedSpecialiser(self, entry, make)
 
-    def keep_part(
+    def part(self, model: object) -> CachedModel | None:
+        """A part of the model that is compiled as a model of its own; `None` when its programs
+        cannot be told from others.
+        """
+        return CachedModel.of(self.cache, replace(self.request, model=model))
+
+    def take_or_keep(
         self, source: Source, options: CompileOptions, make: Callable[[], Specialiser]
     ) -> Specialiser:
-        """As `keep`, for a part of the model that is compiled as a model of its own; takes from the
-        cache what is there.
-        """
-        from onnx import ModelProto
-
-        if not isinstance(source.model, ModelProto):
-            return make()
-        part = CachedModel.of(self.cache, replace(self.request, model=source.model))
-        if part is None:
-            return make()
-        entry = part.read_entry()
-        if entry is None:
-            return part.keep(source, options, make)
-        return CachedSpecialiser(part, entry, make)
+        """As `keep`, for a model that may be in the cache already."""
+        entry = self.read_entry()
+        return (
+            self.keep(source, options, make)
+            if entry is None
+            else CachedSpecialiser(self, entry, make)
+        )
 
     def write_entry(self, entry: ModelEntry) -> None:
         """Keeps what is known of the model."""

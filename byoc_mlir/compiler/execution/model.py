@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
+from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.cached_stages import CachedStages
 from byoc_mlir.compiler.execution.ahead import compile_ahead
-from byoc_mlir.compiler.execution.staged import compile_in_stages
+from byoc_mlir.compiler.execution.staged import CutModel, compile_in_stages
 from byoc_mlir.compiler.execution.strings import compile_around_strings
 from byoc_mlir.compiler.execution.structured import compile_structured
 from byoc_mlir.compiler.garbage import modules_imported
@@ -16,43 +18,49 @@ from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.limits import limited
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.specialising import Specialiser
-
-if TYPE_CHECKING:
-    from byoc_mlir.compiler.cache.cached_model import CachedModel
 
 
 def compile_model(request: Request, cached: CachedModel | None = None) -> Executable:
     """Compiles a model; arguments and errors are those of `compile`.
 
     Args:
-        cached: puts the model into the cache; of one that runs in stages, takes or gives sequences
-            or optionals, or works on strings, the parts that are compiled.
+        cached: puts the model into the cache, or the parts that it is compiled in.
     """
     with ir_boundary("read"), limited(request.limits):
         options, source = _read(request)
 
-        def compile_whole(source: Source) -> Executable:
-            make = partial(_model_specialiser, source, options)
-            kept = make() if cached is None else cached.keep_part(source, options, make)
-            return compile_ahead(source.inputs, source.outputs, kept, request.limits)
-
         def compile_part(source: Source) -> Executable:
-            return compile_in_stages(source, compile_whole) or compile_whole(source)
+            return _compile_whole(source, options, cached and cached.part(source.model))
+
+        def compile_parts(source: Source) -> Executable:
+            staged = compile_in_stages(source, lambda _, stage: compile_part(stage))
+            return staged or compile_part(source)
 
         def compile_tensors(source: Source) -> Executable:
-            return compile_around_strings(source, options, compile_part) or compile_part(source)
+            return compile_around_strings(source, options, compile_parts) or compile_parts(source)
 
-        special = (
+        return (
             compile_structured(source, compile_tensors)
-            or compile_around_strings(source, options, compile_part)
-            or compile_in_stages(source, compile_whole)
+            or compile_around_strings(source, options, compile_parts)
+            or _compile_in_stages(source, options, cached and CachedStages(cached))
+            or _compile_whole(source, options, cached)
         )
-        if special is not None:
-            return special
-        make = partial(_model_specialiser, source, options)
-        kept = make() if cached is None else cached.keep(source, options, make)
-        return compile_ahead(source.inputs, source.outputs, kept, request.limits)
+
+
+def compile_stage(
+    request: Request, number: int, arrays: Mapping[str, Array] | None, kept: CachedStages
+) -> Executable:
+    """Compiles one stage of a model that runs in several, and puts it into the cache.
+
+    Args:
+        number: of the stage, counts from 0.
+        arrays: what its inputs are like; `None` for the first stage, which has the model's own.
+    """
+    with ir_boundary("read"), limited(request.limits):
+        options, stage = _read_stage(request, number, arrays)
+        return _compile_whole(stage, options, kept.place(number, stage.model))
 
 
 def specialiser(request: Request) -> Specialiser:
@@ -60,6 +68,39 @@ def specialiser(request: Request) -> Specialiser:
     with ir_boundary("read"), limited(request.limits):
         options, source = _read(request)
         return _model_specialiser(source, options)
+
+
+def stage_specialiser(
+    request: Request, number: int, arrays: Mapping[str, Array] | None
+) -> Specialiser:
+    """As `specialiser`, of one stage of the model; arguments are those of `compile_stage`."""
+    with ir_boundary("read"), limited(request.limits):
+        options, stage = _read_stage(request, number, arrays)
+        return _model_specialiser(stage, options)
+
+
+def _compile_whole(
+    source: Source, options: CompileOptions, place: CachedModel | None
+) -> Executable:
+    """The executable of a model that runs in one piece, `place` is its own in the cache."""
+    make = partial(_model_specialiser, source, options)
+    kept = make() if place is None else place.take_or_keep(source, options, make)
+    return compile_ahead(source.inputs, source.outputs, kept, options.limits)
+
+
+def _compile_in_stages(
+    source: Source, options: CompileOptions, kept: CachedStages | None
+) -> Executable | None:
+    """The executable of a model that runs in stages, `None` for other models."""
+
+    def compile_numbered(number: int, stage: Source) -> Executable:
+        place = None if kept is None else kept.place(number, stage.model)
+        return _compile_whole(stage, options, place)
+
+    executable = compile_in_stages(source, compile_numbered)
+    if executable is not None and kept is not None:
+        kept.keep(executable)
+    return executable
 
 
 @modules_imported()
@@ -75,3 +116,12 @@ def _model_specialiser(source: Source, options: CompileOptions) -> Specialiser:
 @modules_imported()
 def _read(request: Request) -> tuple[CompileOptions, Source]:
     return CompileOptions.of(request), read_source(request.model, request.sizes)
+
+
+def _read_stage(
+    request: Request, number: int, arrays: Mapping[str, Array] | None
+) -> tuple[CompileOptions, Source]:
+    options, source = _read(request)
+    cut = CutModel.of(source)
+    assert cut is not None, "the cache says that the model runs in stages"
+    return options, cut.stage(number, arrays)

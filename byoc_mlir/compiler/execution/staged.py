@@ -3,52 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from onnx import ModelProto
 
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.compiler.symbolic import SymbolicModel
-from byoc_mlir.frontend.inferred import known_sizes
+from byoc_mlir.frontend.inferred import Sizes, known_sizes
 from byoc_mlir.frontend.inputs import model_inputs
-from byoc_mlir.frontend.split import Stage, split_model, stage_model, trimmed
+from byoc_mlir.frontend.split import Stage, split_model, stage_model
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
 
 
+@dataclass(frozen=True)
+class CutModel:
+    """A model that has to run in several stages."""
+
+    source: Source
+    model: ModelProto
+    stages: tuple[Stage, ...]
+    known: Mapping[str, Sizes]
+    """The sizes of tensors that never change."""
+
+    @staticmethod
+    def of(source: Source) -> CutModel | None:
+        """A model in its stages, `None` for one that runs in one."""
+        model = source.model
+        stages = split_model(model) if isinstance(model, ModelProto) else ()
+        if len(stages) < 2 or not isinstance(model, ModelProto):
+            return None
+        return CutModel(source, model, stages, known_sizes(model))
+
+    def stage(self, number: int, arrays: Mapping[str, Array] | None) -> Source:
+        """A stage as a source of its own.
+
+        Args:
+            number: counts from 0.
+            arrays: what its inputs are like; `None` for the first one, which has the model's own.
+        """
+        stage = self.stages[number]
+        part = stage_model(self.model, stage, arrays, self.known)
+        return stage_source(part, number + 1, stage, self.source)
+
+
 def compile_in_stages(
-    source: Source, compile_source: Callable[[Source], Executable]
+    source: Source, compile_stage: Callable[[int, Source], Executable]
 ) -> StagedExecutable | None:
     """The executable of a model that has to run in several stages, `None` for other models.
 
     Args:
-        compile_source: compiles a model that runs in one.
+        compile_stage: compiles a stage, a model that runs in one; they count from 0.
     """
-    model = source.model
-    stages = split_model(model) if isinstance(model, ModelProto) else ()
-    if len(stages) < 2 or not isinstance(model, ModelProto):
+    cut = CutModel.of(source)
+    if cut is None:
         return None
 
-    known = known_sizes(model)
+    def compile_numbered(number: int, arrays: Mapping[str, Array] | None) -> Executable:
+        return compile_stage(number, cut.stage(number, arrays))
 
-    def compile_stage(number: int, stage: Stage, arrays: Mapping[str, Array] | None) -> Executable:
-        part = stage_model(model, stage, arrays, known)
-        return compile_source(stage_source(part, number, stage, source))
-
-    return StagedExecutable(
-        source.inputs,
-        source.outputs,
-        [
-            ExecutableStage(
-                stage.inputs,
-                partial(compile_stage, number, stage),
-                partial(trimmed, trims=stage.trims),
-            )
-            for number, stage in enumerate(stages, 1)
-        ],
-        compile_stage(1, stages[0], None),
-    )
+    stages = [
+        ExecutableStage(stage.inputs, partial(compile_numbered, number), stage.trims)
+        for number, stage in enumerate(cut.stages)
+    ]
+    return StagedExecutable(source.inputs, source.outputs, stages, compile_numbered(0, None))
 
 
 def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) -> Source:

@@ -57,7 +57,7 @@ def compile_around_strings(
         return compile_source(stage_source(model_part, number, stage, source))
 
     stages = [
-        ExecutableStage(part.stage.inputs, partial(compile_part, number, part), dict[str, Array])
+        ExecutableStage(part.stage.inputs, partial(compile_part, number, part))
         for number, part in enumerate(parts, 1)
     ]
     return StagedExecutable(source.inputs, source.outputs, stages)

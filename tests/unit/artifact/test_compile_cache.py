@@ -498,6 +498,39 @@ def test_the_stages_of_a_model_are_kept(cache: Path) -> None:
     assert entries(cache) == kept
 
 
+def test_the_second_process_cuts_nothing_into_stages(cache: Path, tmp_path: Path) -> None:
+    model, inputs = tmp_path / "model.onnx", tmp_path / "inputs.npz"
+    onnx.save(staged_model(), model)
+    np.savez(inputs, allow_pickle=False, x=np.array([0, 1, 0, 2], np.float32))
+    results = [tmp_path / "first.npz", tmp_path / "second.npz"]
+    first, second = (json.loads(run_python(COMPILE, model, cache, inputs, one)) for one in results)
+    assert first[0] == ["onnx", "xdsl"]
+    assert second[0] == []
+    for result in results:
+        np.testing.assert_array_equal(np.load(result)["y"], [[1, 3]])
+
+
+def test_a_stage_that_was_not_run_is_compiled_later(cache: Path) -> None:
+    model, inputs = staged_model(), {"x": np.array([0, 1, 0, 2], np.float32)}
+    byoc_mlir.compile(model, targets=(), cache=cache).close()
+    first_stage = entries(cache)
+    for _ in range(2):
+        with byoc_mlir.compile(model, targets=(), cache=cache) as executable:
+            np.testing.assert_array_equal(executable.run(inputs)["y"], [[1, 3]])
+    assert entries(cache) > first_stage
+
+
+def test_a_stage_without_its_programs_is_compiled_again(cache: Path) -> None:
+    model, inputs = staged_model(), {"x": np.array([0, 1, 0, 2], np.float32)}
+    with byoc_mlir.compile(model, targets=(), cache=cache) as executable:
+        executable.run(inputs)
+    with (
+        patch.object(cached_model.CachedModel, "_read", return_value=None),
+        byoc_mlir.compile(model, targets=(), cache=cache) as executable,
+    ):
+        np.testing.assert_array_equal(executable.run(inputs)["y"], [[1, 3]])
+
+
 def test_the_folder_stays_small(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = NETWORKS["mlp3"](seed=1)
     byoc_mlir.compile(NETWORKS["mlp3"](), targets=(), threads=1, cache=cache)
