@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 
 def installed_points(group: str) -> Sequence[EntryPoint]:
@@ -15,12 +15,15 @@ def installed_points(group: str) -> Sequence[EntryPoint]:
     A search reads a file of every installed package. It is repeated when one of the folders that
     modules come from has changed, as by an installation.
     """
-    return _points(group, tuple((folder, _changed(folder)) for folder in sys.path))
+    return tuple(
+        _points(tuple((folder, _changed(folder)) for folder in sys.path)).select(group=group)
+    )
 
 
-@lru_cache(maxsize=8)
-def _points(group: str, _: tuple[tuple[str, int], ...]) -> Sequence[EntryPoint]:
-    return tuple(entry_points(group=group))
+@lru_cache(maxsize=2)
+def _points(_: tuple[tuple[str, int], ...]) -> EntryPoints:
+    """The entry points of all groups: one search serves all."""
+    return entry_points()
 
 
 def _changed(folder: str) -> int:
