@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from typing import TypeAlias
 
 
 def installed_points(group: str) -> Sequence[EntryPoint]:
@@ -15,15 +16,22 @@ def installed_points(group: str) -> Sequence[EntryPoint]:
     A search reads a file of every installed package. It is repeated when one of the folders that
     modules come from has changed, as by an installation.
     """
-    return tuple(
-        _points(tuple((folder, _changed(folder)) for folder in sys.path)).select(group=group)
-    )
+    return _points(group, tuple((folder, _changed(folder)) for folder in sys.path))
 
 
-@lru_cache(maxsize=2)
-def _points(_: tuple[tuple[str, int], ...]) -> EntryPoints:
-    """The entry points of all groups: one search serves all."""
-    return entry_points()
+_Folders: TypeAlias = "tuple[tuple[str, int], ...]"
+"""Where modules come from, and when it was changed."""
+
+
+@lru_cache(maxsize=8)
+def _points(group: str, folders: _Folders) -> Sequence[EntryPoint]:
+    return tuple(_all_points(folders).select(group=group))
+
+
+@lru_cache(maxsize=1)
+def _all_points(_: _Folders) -> EntryPoints:
+    """Those of all groups: one search serves them."""
+    return entry_points()  # pyright: ignore[reportReturnType]  # 3.11 has a class of its own, alike
 
 
 def _changed(folder: str) -> int:
