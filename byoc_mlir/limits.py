@@ -24,8 +24,9 @@ class Limits:
     lower ones. See docs/limits.md.
     """
 
-    tensor_bytes: int = (1 << 64) - 1
-    """Of any tensor of the model. Outputs need no memory before the model runs, hence so high."""
+    tensor_bytes: int = (1 << 63) - 1
+    """Of any tensor of the model, an axis without elements counted as one. Outputs need no memory
+    before the model runs, hence so high: it is what the strides of an array can say."""
     constant_bytes: int = 4 << 30
     """Of any tensor that is computed, or made dense, while compiling."""
     arena_bytes: int = ADDRESS_SPACE
@@ -124,14 +125,16 @@ def check_time() -> None:
 def check_tensor(shape: Sequence[int], item_bytes: int, what: str) -> int:
     """The bytes of a tensor, once they are found to be few enough.
 
+    An axis without elements counts as one: the others are to be sizes that an array can have.
+
     Raises:
         LimitExceededError: they are not.
     """
-    size = math.prod(shape) * item_bytes
-    if size > current_limits().tensor_bytes:
+    spanned = math.prod(size or 1 for size in shape) * item_bytes
+    if spanned > current_limits().tensor_bytes:
         listed = ", ".join(map(str, shape))
-        current_limits().check("tensor_bytes", size, f"bytes of {what} of shape [{listed}]")
-    return size
+        current_limits().check("tensor_bytes", spanned, f"bytes of {what} of shape [{listed}]")
+    return math.prod(shape) * item_bytes
 
 
 def check_constant(shape: Sequence[int], item_bytes: int, what: str) -> None:

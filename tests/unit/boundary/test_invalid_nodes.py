@@ -57,6 +57,11 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
     ),
     "EyeLike": (one("EyeLike"), InvalidModelError, "1 dimensions, accepted are 2"),
     "large input": (one("Relu", (2**32, 2**32)), LimitExceededError, "tensor_bytes"),
+    "nothing beside a long axis": (
+        one("Expand", (0, 1), {"s": np.array([0, 2**61])}),
+        LimitExceededError,
+        r"shape \[0, 2305843009213693952\]: 9223372036854775808, the limit is",
+    ),
     "ConvTranspose": (
         one("ConvTranspose", _IMAGE, {"w": np.ones((1, 1, 3, 3), "f")}, strides=[2**30] * 2),
         LimitExceededError,
