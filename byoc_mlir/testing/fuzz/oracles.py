@@ -105,7 +105,7 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
         return False  # its sigmoid is 0 where it should be small
     if name == "onnxruntime" and any(map(_is_misread, model.graph.node)):
         return False
-    if name == "reference" and any(map(_takes_first_bias, model.graph.node)):
+    if name == "reference" and any(map(_is_mistaken, model.graph.node)):
         return False
     if any(name in _wrong_about_two_classes(node) for node in model.graph.node):
         return False
@@ -146,6 +146,18 @@ def _is_misread(node: onnx.NodeProto) -> bool:
     return _reads_beyond_border(node) or _pads_without_dilation(node)
 
 
+def _is_mistaken(node: onnx.NodeProto) -> bool:
+    """Whether the reference evaluator has another idea of a node."""
+    return _takes_first_bias(node) or _begins_at_the_extremes(node)
+
+
+def _begins_at_the_extremes(node: onnx.NodeProto) -> bool:
+    """Whether it is a forest whose least of no leaves is the largest number, or the reverse."""
+    given = {item.name: item.s for item in node.attribute}
+    is_extreme = given.get("aggregate_function") in (b"MIN", b"MAX")
+    return node.op_type == "TreeEnsembleRegressor" and is_extreme
+
+
 def _takes_first_bias(node: onnx.NodeProto) -> bool:
     """Whether it is a transposed convolution in groups with a bias: all take that of the first."""
     groups = [item.i for item in node.attribute if item.name == "group"]
@@ -178,8 +190,9 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
     and their squares in the type of the integers, though the root would fit; it sums numbers of
     `bf16` in that type, has the weights of cubic interpolation in `f32`, places that are given as
     halves in halves, and takes the element before a place that rounding put just behind one. ONNX
-    Runtime takes `beta` of a product for 1 where the sums have no terms, and corners of sizes that
-    are no whole numbers for those of the size below.
+    Runtime takes `beta` of a product for 1 where the sums have no terms, corners of sizes that are
+    no whole numbers for those of the size below, and in double precision the logarithm of a share
+    beside an infinity for minus infinity.
     """
     graph = shape_inference.infer_shapes(model).graph
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
@@ -201,6 +214,8 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
             yield "reference"
         is_empty = any(dim.HasField("dim_value") and not dim.dim_value for dim in first.shape.dim)
         if node.op_type == "Gemm" and is_empty:
+            yield "onnxruntime"
+        if node.op_type == "LogSoftmax" and first.elem_type == TensorProto.DOUBLE:
             yield "onnxruntime"
         if node.op_type == "Resize" and _aligns_fractions(node, first.shape, constants):
             yield "onnxruntime"
@@ -248,7 +263,7 @@ _SUMS = frozenset(
     ("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare", "ReduceMean", "ReduceLogSum")
 )
 _INTEGER = frozenset(("Gemm", "ReduceL2", "Resize"))
-_TYPED = _INTEGER | _SUMS | {"GridSample"}
+_TYPED = _INTEGER | _SUMS | {"GridSample", "LogSoftmax"}
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *_HALVES)
 
