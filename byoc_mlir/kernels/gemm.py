@@ -1,48 +1,38 @@
-"""Products of a few rows with a panel of weights, kept in registers: of floats and of integers."""
+"""The step of a tile, whose sums stay in registers: of floats and of integers, of any lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-Sums = Sequence[SSAValue]
+Sums: TypeAlias = Sequence[SSAValue]
 """For each row of a tile the vectors of its sums."""
 
-
-class PanelVectors(Protocol):
-    """Vectors of the numbers of a panel, and of their sums."""
-
-    def row(self, address: SSAValue, panel: int) -> Sequence[SSAValue]:
-        """A row of a panel of so many numbers."""
-        ...
-
-    def repeated(self, address: SSAValue) -> SSAValue:
-        """The number at an address, for all lanes."""
-        ...
-
-    def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
-        """The total and the products of two vectors."""
-        ...
+MultiplyAdd: TypeAlias = Callable[[SSAValue, SSAValue, SSAValue], SSAValue]
+"""The code of `lhs * rhs + total`, of three vectors."""
 
 
 def add_products(
-    vectors: PanelVectors, panel: int, numbers: Iterable[SSAValue], row: SSAValue, sums: Sums
+    multiply_add: MultiplyAdd,
+    numbers: Iterable[SSAValue],
+    weights: Sequence[SSAValue],
+    sums: Sums,
 ) -> Sums:
-    """Adds to the sums of each row the product of its number with a row of a panel.
+    """Adds to the sums of each row the products of its number with the weights.
 
     Args:
-        vectors: where the code goes.
-        panel: how many numbers a row of it has.
-        numbers: for each row the address of its number.
-        row: the address of the row of the panel.
-        sums: for each number as many vectors as a panel has.
+        multiply_add: writes the code.
+        numbers: for each row its number in all lanes; each is asked for when its products are
+            written, so that what computes it need not be held in a register for longer.
+        weights: vectors, which all rows share.
+        sums: for each number as many vectors as there are weights.
     """
-    weights = vectors.row(row, panel)
     totals: list[SSAValue] = []
-    for place, address in enumerate(numbers):
-        number = vectors.repeated(address)
-        for weight, total in zip(weights, sums[place * len(weights) :], strict=False):
-            totals.append(vectors.multiply_add(number, weight, total))
+    for row, number in enumerate(numbers):
+        held = sums[row * len(weights) : (row + 1) * len(weights)]
+        totals += [
+            multiply_add(number, weight, total) for weight, total in zip(weights, held, strict=True)
+        ]
     return totals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import i64
@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.depthwise.parameters import Parameters
 from byoc_mlir.kernels.epilogue import Limits
+from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors
 
@@ -135,26 +136,24 @@ class _Strip:
         sources: Mapping[int, _Source],
         channel: SSAValue,
         weights: SSAValue,
-    ) -> Sequence[SSAValue]:
+    ) -> Sums:
         """Those of each pixel, over the lines of the window."""
         function, variant = self.function, self.variant
         start = vectors.load(function.gep(self.bias, channel))
         first = {place: function.gep(one.address, channel) for place, one in sources.items()}
         line_size = variant.columns * variant.lanes
 
-        def line(number: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def line(number: SSAValue, sums: Sums) -> Sums:
             row = function.gep(weights, function.multiply(number, line_size))
             held = {
                 place: vectors.load(function.gep(first[place], function.multiply(one.step, number)))
                 for place, one in sources.items()
             }
-            totals = list(sums)
             for column in range(variant.columns):
                 weight = vectors.load(function.gep(row, column * variant.lanes))
-                for pixel, total in enumerate(totals):
-                    value = held[variant.place(pixel, column)]
-                    totals[pixel] = vectors.multiply_add(value, weight, total)
-            return totals
+                values = [held[variant.place(pixel, column)] for pixel in range(variant.pixels)]
+                sums = add_products(vectors.multiply_add, values, [weight], sums)
+            return sums
 
         return function.fold(self.lines, [start] * variant.pixels, line)
 
@@ -162,7 +161,7 @@ class _Strip:
         self,
         vectors: Vectors,
         channel: SSAValue,
-        sums: Sequence[SSAValue],
+        sums: Sums,
         limit: Callable[[SSAValue], SSAValue],
     ) -> None:
         function, step = self.function, self.parameters.result_pixel

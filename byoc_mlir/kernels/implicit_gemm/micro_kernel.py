@@ -160,7 +160,7 @@ class _Window:
         self, index: SSAValue, sources: Sequence[SSAValue], held: SSAValue, sums: Sums
     ) -> Sums:
         """Adds the products of a vector of channels."""
-        function, unit = self._function, self.variant.unit
+        function, vectors, unit = self._function, self.vectors, self.variant.unit
         offset = function.multiply(index, self.parameters.input)
         places = [function.gep(source, offset) for source in sources]
         together = self.variant.together
@@ -173,8 +173,9 @@ class _Window:
             rows = function.gep(panel, function.multiply(first, unit.panel))
             for channel in range(unrolled):
                 addresses = [function.gep(number, channel) for number in numbers]
-                row = function.gep(rows, channel * unit.panel)
-                sums = add_products(self.vectors, unit.panel, addresses, row, sums)
+                row = vectors.row(function.gep(rows, channel * unit.panel), unit.panel)
+                values = map(vectors.repeated, addresses)
+                sums = add_products(vectors.multiply_add, values, row, sums)
             return sums
 
         return function.fold(function.integer(together // unrolled), sums, channels)

@@ -208,10 +208,10 @@ class _Units:
         sums: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
         """Adds the products of a word of each row."""
-        panel = self.variant.unit.panel
-        row = self._words(right, self.function.multiply(index, panel))
-        lefts = (self._words(source, index) for source in sources)
-        return add_products(self._vectors, panel, lefts, row, sums)
+        vectors, panel = self._vectors, self.variant.unit.panel
+        row = vectors.row(self._words(right, self.function.multiply(index, panel)), panel)
+        words = (vectors.repeated(self._words(source, index)) for source in sources)
+        return add_products(vectors.multiply_add, words, row, sums)
 
     def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
         function, parameters = self.function, self.parameters

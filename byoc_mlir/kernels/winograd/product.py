@@ -99,8 +99,9 @@ def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
     def add_input(index: SSAValue, sums: Sums) -> Sums:
         weights = function.gep(panel, function.multiply(index, unit.panel))
         function.prefetch(function.gep(weights, _PREFETCH_ROWS * unit.panel))
-        numbers = [function.gep(values, index) for values in sources]
-        return add_products(vectors, unit.panel, numbers, weights, sums)
+        addresses = [function.gep(values, index) for values in sources]
+        row = vectors.row(weights, unit.panel)
+        return add_products(vectors.multiply_add, map(vectors.repeated, addresses), row, sums)
 
     zero = vectors.splat(0.0)
     sums = iter(function.fold(inputs, [zero] * (rows * unit.panel_vectors), add_input))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import cast
 
 from xdsl.dialects import arith, func, memref, vector
@@ -24,8 +24,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from byoc_mlir.dialects import host
+from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
-from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
+from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
 
 TABLE_ENTRY = i32
 """The type of the entries of a gathered tile's table."""
@@ -185,22 +186,21 @@ class _TileCode:
         share = code.scale_index(step, self._tile.line_elements // _UNROLLED)
         code.add(host.PrefetchOp(self._b, code.index(code.add_index(self._ahead, share))))
 
-    def _step(
-        self, step: Index, row_starts: Sequence[SSAValue], sums: Sequence[SSAValue]
-    ) -> list[SSAValue]:
+    def _step(self, step: Index, row_starts: Sequence[SSAValue], sums: Sums) -> Sums:
         """The sums with the products of one step added."""
         code, at = self._code, self._code.index(step)
         a_shift = code.emit(arith.MuliOp(at, self._a_step))
         b_at = code.emit(arith.AddiOp(self._b_start, self._b_shift(at)))
         columns = [self._load(self._b, b_at, n) for n in self._vectors]
-        previous = iter(sums)
-        new: list[SSAValue] = []
-        for start in row_starts:
-            place = code.emit(arith.AddiOp(start, a_shift))
-            scalar = code.emit(memref.LoadOp.get(self._a, [place]))
-            row = code.emit(vector.BroadcastOp(scalar, self._type))
-            new += [self._multiply_add(row, column, next(previous)) for column in columns]
-        return new
+        numbers = (self._number(start, a_shift) for start in row_starts)
+        return add_products(partial(multiply_add, code.emit), numbers, columns, sums)
+
+    def _number(self, start: SSAValue, shift: SSAValue) -> SSAValue:
+        """An element of `a` in all lanes."""
+        code = self._code
+        place = code.emit(arith.AddiOp(start, shift))
+        scalar = code.emit(memref.LoadOp.get(self._a, [place]))
+        return code.emit(vector.BroadcastOp(scalar, self._type))
 
     def _b_shift(self, step: SSAValue) -> SSAValue:
         code = self._code
@@ -244,8 +244,3 @@ class _TileCode:
             code.add(vector.StoreOp(value, self._c, [at]))
         else:
             code.add(vector.MaskedStoreOp(self._c, [at], self._masks[number], value))
-
-    def _multiply_add(self, row: SSAValue, column: SSAValue, total: SSAValue) -> SSAValue:
-        # contracted to a fused multiply-add where the machine has one
-        product = self._code.emit(arith.MulfOp(row, column, CONTRACT))
-        return self._code.emit(arith.AddfOp(total, product, CONTRACT))

@@ -8,7 +8,9 @@ packed in memory.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 
 from xdsl.dialects import arith, memref, vector
@@ -17,9 +19,10 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
-from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE
+from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, multiply_add
 
 LANES = 16
 """Units of a panel; a processor with shorter vectors takes several for them."""
@@ -126,6 +129,9 @@ class _Writer(ABC):
         zeros = self._vector(self._zeros, 0 if self._one_zero else at)
         return self._vector(self._scales, at), zeros
 
+    def _with_products(self, numbers: Iterable[SSAValue], weights: SSAValue, sums: Sums) -> Sums:
+        return add_products(partial(multiply_add, self._code.emit), numbers, [weights], sums)
+
     def _product(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self._code.emit(arith.MulfOp(lhs, rhs, CONTRACT))
 
@@ -223,9 +229,12 @@ class FewRows(_Writer):
                 for place, weights in enumerate(numbers):
                     step = self._sum(first_step, self._times(byte, sizes.codes), place)
                     first = next(chain) * sizes.rows
-                    for row in range(sizes.rows):
-                        x = self._number(self._data, self._sum(step, row * sizes.steps))
-                        sums[first + row] = self._plus(sums[first + row], self._product(weights, x))
+                    chosen = slice(first, first + sizes.rows)
+                    factors = (
+                        self._number(self._data, self._sum(step, row * sizes.steps))
+                        for row in range(sizes.rows)
+                    )
+                    sums[chosen] = self._with_products(factors, weights, sums[chosen])
             loop.carry(sums)
         totals = list(loop.results[: sizes.rows])
         for place, value in enumerate(loop.results[sizes.rows :]):
@@ -294,11 +303,8 @@ class ManyRows(_Writer):
             for offset in range(_UNROLLED_STEPS):
                 step = self._sum(loop.counter, offset)
                 weights = self._vector(part.weights, self._times(step, LANES))
-                numbers = [self._number(self._data, self._sum(start, step)) for start in starts]
-                totals = [
-                    self._plus(total, self._product(number, weights))
-                    for total, number in zip(totals, numbers, strict=True)
-                ]
+                factors = (self._number(self._data, self._sum(start, step)) for start in starts)
+                totals = self._with_products(factors, weights, totals)
             loop.carry(totals)
         for place, total in zip(places, loop.results, strict=True):
             self._store(total, place, mask)

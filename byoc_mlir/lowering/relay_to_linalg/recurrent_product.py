@@ -10,18 +10,20 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from xdsl.dialects import arith, vector
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import VectorType, f32, f64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
-from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
+from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
 
 TILE_ROWS = 4
 """Batch entries that share what is read of the weight."""
@@ -169,16 +171,13 @@ class _Product:
         ]
         starts = [self._first_weight + panel * self._panel for panel in beside]
 
-        def step(counter: Num, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def step(counter: Num, sums: Sums) -> Sums:
             weights = [self._load(self._weight, start + counter * self._step) for start in starts]
             factors = [
                 self._broadcast(self._first_data + row * self._size + counter)
                 for row in range(rows)
             ]
-            products = [self._product(factor, weight) for factor in factors for weight in weights]
-            return [
-                k.emit(arith.AddfOp(*both, CONTRACT)) for both in zip(sums, products, strict=True)
-            ]
+            return add_products(partial(multiply_add, k.emit), factors, weights, sums)
 
         totals = k.fold(self._size, [self._load(self._sums, place) for place in places], step)
         for place, total in zip(places, totals, strict=True):
@@ -189,6 +188,3 @@ class _Product:
 
     def _broadcast(self, place: Num) -> SSAValue:
         return self._k.emit(vector.BroadcastOp(self._data[place].value, self._vector))
-
-    def _product(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return self._k.emit(arith.MulfOp(lhs, rhs, CONTRACT))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as pymath
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import cast
 
@@ -114,6 +115,13 @@ def _may_trap(kind: Kind, divisor: SSAValue) -> bool:
         return True
     number = constant.value.value.data
     return number == 0 or (kind is Kind.SIGNED and number == -1)
+
+
+def multiply_add(
+    emit: Callable[[Operation], SSAValue], lhs: SSAValue, rhs: SSAValue, total: SSAValue
+) -> SSAValue:
+    """`lhs * rhs + total` of floats or vectors of them, rounded once where the processor can."""
+    return emit(arith.AddfOp(total, emit(arith.MulfOp(lhs, rhs, CONTRACT)), CONTRACT))
 
 
 class Scalars:
