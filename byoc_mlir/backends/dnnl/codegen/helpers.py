@@ -5,31 +5,28 @@ Each is added to a module once; adding it again gives its symbol.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
-from byoc_mlir.backends.dnnl.calls import (
-    NULL,
-    Argument,
-    Attributes,
-    Descriptors,
-    MemoryDescriptor,
-    PrimitiveCall,
-    Size,
-    Special,
+from byoc_mlir.backends.dnnl.calls import MemoryDescriptor, PrimitiveCall
+from byoc_mlir.backends.dnnl.codegen.table_arguments import (
+    ENGINE_SLOT,
+    MAX_DIMS,
+    Cursor,
+    Slots,
+    in_table,
+    padded_dims,
 )
 from byoc_mlir.backends.dnnl.enums import Query
 from byoc_mlir.backends.dnnl.formats import descriptor_strides, format_tag
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
 
-ENGINE_SLOT, LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 0, 1, 2
-"""State slots every region has."""
+LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 1, 2
+"""State slots every region has, behind that of the engine."""
 
 SCRATCHPAD_STATUS = 1000
 """The status when oneDNN wants more scratchpad than was planned, as another CPU may do."""
@@ -37,14 +34,9 @@ SCRATCHPAD_STATUS = 1000
 OUT_OF_MEMORY_STATUS = 1
 
 _PREFIX = "byoc_dnnl"
-_MAX_DIMS = 12
-_DESCRIPTOR_WORDS = 3 + 2 * _MAX_DIMS
+_DESCRIPTOR_WORDS = 3 + 2 * MAX_DIMS
 _MEMORY_WORDS = 3
 _ARGUMENT_WORDS = 4
-
-
-def _filled(values: Sequence[int]) -> list[int]:
-    return [*values, *[0] * (_MAX_DIMS - len(values))]
 
 
 def descriptor_words(descriptor: MemoryDescriptor) -> list[int]:
@@ -52,7 +44,7 @@ def descriptor_words(descriptor: MemoryDescriptor) -> list[int]:
     tag = format_tag(descriptor)
     strides = descriptor_strides(descriptor) if tag is None else ()
     head = [len(descriptor.dims), int(descriptor.data_type), -1 if tag is None else tag]
-    return [*head, *_filled(descriptor.dims), *_filled(strides)]
+    return [*head, *padded_dims(descriptor.dims), *padded_dims(strides)]
 
 
 def add_make_descriptors(module: ModuleBuilder) -> str:
@@ -67,7 +59,7 @@ def add_make_descriptors(module: ModuleBuilder) -> str:
         row = function.slot(table, function.multiply(index, _DESCRIPTOR_WORDS))
         slot = function.slot(slots, index)
         rank, data_type, tag = (function.word(row, word, i32) for word in range(3))
-        dims, strides = function.slot(row, 3), function.slot(row, 3 + _MAX_DIMS)
+        dims, strides = function.slot(row, 3), function.slot(row, 3 + MAX_DIMS)
         has_tag = function.compare("sge", tag, function.integer(0, i32))
         status = function.branch(
             has_tag,
@@ -86,40 +78,11 @@ def add_make_descriptors(module: ModuleBuilder) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class Slots:
-    """State slots by what is in them, for the arguments of calls."""
-
-    descriptors: dict[MemoryDescriptor, int]
-    runs: dict[Descriptors, int]
-    attributes: dict[Attributes, int]
-
-
-def argument_words(argument: Argument, slots: Slots) -> list[int]:
-    """The words that stand for an argument in a primitive's table; slot 0 for an absent one."""
-    if isinstance(argument, Special):
-        return []
-    if argument is None:
-        return [0]
-    if isinstance(argument, MemoryDescriptor):
-        return [slots.descriptors[argument]]
-    if isinstance(argument, Descriptors):
-        return [slots.runs[argument]]
-    if isinstance(argument, Attributes):
-        return [slots.attributes[argument]]
-    if isinstance(argument, tuple):
-        return _filled(argument)
-    if isinstance(argument, Size):
-        return [argument.value]
-    if isinstance(argument, float):
-        return [int.from_bytes(struct.pack("<f", argument), "little")]
-    return [argument]
-
-
-def add_make_primitive(module: ModuleBuilder, call: PrimitiveCall) -> str:
+def add_make_primitive(module: ModuleBuilder, call: PrimitiveCall, slots: Slots) -> str:
     """`i32 (state, table)`: creates a primitive of the call's kind.
 
-    The table holds the primitive's slot, the planned bytes of scratchpad, and the arguments.
+    The table holds the primitive's slot, the planned bytes of scratchpad, and the words of the
+    arguments.
     """
     name = f"{_PREFIX}_make_{call.kind}"
     if module.has(name):
@@ -130,9 +93,9 @@ def add_make_primitive(module: ModuleBuilder, call: PrimitiveCall) -> str:
     arguments: list[SSAValue] = []
     word = 2
     for argument in call.arguments:
-        value, words = _read_argument(function, state, table, word, argument)
-        arguments.append(value)
-        word += words
+        words, read = in_table(argument, slots)
+        arguments.append(read(Cursor(function, state, table, word)))
+        word += len(words)
     function.check(function.call(call.function, descriptor, *arguments))
     created = function.load(descriptor, POINTER)
     first = function.integer(0, i32)
@@ -146,27 +109,6 @@ def add_make_primitive(module: ModuleBuilder, call: PrimitiveCall) -> str:
     function.call("dnnl_primitive_desc_destroy", created)
     function.finish(status)
     return name
-
-
-def _read_argument(
-    function: FunctionBuilder, state: SSAValue, table: SSAValue, word: int, argument: Argument
-) -> tuple[SSAValue, int]:
-    if argument is NULL:
-        return function.null(), 0
-    if isinstance(argument, Special):
-        return function.pointer(state, ENGINE_SLOT), 0
-    if argument is None or isinstance(argument, MemoryDescriptor | Attributes):
-        number = function.word(table, word)
-        absent = function.compare("eq", number, function.integer(0))
-        held = function.pointer(state, number)
-        return function.select(absent, function.null(), held), 1
-    if isinstance(argument, Descriptors):
-        return function.slot(state, function.word(table, word)), 1
-    if isinstance(argument, tuple):
-        return function.slot(table, word), _MAX_DIMS
-    if isinstance(argument, Size):
-        return function.word(table, word), 1
-    return function.word(table, word, f32 if isinstance(argument, float) else i32), 1
 
 
 def _query(

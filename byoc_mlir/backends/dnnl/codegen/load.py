@@ -16,8 +16,9 @@ from byoc_mlir.backends.dnnl.calls import (
 )
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.executions import Threads
-from byoc_mlir.backends.dnnl.codegen.helpers import ENGINE_SLOT, LOAD_STREAM_SLOT, Slots
+from byoc_mlir.backends.dnnl.codegen.helpers import LOAD_STREAM_SLOT
 from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode, create_stream
+from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT, Slots, in_table
 from byoc_mlir.kernels.builder import POINTER
 
 
@@ -71,9 +72,9 @@ class _Load:
             threads.use(created.threads)
             words = [self._layout.primitives + number, created.scratchpad_bytes]
             for argument in created.call.arguments:
-                words += helpers.argument_words(argument, self._slots)
+                words += in_table(argument, self._slots)[0]
             table = function.address(code.table(f"primitive_{number}", [words]))
-            make = helpers.add_make_primitive(code.shared, created.call)
+            make = helpers.add_make_primitive(code.shared, created.call, self._slots)
             function.check(function.call(make, self._state, table))
         threads.use(None)
 

@@ -10,9 +10,9 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.codegen import helpers
-from byoc_mlir.backends.dnnl.codegen.helpers import ENGINE_SLOT
 from byoc_mlir.backends.dnnl.codegen.program import Program
 from byoc_mlir.backends.dnnl.codegen.slot_layout import SlotLayout
+from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 
 
