@@ -64,7 +64,7 @@ def measure(name: str, seconds: float, folder: Path) -> float:
     else:
         path, _ = models.write_model(name, folder)
     process_choices()
-    request = Request(path, (), 1, "f32", "allow", {}, None, "keep")
+    request = Request(path, targets=(), threads=1, fallback="allow")
     start, begin = time.perf_counter(), time.process_time()
     tuning = tune_model(request, seconds)
     took, worked = time.perf_counter() - start, time.process_time() - begin

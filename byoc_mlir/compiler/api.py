@@ -114,12 +114,18 @@ def compile(
         ByocError: an argument is not as documented. Nothing else is raised: see docs/limits.md.
     """
     with boundary("compile"):
-        options = {} if backend_options is None else backend_options
-        limits = DEFAULT_LIMITS if limits is None else limits
         check_argument("rates", rates, str | Path | None, "the path of a file, or None")
         known = None if rates is None else read_rates(rates)
         request = Request(
-            *(model, targets, threads, precision, fallback, options, prune, denormals, limits),
+            model,
+            targets=targets,
+            threads=threads,
+            precision=precision,
+            fallback=fallback,
+            backend_options={} if backend_options is None else backend_options,
+            prune=prune,
+            denormals=denormals,
+            limits=DEFAULT_LIMITS if limits is None else limits,
             profile=profile,
             dump_ir=dump_ir,
             rates=known,

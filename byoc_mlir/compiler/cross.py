@@ -71,7 +71,9 @@ def cross_compile(
         check_argument("path", path, str | Path, "the path of a file")
         known = None if rates is None else read_rates(rates)
         request = Request(
-            *(model, (), threads, "f32", "warn", {}, "off", "keep"),
+            model,
+            targets=(),
+            threads=threads,
             limits=DEFAULT_LIMITS if limits is None else limits,
             rates=known,
             disable=disable,

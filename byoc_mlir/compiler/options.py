@@ -82,20 +82,20 @@ class CompileOptions:
         passes_of(request.passes)  # it checks names and options
         check_disabled(request.disable, asked, names_of(request.passes))
         return CompileOptions(
-            tuple(one for one in asked if Target.parse(one).name not in request.disable),
-            available_threads() if request.threads is None else request.threads,
-            cast(Fallback, request.fallback),
-            cast(Prune, prune),
-            cast(Denormals, request.denormals),
-            request.limits,
-            request.profile,
-            None if request.dump_ir is None else Path(request.dump_ir),
-            cast(Precision, request.precision),
-            request.rates,
-            is_default,
-            tuple(sorted(set(request.disable))),
-            tuple(request.passes),
-            tuple(sorted(set(request.exact))),
+            targets=tuple(one for one in asked if Target.parse(one).name not in request.disable),
+            threads=available_threads() if request.threads is None else request.threads,
+            fallback=cast(Fallback, request.fallback),
+            prune=cast(Prune, prune),
+            denormals=cast(Denormals, request.denormals),
+            limits=request.limits,
+            profile=request.profile,
+            dump_ir=None if request.dump_ir is None else Path(request.dump_ir),
+            precision=cast(Precision, request.precision),
+            rates=request.rates,
+            is_default=is_default,
+            disable=tuple(sorted(set(request.disable))),
+            passes=tuple(request.passes),
+            exact=tuple(sorted(set(request.exact))),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -24,13 +24,14 @@ class Request:
     """The arguments of `compile`, not checked yet; it documents them."""
 
     model: ModelSource
-    targets: Sequence[str] | None
-    threads: int | None
-    precision: str
-    fallback: str
-    backend_options: Mapping[str, Mapping[str, Setting]]
-    prune: str | None
-    denormals: str
+    _: KW_ONLY
+    targets: Sequence[str] | None = None
+    threads: int | None = None
+    precision: str = "f32"
+    fallback: str = "warn"
+    backend_options: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    prune: str | None = None
+    denormals: str = "keep"
     limits: Limits = DEFAULT_LIMITS
     profile: bool = False
     dump_ir: str | Path | None = None
@@ -38,7 +39,7 @@ class Request:
     """What a file of rates says."""
     disable: Sequence[str] = ()
     passes: Sequence[str] = ()
-    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    sizes: Mapping[str, int] = field(default_factory=dict)
     exact: Sequence[str] = ()
 
     def check(self) -> None:
@@ -64,18 +65,13 @@ class Request:
             check_argument(name, value, str, "text")
         check_argument("dump_ir", self.dump_ir, str | Path | None, "the path of a folder, or None")
         check_argument("profile", self.profile, bool, "True or False")
-        if isinstance(self.disable, str) or not _is_texts(self.disable):
-            raise ByocError(
-                f"disable is {self.disable!r}, accepted is a sequence of names, as ('simplify',)"
-            )
-        if isinstance(self.passes, str) or not _is_texts(self.passes):
-            raise ByocError(
-                f"passes is {self.passes!r}, accepted is a sequence of names, as ('my-pass',)"
-            )
-        if isinstance(self.exact, str) or not _is_texts(self.exact):
-            raise ByocError(
-                f"exact is {self.exact!r}, accepted is a sequence of nodes' names, as ('/Conv_1',)"
-            )
+        for name, values, accepted in (
+            ("disable", self.disable, "names, as ('simplify',)"),
+            ("passes", self.passes, "names, as ('my-pass',)"),
+            ("exact", self.exact, "nodes' names, as ('/Conv_1',)"),
+        ):
+            if isinstance(values, str) or not _is_texts(values):
+                raise ByocError(f"{name} is {values!r}, accepted is a sequence of {accepted}")
         if not _is_sizes(self.sizes):
             raise ByocError(
                 f"sizes is {self.sizes!r}, accepted is a dictionary from names of dimensions to"

@@ -18,7 +18,7 @@ import onnx
 import byoc_mlir
 from byoc_mlir.backends import load_backend_module, split_targets
 from byoc_mlir.compiler.cache.folder import Folder
-from byoc_mlir.compiler.options import Prune
+from byoc_mlir.compiler.options import Fallback, Prune
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.files import open_file
@@ -61,7 +61,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fallback",
-        choices=("allow", "warn", "forbid"),
+        choices=get_args(Fallback),
         default="warn",
         help="what to do about nodes that stay on the host",
     )
@@ -80,61 +80,49 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         " products are three of bf16 each, with almost the digits of f32, where that is faster",
     )
     parser.add_argument(
-        "--exact",
-        action="append",
-        default=[],
-        metavar="NODE",
-        help="compute the products of a node in f32, whatever the precision; may be given several"
-        " times",
-    )
-    parser.add_argument(
-        "--samples",
-        action="append",
-        default=[],
-        metavar="FILE.npz",
-        help="inputs by name, which are run to find the nodes that need --exact for outputs close"
-        " to those in f32; may be given several times",
-    )
-    parser.add_argument(
-        "--backend",
-        action="append",
-        default=[],
-        metavar="FILE.py|package.module",
-        help="load a module that registers backends or passes; may be given several times",
-    )
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        dest="sizes",
-        type=size_of_dimension,
-        metavar="NAME=8",
-        help="the number that a symbolic dimension is, in inputs and outputs; may be given several"
-        " times",
-    )
-    parser.add_argument(
         "--rates",
         metavar="FILE",
         help="what was measured before, from `byoc compile --write-rates FILE`: the same file gives"
         " the same code",
     )
-    parser.add_argument(
-        "--pass",
-        action="append",
-        default=[],
-        dest="passes",
-        metavar="NAME",
-        help="run a pass of your own before the model is partitioned, with options where wanted,"
-        " 'my-pass{factor=2}'; may be given several times",
-    )
-    parser.add_argument(
-        "--disable",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="leave out a pass, a pattern or a backend; may be given several times",
-    )
+    _add_repeated_arguments(parser)
     add_limit_argument(parser)
+
+
+def _add_repeated_arguments(parser: argparse.ArgumentParser) -> None:
+    def add(flag: str, metavar: str, meaning: str, **options: Any) -> None:
+        parser.add_argument(
+            flag,
+            action="append",
+            default=[],
+            metavar=metavar,
+            help=f"{meaning}; may be given several times",
+            **options,
+        )
+
+    add("--exact", "NODE", "compute the products of a node in f32, whatever the precision")
+    add(
+        "--samples",
+        "FILE.npz",
+        "inputs by name, which are run to find the nodes that need --exact for outputs close to"
+        " those in f32",
+    )
+    add("--backend", "FILE.py|package.module", "load a module that registers backends or passes")
+    add(
+        "--size",
+        "NAME=8",
+        "the number that a symbolic dimension is, in inputs and outputs",
+        dest="sizes",
+        type=size_of_dimension,
+    )
+    add(
+        "--pass",
+        "NAME",
+        "run a pass of your own before the model is partitioned, with options where wanted,"
+        " 'my-pass{factor=2}'",
+        dest="passes",
+    )
+    add("--disable", "NAME", "leave out a pass, a pattern or a backend")
 
 
 def compile_model(
@@ -163,13 +151,7 @@ def compile_model(
 def request_of(args: argparse.Namespace) -> Request:
     """What the arguments ask of the compiler, checked, for what does more than to compile."""
     known = None if args.rates is None else read_rates(args.rates)
-    request = Request(
-        find_model(args.model),
-        **_options(args),
-        backend_options={},
-        denormals="keep",
-        rates=known,
-    )
+    request = Request(find_model(args.model), **_options(args), rates=known)
     request.check()
     return request
 

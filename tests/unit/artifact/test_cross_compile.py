@@ -61,7 +61,7 @@ def request(
     model: ModelProto, targets: tuple[str, ...] = (), folder: Path | None = None
 ) -> Request:
     """What a caller asks for: a model on two threads."""
-    return Request(model, targets, 2, "f32", "warn", {}, "off", "keep", dump_ir=folder)
+    return Request(model, targets=targets, threads=2, prune="off", dump_ir=folder)
 
 
 def compiled(model: ModelProto, triple: str, folder: Path | None = None) -> Program:

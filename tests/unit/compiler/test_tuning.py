@@ -41,7 +41,7 @@ def own_choices() -> Iterator[None]:
 
 
 def _request(threads: int = 1) -> Request:
-    return Request(MODEL, (), threads, "f32", "allow", {}, None, "keep")
+    return Request(MODEL, targets=(), threads=threads, fallback="allow")
 
 
 def _questions(threads: int = 1) -> Mapping[str, Question]:
@@ -144,7 +144,7 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.tuning.tune import tune_model
 model = open(sys.argv[1], "rb").read()
 request, other = (
-    Request(model, (), threads, "f32", "allow", {}, None, "keep") for threads in (1, 2)
+    Request(model, targets=(), threads=threads, fallback="allow") for threads in (1, 2)
 )
 """
 _FIRST = """

@@ -107,7 +107,7 @@ def test_backends_are_believed_about_larger_models(monkeypatch: pytest.MonkeyPat
     [(None, "warn", "auto"), (None, "forbid", "off"), ((), "warn", "off")],
 )
 def test_the_default(targets: tuple[str, ...] | None, fallback: str, prune: str):
-    request = Request(b"", targets, 1, "f32", fallback, {}, None, "keep")
+    request = Request(b"", targets=targets, threads=1, fallback=fallback)
     assert CompileOptions.of(request).prune == prune
 
 

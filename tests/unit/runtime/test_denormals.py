@@ -78,7 +78,7 @@ def test_unknown_modes_are_refused() -> None:
 
 def test_the_cache_tells_them_apart() -> None:
     requests = [
-        Request(elementwise(), (), 1, "f32", "warn", {}, None, mode) for mode in ("keep", "flush")
+        Request(elementwise(), targets=(), threads=1, denormals=mode) for mode in ("keep", "flush")
     ]
     assert requests[0].choices != requests[1].choices
 
