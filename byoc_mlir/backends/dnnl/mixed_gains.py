@@ -42,20 +42,23 @@ def faster_in_f32(op: Operation, choices: Choices) -> str | None:
         return None
     (window,) = found
     with openmp_threads(1):
-        exact = None if choices.winograd == "off" else _by_fewer_products(window)
+        exact = None if choices.winograd == "off" else _by_fewer_products(window, choices)
         for value in _values(window):
             _retype(value, bf16)
-        return _not_written(window) or (None if exact is None else _if_less(exact, window))
+        reason = _not_written(window)
+        if reason is not None or exact is None:
+            return reason
+        return _if_less(exact, best_cost(window, choices).milliseconds)
 
 
-def _by_fewer_products(op: WeightedWindowOp) -> Cost | None:
+def _by_fewer_products(op: WeightedWindowOp, choices: Choices) -> Cost | None:
     """What a convolution takes in `f32`, if our Winograd's algorithm is written for it."""
     if not isinstance(op, ConvolutionOp):
         return None
     kernels = [one for layout in ways(op) for one in candidates(op, layout)]
     if not any(isinstance(one, Winograd) for one in kernels):
         return None
-    best = best_cost(op)
+    best = best_cost(op, choices)
     return replace(best, milliseconds=best.milliseconds + _conversions(op))
 
 
@@ -69,8 +72,7 @@ def _not_written(op: WeightedWindowOp) -> str | None:
     return None
 
 
-def _if_less(exact: Cost, op: WeightedWindowOp) -> str | None:
-    rounded = best_cost(op).milliseconds
+def _if_less(exact: Cost, rounded: float) -> str | None:
     if exact.milliseconds >= rounded:
         return None
     return (
@@ -79,7 +81,7 @@ def _if_less(exact: Cost, op: WeightedWindowOp) -> str | None:
     )
 
 
-def best_cost(op: Operation, choices: Choices | None = None) -> Cost:
+def best_cost(op: Operation, choices: Choices) -> Cost:
     """What a `dnnl` op takes in the fastest of all layouts, by its fastest algorithm."""
     costs = Costs(choices)
     return min(costs.best(op, layout) for layout in ways(op))
