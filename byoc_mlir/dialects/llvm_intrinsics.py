@@ -29,10 +29,11 @@ _FLOAT_LIKE = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 _CALL_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
 
 
-class FloatUnaryIntrinsic(IRDLOperation, ABC):
+class FloatIntrinsic(IRDLOperation, ABC):
+    """A function of floats of one type."""
+
     T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
 
-    arg = operand_def(T)
     res = result_def(T)
     fastmath_flags = prop_def(
         FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
@@ -43,41 +44,34 @@ class FloatUnaryIntrinsic(IRDLOperation, ABC):
     assembly_format = _CALL_FORMAT
 
 
-class FloatBinaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
+class FloatUnaryIntrinsic(FloatIntrinsic, ABC):
+    arg = operand_def(FloatIntrinsic.T)
 
-    lhs = operand_def(T)
-    rhs = operand_def(T)
+
+class FloatBinaryIntrinsic(FloatIntrinsic, ABC):
+    lhs = operand_def(FloatIntrinsic.T)
+    rhs = operand_def(FloatIntrinsic.T)
+
+
+class IntegerIntrinsic(IRDLOperation, ABC):
+    """A function of integers of one type."""
+
+    T: ClassVar = VarConstraint("T", _INTEGER_LIKE)
+
     res = result_def(T)
-    fastmath_flags = prop_def(
-        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
-    )
 
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), SameOperandsAndResultType())
     assembly_format = _CALL_FORMAT
 
 
-class IntegerUnaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _INTEGER_LIKE)
-
-    arg = operand_def(T)
-    res = result_def(T)
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
+class IntegerUnaryIntrinsic(IntegerIntrinsic, ABC):
+    arg = operand_def(IntegerIntrinsic.T)
 
 
-class IntegerBinaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _INTEGER_LIKE)
-
-    lhs = operand_def(T)
-    rhs = operand_def(T)
-    res = result_def(T)
-
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
+class IntegerBinaryIntrinsic(IntegerIntrinsic, ABC):
+    lhs = operand_def(IntegerIntrinsic.T)
+    rhs = operand_def(IntegerIntrinsic.T)
 
 
 class IntegerReduction(IRDLOperation, ABC):
@@ -183,23 +177,14 @@ class MinimumOp(FloatBinaryIntrinsic):
 
 
 @irdl_op_definition
-class FMulAddOp(IRDLOperation):
+class FMulAddOp(FloatIntrinsic):
     """`a * b + c`, fused where the target does that for the price of a multiplication."""
 
     name = "llvm.intr.fmuladd"
 
-    T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
-    a = operand_def(T)
-    b = operand_def(T)
-    c = operand_def(T)
-    res = result_def(T)
-    fastmath_flags = prop_def(
-        FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
-    )
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
+    a = operand_def(FloatIntrinsic.T)
+    b = operand_def(FloatIntrinsic.T)
+    c = operand_def(FloatIntrinsic.T)
 
 
 @irdl_op_definition
