@@ -105,19 +105,11 @@ class SizedExecutable(Executable):
             self._special.close()
 
     def _run(self, inputs: Inputs) -> dict[str, Array]:
-        arrays = self._arguments.of_any_shape(inputs)
-        if arrays is not None and not self._may_promote:
-            found = self._calls.get(tuple([array.shape for array in arrays]))
-            if found is not None:  # nothing is left to decide: the way of most calls
-                instance, call = found
-                self._latest = instance
-                values = instance.run_sized(call, arrays)
-                return dict(zip(instance.output_names, values, strict=True))
         return self._run_into(inputs, None)
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any] | None) -> dict[str, Array]:
         arrays = self._arguments.of_any_shape(inputs)
-        shapes = tuple([array.shape for array in arrays or ()])
+        shapes = None if arrays is None else tuple([array.shape for array in arrays])
         if arrays is None or shapes not in self._calls:  # shapes that came before are right
             arrays = self._arguments.checked(inputs)
             shapes = tuple([array.shape for array in arrays])
