@@ -8,7 +8,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,70 +60,10 @@ def judge(
         say: is called before each step.
         without: oracles that are not to be asked.
     """
+    judge = _Judge(settings, say, without)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return (
-            _survives(case, settings, say)
-            if case.mutated
-            else _agrees(case, settings, say, without)
-        )
-
-
-def _survives(case: Case, settings: Settings, say: Say) -> Outcome:
-    say("compile")
-    try:
-        with _source(case) as source:
-            executable = byoc_mlir.compile(
-                source,
-                targets=settings.targets,
-                threads=settings.threads,
-                fallback="allow",
-                cache=False,
-            )
-            feeds = _small_inputs(executable)
-            say("run")
-            if feeds is not None:
-                executable.run(feeds)
-            return Outcome("agrees", placements=executable.report().counts())
-    except BaseException as error:  # the point of it
-        return _raised(error) if _is_defect(error) else Outcome("agrees", _first_line(error))
-
-
-def _agrees(case: Case, settings: Settings, say: Say, without: frozenset[str]) -> Outcome:
-    model = onnx.ModelProto.FromString(case.model)
-    say("compile")
-    refusal: ByocError | None = None
-    answers: list[Answer] = []
-    report = Report()
-    try:
-        with _source(case) as source:
-            executable = byoc_mlir.compile(
-                source,
-                targets=settings.targets,
-                threads=settings.threads,
-                fallback="allow",
-                cache=False,
-            )
-        for feeds in case.feeds:
-            say("run")
-            answers.append(_copied(executable.run(feeds)))
-            again = as_arrays(executable.run(feeds))
-            if _RANDOM.isdisjoint(ops_in(model.graph)) and not _same_bits(answers[-1], again):
-                return Outcome("nondeterminism", "two runs on the same inputs differ", _ops(model))
-        report = executable.report()
-    except ByocError as error:
-        if _is_defect(error):
-            return _raised(error)
-        refusal = error
-    except BaseException as error:
-        return _raised(error)
-    if refusal is not None:
-        return _refused(model, case.feeds, refusal, say, without)
-    worst = _worst(
-        _compared(model, feeds, answer, report, say, without)
-        for feeds, answer in zip(case.feeds, answers, strict=True)
-    )
-    return replace(worst, placements=report.counts())
+        return judge.survives(case) if case.mutated else judge.agrees(case)
 
 
 _ORDER = ("agrees", "undecided", "ill-conditioned", "wrong value")
@@ -133,111 +73,149 @@ def _worst(outcomes: Iterable[Outcome]) -> Outcome:
     return max(outcomes, key=lambda outcome: _ORDER.index(outcome.kind))
 
 
-def _compared(
-    model: onnx.ModelProto,
-    feeds: Feeds,
-    got: Answer,
-    report: Report,
-    say: Say,
-    without: frozenset[str],
-) -> Outcome:
-    """Each output is to be what one of the oracles says, of the model or of what it follows from.
+@dataclass(frozen=True)
+class _Judge:
+    settings: Settings
+    say: Say
+    without: frozenset[str]
 
-    An oracle that fails on a model may well know those nodes that the output follows from.
-    """
-    outcome = _judged(model, feeds, got, say, without)
-    if outcome.kind != "wrong value":
-        return outcome
-    parts = [part_of(model, output.name) for output in model.graph.output]
-    return _worst(_judged_part(part, feeds, got, report, say, without) for part in parts)
-
-
-def _judged_part(
-    part: onnx.ModelProto,
-    feeds: Feeds,
-    got: Answer,
-    report: Report,
-    say: Say,
-    without: frozenset[str],
-) -> Outcome:
-    """Of one output: the feeds and answers are those of the whole model."""
-    [output] = part.graph.output
-    given = {value.name: feeds[value.name] for value in part.graph.input if value.name in feeds}
-    its = {name: got[name] for name in got if name.removesuffix(KEYS) == output.name}
-    outcome = _judged(part, given, its, say, without)
-    is_open = outcome.kind == "wrong value" and overflows_within(part, given, report)
-    return Outcome("undecided") if is_open else outcome
-
-
-def _judged(
-    model: onnx.ModelProto, feeds: Feeds, got: Answer, say: Say, without: frozenset[str]
-) -> Outcome:
-    ops = ops_in(model.graph)
-    reasons: dict[str, list[str]] = {}
-    excused: set[str] = set()
-    answers: list[Answer] = []
-    unjudged = {output.name for output in model.graph.output} | set(got)
-    for name, oracle in ORACLES.items():
-        known = {out for out in unjudged if knows(name, part_of(model, out.removesuffix(KEYS)))}
-        if name in without or not known:
-            continue
-        say(name)
+    def survives(self, case: Case) -> Outcome:
+        """Whether nothing but a typed error comes of a case that was changed at random."""
         try:
-            want = oracle(model, feeds)
-        except Exception:  # an oracle raises what it likes; then it gives no answer
-            continue
-        if not _RANDOM.isdisjoint(ops):
-            got, want = _shapes(got), _shapes(want)
-        if not ORDERING.isdisjoint(ops) and has_nan(model, feeds):
-            return Outcome("undecided")
-        compared = finite_only(name, got, want, ops)
-        found = {
-            output: reason
-            for output, reason in differences(compared, want).items()
-            if output in known
-        }
-        unjudged -= known - found.keys()  # what an oracle agrees with is right
-        reasons = {output: those for output, those in reasons.items() if output in unjudged}
-        if not unjudged:
-            return Outcome("agrees")
-        if not found:
-            continue
-        if leaves_open(name, model, feeds):
-            return Outcome("undecided")
-        excused |= found.keys() - differences(compared, want, slack_of(oracle, model, feeds, want))
-        answers.append(want)
-        for output, reason in found.items():
-            reasons.setdefault(output, []).append(f"{reason} by {name}")
-    if not reasons:
-        return Outcome("undecided")
-    if len(answers) > 1:
-        excused |= reasons.keys() - differences(got, answers[0], apart(*answers)).keys()
-    message = "; ".join(reason for output in reasons.values() for reason in output)
-    kind = "wrong value" if reasons.keys() - excused else "ill-conditioned"
-    return Outcome(kind, message, _ops(model))
+            executable = self._compiled(case)
+            feeds = _small_inputs(executable)
+            self.say("run")
+            if feeds is not None:
+                executable.run(feeds)
+            return Outcome("agrees", placements=executable.report().counts())
+        except BaseException as error:  # the point of it
+            return _raised(error) if _is_defect(error) else Outcome("agrees", _first_line(error))
 
-
-def _refused(
-    model: onnx.ModelProto,
-    all_feeds: tuple[Feeds, ...],
-    refusal: ByocError,
-    say: Say,
-    without: frozenset[str],
-) -> Outcome:
-    asked = [name for name in ORACLES if knows(name, model)]
-    if not asked or not without.isdisjoint(asked):
-        return Outcome("invalid", _first_line(refusal))
-    for name in asked:
-        say(name)
+    def agrees(self, case: Case) -> Outcome:
+        """Whether a model's outputs are the same twice, and those of an oracle."""
+        model = onnx.ModelProto.FromString(case.model)
+        answers: list[Answer] = []
         try:
-            for feeds in all_feeds:
-                ORACLES[name](model, feeds)
-        except Exception:  # as above
+            executable = self._compiled(case)
+            for feeds in case.feeds:
+                self.say("run")
+                answers.append(_copied(executable.run(feeds)))
+                again = as_arrays(executable.run(feeds))
+                if _RANDOM.isdisjoint(ops_in(model.graph)) and not _same_bits(answers[-1], again):
+                    return Outcome(
+                        "nondeterminism", "two runs on the same inputs differ", _ops(model)
+                    )
+            report = executable.report()
+        except ByocError as error:
+            return _raised(error) if _is_defect(error) else self._refused(model, case.feeds, error)
+        except BaseException as error:
+            return _raised(error)
+        worst = _worst(
+            self._compared(model, feeds, answer, report)
+            for feeds, answer in zip(case.feeds, answers, strict=True)
+        )
+        return replace(worst, placements=report.counts())
+
+    def _compiled(self, case: Case) -> Executable:
+        self.say("compile")
+        with _source(case) as source:
+            return byoc_mlir.compile(
+                source,
+                targets=self.settings.targets,
+                threads=self.settings.threads,
+                fallback="allow",
+                cache=False,
+            )
+
+    def _compared(
+        self, model: onnx.ModelProto, feeds: Feeds, got: Answer, report: Report
+    ) -> Outcome:
+        """Each output is to be what one of the oracles says, of the model or of what it follows
+        from.
+
+        An oracle that fails on a model may well know those nodes that the output follows from.
+        """
+        outcome = self._judged(model, feeds, got)
+        if outcome.kind != "wrong value":
+            return outcome
+        parts = [part_of(model, output.name) for output in model.graph.output]
+        return _worst(self._judged_part(part, feeds, got, report) for part in parts)
+
+    def _judged_part(
+        self, part: onnx.ModelProto, feeds: Feeds, got: Answer, report: Report
+    ) -> Outcome:
+        """Of one output: the feeds and answers are those of the whole model."""
+        [output] = part.graph.output
+        given = {value.name: feeds[value.name] for value in part.graph.input if value.name in feeds}
+        its = {name: got[name] for name in got if name.removesuffix(KEYS) == output.name}
+        outcome = self._judged(part, given, its)
+        is_open = outcome.kind == "wrong value" and overflows_within(part, given, report)
+        return Outcome("undecided") if is_open else outcome
+
+    def _judged(self, model: onnx.ModelProto, feeds: Feeds, got: Answer) -> Outcome:
+        ops = ops_in(model.graph)
+        reasons: dict[str, list[str]] = {}
+        excused: set[str] = set()
+        answers: list[Answer] = []
+        unjudged = {output.name for output in model.graph.output} | set(got)
+        for name, oracle in ORACLES.items():
+            known = {out for out in unjudged if knows(name, part_of(model, out.removesuffix(KEYS)))}
+            if name in self.without or not known:
+                continue
+            self.say(name)
+            try:
+                want = oracle(model, feeds)
+            except Exception:  # an oracle raises what it likes; then it gives no answer
+                continue
+            if not _RANDOM.isdisjoint(ops):
+                got, want = _shapes(got), _shapes(want)
+            if not ORDERING.isdisjoint(ops) and has_nan(model, feeds):
+                return Outcome("undecided")
+            compared = finite_only(name, got, want, ops)
+            found = {
+                output: reason
+                for output, reason in differences(compared, want).items()
+                if output in known
+            }
+            unjudged -= known - found.keys()  # what an oracle agrees with is right
+            reasons = {output: those for output, those in reasons.items() if output in unjudged}
+            if not unjudged:
+                return Outcome("agrees")
+            if not found:
+                continue
+            if leaves_open(name, model, feeds):
+                return Outcome("undecided")
+            excused |= found.keys() - differences(
+                compared, want, slack_of(oracle, model, feeds, want)
+            )
+            answers.append(want)
+            for output, reason in found.items():
+                reasons.setdefault(output, []).append(f"{reason} by {name}")
+        if not reasons:
+            return Outcome("undecided")
+        if len(answers) > 1:
+            excused |= reasons.keys() - differences(got, answers[0], apart(*answers)).keys()
+        message = "; ".join(reason for output in reasons.values() for reason in output)
+        kind = "wrong value" if reasons.keys() - excused else "ill-conditioned"
+        return Outcome(kind, message, _ops(model))
+
+    def _refused(
+        self, model: onnx.ModelProto, all_feeds: tuple[Feeds, ...], refusal: ByocError
+    ) -> Outcome:
+        asked = [name for name in ORACLES if knows(name, model)]
+        if not asked or not self.without.isdisjoint(asked):
             return Outcome("invalid", _first_line(refusal))
-    message = " ".join(str(refusal).split())[:300]
-    stage = isinstance(refusal, CompilationError | ExecutionError)
-    kind = "failed stage" if stage else "refused"
-    return Outcome(kind, f"{type(refusal).__name__}: {message}", _normalised(message))
+        for name in asked:
+            self.say(name)
+            try:
+                for feeds in all_feeds:
+                    ORACLES[name](model, feeds)
+            except Exception:  # as above
+                return Outcome("invalid", _first_line(refusal))
+        message = " ".join(str(refusal).split())[:300]
+        stage = isinstance(refusal, CompilationError | ExecutionError)
+        kind = "failed stage" if stage else "refused"
+        return Outcome(kind, f"{type(refusal).__name__}: {message}", _normalised(message))
 
 
 def _raised(error: BaseException) -> Outcome:
