@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     TensorType,
+    UnitAttr,
     f32,
     i8,
     i32,
@@ -20,6 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from byoc_mlir.abi import VECTORISED
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import POINTER, Index
 from byoc_mlir.kernels.parallel import PARALLEL_FOR, parallel_functions
@@ -51,10 +54,26 @@ class ModuleBuilder:
         internal: bool = False,
     ) -> FunctionBuilder:
         """A new function."""
-        block = Block(arg_types=parameters)
-        type_ = llvm.LLVMFunctionType(parameters, result)
         linkage = llvm.LinkageAttr("internal" if internal else "external")
-        self._add(name, llvm.FuncOp(name, type_, linkage, body=Region(block)))
+        return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage)
+
+    def vectorised(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
+        """A new internal function without a result that is written in vectors: LLVM makes code of
+        it as it is, without its optimisations."""
+        type_, internal = llvm.LLVMFunctionType(parameters, VOID), llvm.LinkageAttr("internal")
+        return self._begin(name, type_, internal, {VECTORISED: UnitAttr()})
+
+    def _begin(
+        self,
+        name: str,
+        type_: llvm.LLVMFunctionType,
+        linkage: llvm.LinkageAttr,
+        attributes: Mapping[str, Attribute] = MappingProxyType({}),
+    ) -> FunctionBuilder:
+        block = Block(arg_types=type_.inputs.data)
+        function = llvm.FuncOp(name, type_, linkage, body=Region(block))
+        function.attributes |= attributes
+        self._add(name, function)
         return FunctionBuilder(self, block)
 
     def adopt(self, function: llvm.FuncOp) -> str:

@@ -28,7 +28,7 @@ from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, Table
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.forks import OPENMP
 from byoc_mlir.runtime.jit import NativeModule
@@ -39,9 +39,6 @@ _SECONDS = 0.3
 
 _ALIKE, _SPREAD = 3, 1.02
 """It ends earlier when so many of the shortest runs of each differ by no more than that."""
-
-_CONVOLUTIONS, _LOOPS = 1, 3
-"""How much LLVM optimises: convolutions are written in vectors, for which more gains nothing."""
 
 _OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
@@ -64,7 +61,7 @@ def convolution_rates() -> ConvolutionRates:
     products = _kernel(_convolution(256, 14, window=1), "implicit_gemm")
     kernels = {"transforms": transforms, "weights": weights, "products": products}
     codes = {name: kernel.code(1) for name, kernel in kernels.items()}
-    with _native(codes, _CONVOLUTIONS) as functions:
+    with _native(codes) as functions:
         times = _shortest(
             [
                 _Run(functions[name], _memories(kernel, codes[name], copies))
@@ -81,7 +78,7 @@ def activation_rates() -> ActivationRates:
     """Each activation."""
     codes = {name: activation_code(name, _ELEMENTS) for name in FORMULAS}
     result = {Slot.RESULT: _filled(_ELEMENTS)}
-    with _native(codes, _LOOPS) as functions:
+    with _native(codes) as functions:
         times = _shortest(
             [_Run(functions[name], [_with_words(result, code)]) for name, code in codes.items()]
         )
@@ -185,9 +182,7 @@ def _filled(elements: int) -> NDArray[np.float32]:
 
 
 @contextmanager
-def _native(
-    codes: Mapping[str, Code], opt_level: int
-) -> Generator[Mapping[str, Callable[[Any], None]]]:
+def _native(codes: Mapping[str, Code]) -> Generator[Mapping[str, Callable[[Any], None]]]:
     """Kernels as functions, which run on one thread.
 
     Raises:
@@ -201,8 +196,8 @@ def _native(
     openmp = load_library(Path(OPENMP))
     symbols = {name: resolve_symbol(name, [openmp]) for name in _OPENMP_FUNCTIONS}
     before = openmp.omp_get_max_threads()
-    code = emit_object(module.module, opt_level=opt_level)
-    with NativeModule(code, list(codes), symbols) as native:
+    first, *others = emit_objects(module.module)
+    with NativeModule(first, list(codes), symbols, others) as native:
         openmp.omp_set_num_threads(1)
         try:
             yield {name: _FUNCTION(native.address(name)) for name in codes}

@@ -9,7 +9,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -48,7 +48,7 @@ def define_winograd(
         _define_step(module, step, run)
         for step, run in zip(steps, (_transform_source, _multiply, _transform_result), strict=True)
     )
-    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    function = module.vectorised(name, (POINTER,))
     (slots,) = function.parameters
     parameters = _parameters(function, slots)
     threads = function.insert(llvm.TruncOp(parameters.threads, i32))
@@ -131,7 +131,7 @@ def _define_blocks(
     module: ModuleBuilder, name: str, algorithm: Algorithm, steps: tuple[str, str, str]
 ) -> str:
     """`void (slots, begin, end)`: some blocks, by the thread that is called."""
-    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    function = module.vectorised(name, (POINTER, i64, i64))
     slots, begin, end = function.parameters
     parameters = _parameters(function, slots)
     thread = function.thread_number()
@@ -158,7 +158,7 @@ def _define_step(module: ModuleBuilder, step: str, run: Step) -> str:
     name = f"{step}_of_all"
     if module.has(name):
         return name
-    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    function = module.vectorised(name, (POINTER, i64, i64))
     slots, begin, end = function.parameters
     zero, parameters = function.integer(0), _parameters(function, slots)
     run(_Block.of(function, slots, parameters, zero, zero, parameters.tiles), step, begin, end)

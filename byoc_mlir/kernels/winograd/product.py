@@ -12,7 +12,7 @@ from functools import partial
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, VectorUnit
@@ -52,7 +52,7 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
     if module.has(name):
         return name
     kernels = {rows: _define_kernel(module, unit, rows) for rows in strips}
-    function = module.function(name, (*(POINTER,) * 4, i64, i64, i64), result=VOID, internal=True)
+    function = module.vectorised(name, (*(POINTER,) * 4, i64, i64, i64))
     address, source, weights, result, tiles, begin, end = function.parameters
     parameters = read(function, address, Parameters[SSAValue])
     inputs, outputs = parameters.source.matrix, parameters.result.matrix
@@ -91,7 +91,7 @@ def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
     if module.has(name):
         return name
     types = (POINTER, i64, POINTER, i64, POINTER, i64)
-    function = module.function(name, types, result=VOID, internal=True)
+    function = module.vectorised(name, types)
     source, source_stride, panel, inputs, result, result_stride = function.parameters
     vectors = Vectors(function, unit.lanes)
     sources = [function.gep(source, function.multiply(source_stride, row)) for row in range(rows)]

@@ -10,7 +10,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
@@ -132,7 +132,7 @@ def define_source_transform(module: ModuleBuilder, unit: VectorUnit, algorithm: 
     if module.has(name):
         return name
     types = (*(POINTER,) * 3, *(i64,) * 3)
-    function = module.function(name, types, result=VOID, internal=True)
+    function = module.vectorised(name, types)
     address, source, matrices, *tiles = function.parameters
     parameters, vectors = (
         read(function, address, Parameters[SSAValue]),
@@ -184,7 +184,7 @@ def define_result_transform(
     if module.has(name):
         return name
     types = (*(POINTER,) * 3, *(i64,) * 3, *(POINTER,) * 2)
-    function = module.function(name, types, result=VOID, internal=True)
+    function = module.vectorised(name, types)
     address, result, matrices, *tiles, biases, terms = function.parameters
     parameters, vectors = (
         read(function, address, Parameters[SSAValue]),

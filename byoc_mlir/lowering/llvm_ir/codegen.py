@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -81,7 +82,7 @@ def emit_object(
     target = _target(cpu, features)
     with _timed("translate-to-llvm-ir", timing):
         assembly = translate_module(module)
-    (code,) = _emitted({name: assembly}, target, opt_level, timing)
+    (code,) = _emitted({name: _Unit(assembly, opt_level)}, target, opt_level, timing)
     return code
 
 
@@ -91,25 +92,34 @@ def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[
     """
     with _timed("translate-to-llvm-ir", timing):
         parts = {
-            f"model-{number}" if number else "model": translate_part(module, part)
+            f"model-{number}" if number else "model": _Unit(
+                translate_part(module, part), 0 if part.vectorised else _HIGHEST_LEVEL
+            )
             for number, part in enumerate(cut(module))
         }
     return _emitted(parts, Target.current(), _HIGHEST_LEVEL, timing)
 
 
+class _Unit(NamedTuple):
+    """What becomes an object: assembly, and the level of LLVM's passes over it."""
+
+    assembly: str
+    level: int
+
+
 def _emitted(
-    parts: Mapping[str, str], target: Target, opt_level: int, timing: Timing | None
+    parts: Mapping[str, _Unit], target: Target, opt_level: int, timing: Timing | None
 ) -> Sequence[bytes]:
-    """Object code of assembly, by the names of the files where IR is dumped."""
+    """Object code of units, by the names of the files where IR is dumped."""
     machines = [_target_machine(target, opt_level) for _ in parts]
     with _timed("llvm-optimise", timing):
         optimised = at_once(
-            lambda part: _optimised(part[0], target, part[1], opt_level),
+            lambda part: _optimised(part[0].assembly, target, part[1], part[0].level),
             [*zip(parts.values(), machines, strict=True)],
         )
     pairs = [*zip(machines, optimised, strict=True)]
-    for (name, assembly), (machine, module) in zip(parts.items(), pairs, strict=True):
-        dump_text(f"{name}.ll", lambda text=assembly: text)
+    for (name, unit), (machine, module) in zip(parts.items(), pairs, strict=True):
+        dump_text(f"{name}.ll", lambda text=unit.assembly: text)
         dump_text(f"{name}-optimised.ll", lambda module=module: str(module))
         dump_text(f"{name}.s", lambda machine=machine, module=module: machine.emit_assembly(module))
     with _timed("llvm-emit-object", timing):

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects.symbols import mentioned_symbols
 from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 
 MOST_PARTS = 4
 LEAST_OPS = 1000
-"""Of a part: LLVM takes some 0.2 s for them, and 0.01 s for a part without any."""
+"""Of a part: LLVM takes some 0.2 s for them, half of that in vectors, and 0.01 s without any."""
 
 COPIED_OPS = 40
 """What LLVM might inline and is no larger has a copy in each part that calls it."""
+
+Home: TypeAlias = tuple[bool, int]
+"""The part of a symbol: whether it is one of functions in vectors, and which one of those."""
 
 
 @dataclass(frozen=True)
@@ -29,26 +34,24 @@ class Part:
         definitions: functions and globals, in the module's order.
         declarations: those of other parts, and of nobody here, that the definitions mention.
         shared: internal functions among both that other parts call, or have.
+        vectorised: whether all functions are written in vectors, so that LLVM optimises none.
     """
 
     definitions: Sequence[Operation]
     declarations: Sequence[Operation]
     shared: AbstractSet[str]
+    vectorised: bool
 
 
 def cut(module: ModuleOp) -> Sequence[Part]:
     """The parts of a module; one, with everything, where it is small.
 
     They depend on the module alone. What LLVM would inline stays with its caller, and what changes
-    a variable with everyone who does.
+    a variable with everyone who does. Functions in vectors have parts of their own.
     """
     ops = {symbol_of(op): op for op in module.body.block.ops}
     defined = {name: op for name, op in ops.items() if not is_declaration(op)}
     sizes = {name: sum(1 for _ in op.walk()) for name, op in defined.items()}
-    count = min(MOST_PARTS, sum(sizes.values()) // LEAST_OPS)
-    if count < 2:
-        declared = [op for name, op in ops.items() if name not in defined]
-        return [Part([*defined.values()], declared, frozenset())]
     mentioned = {name: frozenset(mentioned_symbols(op)) for name, op in defined.items()}
     variables = {name for name, op in defined.items() if _is_variable(op)}
     copied = {
@@ -56,20 +59,20 @@ def cut(module: ModuleOp) -> Sequence[Part]:
         for name, op in defined.items()
         if _is_copied(op, sizes[name]) and variables.isdisjoint(mentioned[name])
     }
-    groups = _groups(defined, mentioned, copied)
-    homes = _homes(groups, sizes, count)
-    members = [
-        _with_copies([name for name in homes if homes[name] == part], mentioned, copied)
-        for part in range(count)
-    ]
+    homes = _homes(_groups(defined, mentioned, copied), defined, sizes)
+    if len({*homes.values()}) < 2:
+        declared = [op for name, op in ops.items() if name not in defined]
+        return [Part([*defined.values()], declared, frozenset(), vectorised=False)]
+    members = {home: [name for name in homes if homes[name] == home] for home in homes.values()}
+    whole = {home: _with_copies(names, mentioned, copied) for home, names in members.items()}
     shared = {
         name
-        for part, names in enumerate(members)
+        for home, names in whole.items()
         for user in names
         for name in mentioned[user]
-        if homes.get(name, part) != part and _is_internal(defined[name])
+        if homes.get(name, home) != home and _is_internal(defined[name])
     }
-    return [_part(names, ops, mentioned, shared) for names in members if names]
+    return [_part(whole[home], home, ops, mentioned, shared) for home in sorted(whole)]
 
 
 def _is_variable(op: Operation) -> bool:
@@ -80,8 +83,14 @@ def _is_internal(op: Operation) -> bool:
     return isinstance(op, llvm.FuncOp) and op.linkage.linkage.data == "internal"
 
 
+def _is_vectorised(op: Operation) -> bool:
+    return VECTORISED in op.attributes
+
+
 def _may_be_inlined(op: Operation) -> bool:
-    return _is_internal(op) and "no_inline" not in {*op.properties, *op.attributes}
+    return _is_internal(op) and {"no_inline", VECTORISED}.isdisjoint(
+        {*op.properties, *op.attributes}
+    )
 
 
 def _is_copied(op: Operation, size: int) -> bool:
@@ -121,16 +130,26 @@ def _unite(groups: dict[str, list[str]], one: str, other: str) -> None:
 
 
 def _homes(
-    groups: Iterable[Sequence[str]], sizes: Mapping[str, int], count: int
-) -> Mapping[str, int]:
-    """The part of each symbol: the largest groups first, each to the smallest part."""
-    homes: dict[str, int] = {}
-    filled = [0] * count
+    groups: Iterable[Sequence[str]], defined: Mapping[str, Operation], sizes: Mapping[str, int]
+) -> Mapping[str, Home]:
+    """The part of each symbol."""
     weights = [(sum(sizes[name] for name in group), group) for group in groups]
+    vectorised = [one for one in weights if all(_is_vectorised(defined[name]) for name in one[1])]
+    if sum(weight for weight, _ in vectorised) < LEAST_OPS:
+        return _filled(weights, vectorised=False)
+    others = [one for one in weights if one not in vectorised]
+    return {**_filled(others, vectorised=False), **_filled(vectorised, vectorised=True)}
+
+
+def _filled(weights: Sequence[tuple[int, Sequence[str]]], *, vectorised: bool) -> dict[str, Home]:
+    """Parts of one kind: the largest groups first, each to the smallest part."""
+    count = min(MOST_PARTS, sum(weight for weight, _ in weights) // LEAST_OPS)
+    filled = [0] * max(1, count)
+    homes: dict[str, Home] = {}
     for weight, group in sorted(weights, key=lambda one: -one[0]):
         part = filled.index(min(filled))
         filled[part] += weight
-        homes |= dict.fromkeys(group, part)
+        homes |= dict.fromkeys(group, (vectorised, part))
     return homes
 
 
@@ -147,6 +166,7 @@ def _with_copies(
 
 def _part(
     names: AbstractSet[str],
+    home: Home,
     ops: Mapping[str, Operation],
     mentioned: Mapping[str, AbstractSet[str]],
     shared: AbstractSet[str],
@@ -156,4 +176,5 @@ def _part(
         [op for name, op in ops.items() if name in names],
         [op for name, op in ops.items() if name in used],
         shared,
+        vectorised=home[0],
     )

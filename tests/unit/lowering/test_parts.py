@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.parser import Parser
 
 import byoc_mlir
+from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir import parts
@@ -107,6 +108,36 @@ def test_what_is_inlined_and_what_changes_stays_together() -> None:
     assert all("small" in part for name in ("main", "kernel", "other") for part in homes[name])
     assert homes["once"] == homes["main"]
     assert all(len(homes[name]) == 1 for name in ("main", "once", "kernel", "count"))
+
+
+def _vectorised() -> ModuleOp:
+    """The module; two of its kernels are written in vectors."""
+    module = _module()
+    for op in module.ops:
+        if symbol_of(op) in ("kernel", "other"):
+            op.attributes[VECTORISED] = UnitAttr()
+    return module
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_functions_in_vectors_have_parts_of_their_own() -> None:
+    found = {
+        frozenset(map(symbol_of, part.definitions)) - {"small"}: part.vectorised
+        for part in parts.cut(_vectorised())
+    }
+    assert found.pop(frozenset({"kernel", "other"}))
+    assert [*found.values()] == [False] * len(found)
+    assert found
+
+
+def test_few_functions_in_vectors_stay_with_the_others() -> None:
+    (part,) = parts.cut(_vectorised())
+    assert not part.vectorised
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_functions_in_vectors_are_linked() -> None:
+    assert _answer(*emit_objects(_vectorised())) == _answer(emit_object(_module()))
 
 
 def test_small_modules_stay_whole() -> None:
