@@ -58,8 +58,8 @@ class ModuleBuilder:
         return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage)
 
     def vectorised(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
-        """A new internal function without a result that is written in vectors: LLVM makes code of
-        it as it is, without its optimisations."""
+        """A new internal function without a result, written in vectors to the end: LLVM makes code
+        of it as it is. Only where that was measured to be as fast."""
         type_, internal = llvm.LLVMFunctionType(parameters, VOID), llvm.LinkageAttr("internal")
         return self._begin(name, type_, internal, {VECTORISED: UnitAttr()})
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.depthwise.micro_kernel import PREFIX, Variant, define_kernel
 from byoc_mlir.kernels.depthwise.parameters import Parameters
@@ -24,7 +24,7 @@ def define_depthwise(module: ModuleBuilder, *, variant: Variant, bias: bool) -> 
     if module.has(name):
         return name
     lines = _define_lines(module, variant)
-    function = module.vectorised(name, (POINTER,))
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     parameters = _parameters(function, slots)
     if not bias:
@@ -52,7 +52,7 @@ def _define_lines(module: ModuleBuilder, variant: Variant) -> str:
         return name
     variants = [variant, replace(variant, pixels=variant.pixels - 1)]
     kernels = [_Kernels.define(module, one) for one in variants if one.pixels]
-    function = module.vectorised(name, (POINTER, i64, i64))
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     lines = _Lines(function, slots, _parameters(function, slots))
     function.loop(

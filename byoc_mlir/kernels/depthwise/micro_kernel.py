@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.depthwise.parameters import Parameters
 from byoc_mlir.kernels.epilogue import Limits
 from byoc_mlir.kernels.gemm import Sums, add_products
@@ -62,7 +62,7 @@ def define_kernel(module: ModuleBuilder, variant: Variant, *, padded: bool) -> s
     name = f"{PREFIX}_kernel_{variant.suffix}" + "_padded" * padded
     if module.has(name):
         return name
-    function = module.vectorised(name, TYPES)
+    function = module.function(name, TYPES, result=VOID, internal=True)
     address, source, x, lines, *pointers = function.parameters
     parameters = read(function, address, Parameters[SSAValue])
     *_, zeros, _, _ = pointers

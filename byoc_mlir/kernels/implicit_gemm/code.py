@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import PREFIX, Variant, define_kernel
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
@@ -28,7 +28,7 @@ def define_implicit_gemm(
     if module.has(name):
         return name
     units = _define_units(module, variant, strips)
-    function = module.vectorised(name, (POINTER,))
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     parameters = _parameters(function, slots)
     if not bias:
@@ -56,7 +56,7 @@ def _define_units(module: ModuleBuilder, variant: Variant, strips: Strips) -> st
     if module.has(name):
         return name
     kernels = [define_kernel(module, replace(variant, pixels=size)) for size in strips.sizes]
-    function = module.vectorised(name, (POINTER, i64, i64))
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     units = _Units(function, slots, _parameters(function, slots), variant.unit)
 
