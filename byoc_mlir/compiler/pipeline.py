@@ -40,10 +40,10 @@ from byoc_mlir.left_out import leaving_out
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object, emit_objects
+from byoc_mlir.lowering.llvm_ir.codegen import emit_modules
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.profile_steps import ProfileSteps
-from byoc_mlir.lowering.shared_functions import separate_functions
+from byoc_mlir.lowering.shared_functions import name_apart, separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.progress import shown
 from byoc_mlir.rates import using
@@ -305,25 +305,29 @@ def link(build: Build) -> None:
 
 
 def optimise(build: Build) -> None:
-    """LLVM makes object code: several files where no other shapes have files with the same
-    symbols."""
+    """LLVM makes object code of the program, and of kernels that no other shape has left."""
     with build.stages.stage("optimise"):
+        separated = {"kernels": build.host.kernels, "functions": build.functions}
+        modules = {name: one.module for name, one in separated.items() if one.new}
+        if build.shared is not None:
+            for module in modules.values():
+                name_apart(module, build.shared)
         timing = build.stages.add_pass
-        if build.shared is None:
-            build.objects = emit_objects(build.module, timing=timing)
-        else:
-            build.objects = (emit_object(build.module, timing=timing),)
-        separated = (build.host.kernels, build.functions)
+        codes = emit_modules({"model": build.module, **modules}, timing=timing)
+        build.objects = codes["model"]
         build.kernel_objects = tuple(
-            one for kernels in separated for one in _compiled(build, kernels)
+            one
+            for name, kernels in separated.items()
+            for one in _kernel_objects(build, kernels, codes.get(name, ()))
         )
 
 
-def _compiled(build: Build, kernels: SeparatedKernels) -> list[KernelObject]:
-    """The object files with a program's kernels; the new ones are compiled and kept."""
+def _kernel_objects(
+    build: Build, kernels: SeparatedKernels, codes: Sequence[bytes]
+) -> list[KernelObject]:
+    """The object files with a program's kernels; the new ones are kept for other shapes."""
     if build.shared is None or not kernels.new:
         return kernels.known
-    code = emit_object(kernels.module, timing=build.stages.add_pass, name="kernels")
-    compiled = KernelObject(code, external_functions(kernels.module))
+    compiled = KernelObject(codes, external_functions(kernels.module))
     build.shared.keep(compiled, kernels.new)
     return [*kernels.known, compiled]

@@ -118,7 +118,7 @@ def _object_code(build: Build) -> ObjectCode:
             for name in external_globals(build.module)
             if name != THREADS_SYMBOL
         },
-        (*others, *(one.code for one in build.kernel_objects)),
+        (*others, *(code for one in build.kernel_objects for code in one.codes)),
     )
 
 

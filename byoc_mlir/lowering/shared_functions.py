@@ -59,6 +59,24 @@ def separate_functions(
     return separated
 
 
+def name_apart(module: ModuleOp, shared: SharedKernels) -> None:
+    """Gives what only a module of the `llvm` dialect sees names that no other module of the model
+    has: they are seen outside of an object where the module becomes several."""
+    symbols = {
+        name: shared.symbol_for(name)
+        for op in module.ops
+        if (name := symbol_of(op)) and not is_declaration(op) and _is_internal(op)
+    }
+    for op in module.ops:
+        _rename(op, {*mentioned_symbols(op)}, symbols)
+        if symbol_of(op) in symbols:
+            op.properties["sym_name"] = StringAttr(symbols[symbol_of(op)])
+
+
+def _is_internal(op: Operation) -> bool:
+    return isinstance(op, llvm.FuncOp) and op.linkage.linkage.data == "internal"
+
+
 def _reached(roots: Collection[str], mentioned: Mapping[str, Collection[str]]) -> list[str]:
     """The symbols, and those that they mention, and so on: each once."""
     found, waiting = dict.fromkeys(roots), [*roots]

@@ -30,11 +30,11 @@ _POINTER = LLVMPointerType()
 
 @dataclass(frozen=True)
 class KernelObject:
-    """An object file with kernels."""
+    """Object files with kernels that were compiled together."""
 
-    code: bytes
+    codes: Sequence[bytes]
     externals: Sequence[str]
-    """The functions that it calls and does not have."""
+    """The functions that they call and do not have."""
 
 
 @dataclass
@@ -78,6 +78,10 @@ class SharedKernels:
         _move_helpers(module, separated.module)
         return separated
 
+    def symbol_for(self, name: str) -> str:
+        """A symbol that no other function of the model has."""
+        return f"{name}_shared_{next(self._numbers)}"
+
     def keep(self, compiled: KernelObject, symbols: Mapping[Hashable, str]) -> None:
         """Makes new kernels known, by structure, now that they are compiled."""
         self._kept.append((compiled, symbols))
@@ -91,7 +95,7 @@ class SharedKernels:
             structure: equal for equal code.
         """
         symbol = into.new.get(structure) or self._found(structure, into.known)
-        into.symbols[name] = symbol or f"{name}_shared_{next(self._numbers)}"
+        into.symbols[name] = symbol or self.symbol_for(name)
         if symbol is None:
             into.new[structure] = into.symbols[name]
         return symbol is None

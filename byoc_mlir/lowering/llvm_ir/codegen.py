@@ -90,14 +90,26 @@ def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[
     """As `emit_object`, but a large module becomes several objects, to be linked together, which
     are compiled at the same time. What they are depends on the module alone.
     """
+    return emit_modules({"model": module}, timing=timing)["model"]
+
+
+def emit_modules(
+    modules: Mapping[str, ModuleOp], *, timing: Timing | None = None
+) -> Mapping[str, Sequence[bytes]]:
+    """As `emit_objects`, several modules at the same time. Where their objects are linked together,
+    no two of them may have a function of the same name."""
     with _timed("translate-to-llvm-ir", timing):
-        parts = {
-            f"model-{number}" if number else "model": _Unit(
+        units = {
+            (name, number): _Unit(
                 translate_part(module, part), 0 if part.vectorised else _HIGHEST_LEVEL
             )
+            for name, module in modules.items()
             for number, part in enumerate(cut(module))
         }
-    return _emitted(parts, Target.current(), _HIGHEST_LEVEL, timing)
+    files = {f"{name}-{number}" if number else name: unit for (name, number), unit in units.items()}
+    codes = _emitted(files, Target.current(), _HIGHEST_LEVEL, timing)
+    compiled = [*zip(units, codes, strict=True)]
+    return {name: [code for (of, _), code in compiled if of == name] for name in modules}
 
 
 class _Unit(NamedTuple):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 
+import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.llvm import FuncOp
 from xdsl.parser import Parser
 
 from byoc_mlir.dialects import make_context
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.lowering.shared_functions import separate_functions
+from byoc_mlir.lowering.llvm_ir import parts
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object, emit_objects
+from byoc_mlir.lowering.shared_functions import name_apart, separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SharedKernels
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.runtime.jit import NativeModule
@@ -65,10 +67,10 @@ def defined(parsed: ModuleOp) -> set[str]:
 def compiled(parsed: ModuleOp, shared: SharedKernels) -> tuple[bytes, list[bytes], set[str]]:
     """The object of `@main`, those of the functions, and which of these were compiled for it."""
     separated = separate_functions(parsed, NAMES, shared)
-    objects = [one.code for one in separated.known]
+    objects = [code for one in separated.known for code in one.codes]
     if separated.new:
         code = emit_object(separated.module)
-        shared.keep(KernelObject(code, ()), separated.new)
+        shared.keep(KernelObject([code], ()), separated.new)
         objects.append(code)
     return emit_object(parsed), objects, defined(separated.module)
 
@@ -112,3 +114,20 @@ def test_what_reaches_a_variable_stays() -> None:
     assert defined(first) == {"main", "counted"}
     assert new == {"twice_shared_0", "helper"}
     assert run(main, objects) == 0
+
+
+def test_helpers_of_several_objects_have_names_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parts, "LEAST_OPS", 4)
+    monkeypatch.setattr(parts, "COPIED_OPS", 0)
+    shared = SharedKernels()
+    others: list[bytes] = []
+    for factor in (2, 3):
+        parsed = module(("twice", "four"), factor)
+        separated = separate_functions(parsed, NAMES, shared)
+        name_apart(separated.module, shared)
+        codes = emit_objects(separated.module)
+        assert len(codes) > 1
+        others += codes
+    assert run(emit_object(parsed), others) == 5 * 3**3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +75,15 @@ def check(executable: Executable, size: int) -> None:
 def emitted(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The functions of every module that LLVM is given."""
     modules: list[list[str]] = []
-    emit_object = pipeline.emit_object
+    emit_modules = pipeline.emit_modules
 
-    def recorded(module: ModuleOp, **options: object) -> bytes:
-        functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
-        modules.append([op.sym_name.data for op in functions])
-        return emit_object(module, timing=None)
+    def recorded(given: Mapping[str, ModuleOp], **options: object) -> Mapping[str, Sequence[bytes]]:
+        for module in given.values():
+            functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+            modules.append([op.sym_name.data for op in functions])
+        return emit_modules(given, timing=None)
 
-    monkeypatch.setattr(pipeline, "emit_object", recorded)
+    monkeypatch.setattr(pipeline, "emit_modules", recorded)
     return modules
 
 
