@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software, model_digest
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.request import Request
+from byoc_mlir.errors import ArtifactError
 from byoc_mlir.kernels.costs import MEASURED, Table
 from byoc_mlir.kernels.tuned import PART, Tuned
 from byoc_mlir.rates import Document, Rates
 from byoc_mlir.runtime.cpu import model_name
 from byoc_mlir.runtime.libraries import find_openmp
+from byoc_mlir.runtime.serialise import decode, encode_fields
 
-_Table = TypeVar("_Table", bound=Table)
+_PROCESSES = 3
+"""So many measure a table, each when it first asks for it."""
 
 
 @cache
@@ -88,32 +92,50 @@ def _place_of_tuning(request: Request) -> tuple[Cache, str] | None:
     return None if place is None else (place[0], digest(place[1], model, request.choices))
 
 
-def kept_rates(kind: type[_Table]) -> _Table | None:
+def kept_rates(kind: type[Table]) -> Table | None:
     """A table as the cache has it for this machine, if it has one."""
-    place = _place(kind.name)
-    found = None if place is None else place[0].read(place[1])
-    if found is None:
-        return None
-    try:
-        return kind.of_json(found.document)
-    except (ValueError, KeyError, TypeError):
-        return None
+    from byoc_mlir.lowering.calibration import CALIBRATIONS
+
+    kept = _kept_times(kind)
+    return CALIBRATIONS[kind].table(kept.milliseconds) if kept.processes else None
 
 
 def _kept(kind: type[Table]) -> Any:
-    """A table as the cache has it, else measured."""
-    found = kept_rates(kind)
-    if found is not None:
-        return found.as_json()
-    if find_openmp() is None:
-        return None  # which kernels need: what is assumed stands
-    from byoc_mlir.lowering.calibration import MEASURES
+    """A table by the shortest times that the first processes which ask for it measure: one alone
+    may not see the machine without its neighbours.
+    """
+    from byoc_mlir.lowering.calibration import CALIBRATIONS
 
-    measured = MEASURES[kind]().as_json()
+    kept, calibration = _kept_times(kind), CALIBRATIONS[kind]
+    if kept.processes < _PROCESSES and find_openmp() is not None:
+        kept = kept.with_others(calibration.measure())
+        place = _place(kind.name)
+        if place is not None:
+            place[0].write(place[1], encode_fields(kept, [], without=""))
+    return calibration.table(kept.milliseconds).as_json() if kept.processes else None
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The shortest milliseconds that so many processes have measured."""
+
+    processes: int = 0
+    milliseconds: tuple[float, ...] = ()
+
+    def with_others(self, others: Sequence[float]) -> _Times:
+        """With those of one more process."""
+        shortest = map(min, self.milliseconds or others, others)
+        return _Times(self.processes + 1, tuple(shortest))
+
+
+def _kept_times(kind: type[Table]) -> _Times:
+    """What the cache has of this machine."""
     place = _place(kind.name)
-    if place is not None:
-        place[0].write(place[1], dict(measured))
-    return measured
+    found = None if place is None else place[0].read(place[1])
+    try:
+        return _Times() if found is None else decode(_Times, found.document, found.blobs)
+    except ArtifactError:
+        return _Times()
 
 
 def _place(name: str) -> tuple[Cache, str] | None:
@@ -123,4 +145,4 @@ def _place(name: str) -> tuple[Cache, str] | None:
     opened, surroundings = Cache.open(), machine_and_software()
     if opened is None or surroundings is None:
         return None
-    return opened, digest("rates", name, model_name(), surroundings)
+    return opened, digest("times", name, model_name(), surroundings)

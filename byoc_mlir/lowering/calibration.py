@@ -1,7 +1,7 @@
 """Measures the rates of `kernels/costs.py` on the machine at hand.
 
 Kernels are compiled once and run in turns on one thread, by the time that it had a core, so that a
-busy neighbour is not measured; the shortest run of each counts.
+busy neighbour is not measured; the shortest runs of each count.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import operator
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import cycle
 from pathlib import Path
@@ -55,43 +56,70 @@ _LINE = 16
 """Numbers of a cache line."""
 
 
-def convolution_rates() -> ConvolutionRates:
-    """Products, Winograd's transforms, and weights from memory."""
-    transforms, weights = _winograd(64, 56), _winograd(256, 14)
-    products = _kernel(_convolution(256, 14, window=1), "implicit_gemm")
-    kernels = {"transforms": transforms, "weights": weights, "products": products}
-    codes = {name: kernel.code(1) for name, kernel in kernels.items()}
+@dataclass(frozen=True)
+class Calibration:
+    """How a table is measured."""
+
+    measure: Callable[[], list[float]]
+    """Milliseconds of some kernels."""
+    table: Callable[[Sequence[float]], Table]
+    """The rates that follow from them."""
+
+
+def _convolutions() -> list[float]:
+    """Milliseconds of Winograd's transforms, of weights from memory, and of products."""
+    kernels = [_transforms(), _weights(), _products()]
+    codes = {str(number): kernel.code(1) for number, kernel in enumerate(kernels)}
+    copies = (1, _COPIES, 1)
     with _native(codes) as functions:
-        times = _shortest(
+        return _shortest(
             [
-                _Run(functions[name], _memories(kernel, codes[name], copies))
-                for (name, kernel), copies in zip(kernels.items(), (1, _COPIES, 1), strict=True)
+                _Run(functions[name], _memories(kernel, code, count))
+                for (name, code), kernel, count in zip(codes.items(), kernels, copies, strict=True)
             ]
         )
+
+
+def _convolution_rates(times: Sequence[float]) -> ConvolutionRates:
+    transforms, weights, products = _transforms(), _weights(), _products()
     rate = products.convolution.products / times[2]
     transformed = transforms.transformed_bytes / _rest(times[0], transforms.products / rate)
     known = weights.products / rate + weights.transformed_bytes / transformed
     return ConvolutionRates(rate, transformed, weights.weight_bytes / _rest(times[1], known))
 
 
-def activation_rates() -> ActivationRates:
-    """Each activation."""
+def _transforms() -> Winograd:
+    return _winograd(64, 56)
+
+
+def _weights() -> Winograd:
+    return _winograd(256, 14)
+
+
+def _products() -> ConvolutionKernel:
+    return _kernel(_convolution(256, 14, window=1), "implicit_gemm")
+
+
+def _activations() -> list[float]:
+    """Milliseconds of each activation."""
     codes = {name: activation_code(name, _ELEMENTS) for name in FORMULAS}
     result = {Slot.RESULT: _filled(_ELEMENTS)}
     with _native(codes) as functions:
-        times = _shortest(
+        return _shortest(
             [_Run(functions[name], [_with_words(result, code)]) for name, code in codes.items()]
         )
+
+
+def _activation_rates(times: Sequence[float]) -> ActivationRates:
     return ActivationRates(
-        **{name: _ELEMENTS / time for name, time in zip(codes, times, strict=True)}
+        **{name: _ELEMENTS / time for name, time in zip(FORMULAS, times, strict=True)}
     )
 
 
-MEASURES: Mapping[type[Table], Callable[[], Table]] = {
-    ConvolutionRates: convolution_rates,
-    ActivationRates: activation_rates,
+CALIBRATIONS: Mapping[type[Table], Calibration] = {
+    ConvolutionRates: Calibration(_convolutions, _convolution_rates),
+    ActivationRates: Calibration(_activations, _activation_rates),
 }
-"""What measures each table."""
 
 
 class _Run:
@@ -115,7 +143,7 @@ def _pointers(held: Mapping[Slot, NDArray[Any]]) -> Any:
 
 
 def _shortest(runs: Sequence[_Run]) -> list[float]:
-    """The milliseconds of the shortest run of each."""
+    """The milliseconds of the shortest run of each but one: clocks jump now and then."""
     times = [list[float]() for _ in runs]
     begin = time.thread_time()
     while not all(map(_is_stable, times)) and time.thread_time() - begin < _SECONDS:
@@ -124,7 +152,7 @@ def _shortest(runs: Sequence[_Run]) -> list[float]:
             start = time.thread_time()
             run()
             taken.append(time.thread_time() - start)
-    return [min(taken) * 1e3 for taken in times]
+    return [nsmallest(2, taken)[-1] * 1e3 for taken in times]
 
 
 def _is_stable(times: Sequence[float]) -> bool:
