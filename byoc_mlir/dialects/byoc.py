@@ -1,4 +1,4 @@
-"""The `byoc` dialect: composites, and marks around what a backend shall run.
+"""The `byoc` dialect: composites, and annotations around what a backend shall run.
 
 An outlined region is a `func.func` with the attribute `byoc.compiler`, the backend's name.
 """
@@ -205,7 +205,7 @@ class CompilerMarkOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, value: SSAValue, compiler: str):
-        # Marks are made by the thousand: this skips the general constructor's sorting of operands.
+        # Made by the thousand: this skips the general constructor's sorting of operands.
         Operation.__init__(
             self,
             operands=[value],

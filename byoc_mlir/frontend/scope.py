@@ -143,7 +143,7 @@ class Scope:
         inputs: Sequence[Value | None],
     ) -> Sequence[Value | None] | None:
         """The outputs of a node that has no counterpart: computed if they are known, else left to
-        the safety net."""
+        the fallback interpreter."""
         if schema is None:
             return None
         arrays = computed_by_onnx(node, schema, self.opsets, inputs)

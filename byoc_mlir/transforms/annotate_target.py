@@ -33,7 +33,7 @@ CONTROL_FLOW = "the host runs control flow; what is inside has a place of its ow
 
 @dataclass(frozen=True)
 class AnnotateTarget(ModulePass):
-    """Marks each op and composite that a backend runs, the first of `targets` that accepts it.
+    """Annotates each op and composite that a backend runs, the first of `targets` that accepts it.
 
     A composite belongs to the backend in its name. Annotations that there are already stay.
     What stays on the host gets `byoc.reason`, with every backend's reason.
@@ -69,11 +69,11 @@ class AnnotateTarget(ModulePass):
 def _annotate_block(
     block: Block, rules: Mapping[str, Mapping[str, Rule]], outlined: frozenset[str]
 ) -> None:
-    marked = {op for region in find_regions(block) for op in region.ops}
+    annotated = {op for region in find_regions(block) for op in region.ops}
     live = live_ops(block)
     regions: list[AnnotatedRegion] = []
     for op in block.ops:
-        if op in marked or not is_node(op) or _is_region_call(op, outlined):
+        if op in annotated or not is_node(op) or _is_region_call(op, outlined):
             continue
         if op not in live:
             op.attributes[REASON] = StringAttr("its results are not used")

@@ -154,8 +154,8 @@ def _compiler(ops: list[Operation], annotations: list[Annotation]) -> str:
         if annotation.compiler != compiler:
             _fail(
                 annotation,
-                f"one region is marked for '{compiler.data}' and for '{annotation.compiler.data}':"
-                f" {_listed(ops)}; a value between two regions needs byoc.compiler_end and"
+                f"one region is annotated for '{compiler.data}' and for"
+                f" '{annotation.compiler.data}': {_listed(ops)}; a value between two regions needs byoc.compiler_end and"
                 " byoc.compiler_begin",
             )
     if not any(isinstance(annotation, CompilerEndOp) for annotation in annotations):

@@ -34,7 +34,7 @@ class MergeComposite(ModulePass):
 
     Backends are served in the given order, their patterns in the order of their table, and for
     each pattern the matches nearest to the results first. A match whose check refuses leaves its
-    ops free, with the reason in `byoc.refused`. In a region that is drawn already only the
+    ops free, with the reason in `byoc.refused`. In a region that is annotated already only the
     patterns of its backend count.
 
     ```mlir
@@ -86,13 +86,13 @@ def pattern_table(target: str) -> Sequence[CompositePattern]:
 
 def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:
     candidates = _Candidates(block)
-    drawn = {op: region.compiler for region in find_regions(block) for op in region.ops}
+    annotated = {op: region.compiler for region in find_regions(block) for op in region.ops}
     taken = set[Operation]()
     found: list[tuple[str, Match]] = []
     refusals: dict[Operation, dict[str, None]] = {}
     for row in table:
         for op in candidates.roots(row):
-            if drawn.get(op, row.backend) != row.backend:
+            if annotated.get(op, row.backend) != row.backend:
                 continue
             match = None if op in taken else _accepted(row, op, Scope(block, taken), refusals)
             if match is not None:

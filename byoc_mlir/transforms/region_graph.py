@@ -91,7 +91,7 @@ class RegionGraph:
 
 
 def check_annotations(module: ModuleOp) -> None:
-    """Checks the regions that are drawn in a module.
+    """Checks the annotations of a module.
 
     Raises:
         PassFailedException: the annotations are inconsistent; the message says where and why.

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay.base import DYNAMIC, tensor_type
+from byoc_mlir.dialects.relay.qnn import BYTES
 
 MAX_RANK = 6
 """oneDNN's element-wise and matrix primitives have fast code up to this rank."""
@@ -19,11 +20,16 @@ MAX_RANK = 6
 
 def unsupported_types(op: Operation) -> str | None:
     """Why an operand or a result is nothing for oneDNN, or `None`."""
-    for value in (*op.operands, *op.results):
-        reason = _unsupported_type(value)
-        if reason is not None:
-            return reason
-    return None
+    reasons = map(_unsupported_type, (*op.operands, *op.results))
+    return next((one for one in reasons if one is not None), None)
+
+
+def unsupported_but_bytes(op: Operation) -> str | None:
+    """As `unsupported_types`, where all operands and results may be bytes, too."""
+    values = (*op.operands, *op.results)
+    if any(tensor_type(value).element_type not in BYTES for value in values):
+        return unsupported_types(op)
+    return next((one for one in map(unsupported_shape, values) if one is not None), None)
 
 
 def _unsupported_type(value: SSAValue) -> str | None:

@@ -15,7 +15,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Commutative
 
 from byoc_mlir.backends.base import Rule
-from byoc_mlir.backends.dnnl.accepted_tensors import unsupported_shape, unsupported_types
+from byoc_mlir.backends.dnnl.accepted_tensors import (
+    unsupported_but_bytes,
+    unsupported_shape,
+    unsupported_types,
+)
 from byoc_mlir.backends.dnnl.trial import slow_here
 from byoc_mlir.backends.dnnl.window_rules import (
     convolution,
@@ -56,7 +60,7 @@ def op_rules() -> Mapping[str, Rule]:
     for rule, classes in (
         (_guarded(convolution), (*window.CONV.values(), *window.CONV_TRANSPOSE.values())),
         (_guarded(matrix), (nn.DenseOp, nn.MatmulOp)),
-        (_or_of_bytes(pooling), pool.MAX_POOL.values()),
+        (_guarded(pooling, unsupported_but_bytes), pool.MAX_POOL.values()),
         (_guarded(pooling), pool.AVG_POOL.values()),
         (_guarded(anything), (*global_pools, reduce.SoftmaxOp, reduce.LogSoftmaxOp)),
         (quantized_pooling, means_of_bytes),
@@ -66,7 +70,7 @@ def op_rules() -> Mapping[str, Rule]:
         (_guarded(batch_norm), (nn.BatchNormOp,)),
         (_guarded(layer_norm), (nn.LayerNormOp,)),
         (_projection_missing, (recurrent.LstmOp, recurrent.GruOp)),
-        (_or_of_bytes(concatenate), (transform.ConcatenateOp,)),
+        (_guarded(concatenate, unsupported_but_bytes), (transform.ConcatenateOp,)),
         (_guarded(split), (transform.SplitOp,)),
         (_guarded(transpose), (transform.TransposeOp,)),
         (_guarded(view), _VIEWS),
@@ -102,33 +106,20 @@ FUNCTIONS_OF_BYTES = ("qnn.lookup", "qnn.requantize")
 """Ops that are looked up in a table, by our own code."""
 
 
-def _guarded(rule: Callable[[Op], str | None]) -> Rule:
-    """The rule, asked only for ops on static tensors of floats of a rank that oneDNN has, and
-    refused where that has nothing but reference code."""
+def _guarded(
+    rule: Callable[[Op], str | None],
+    unsupported: Callable[[Operation], str | None] = unsupported_types,
+) -> Rule:
+    """The rule, asked only for ops on tensors that the library supports, which are static ones of
+    floats unless `unsupported` says otherwise, and refused where that has nothing but reference
+    code."""
 
     @wraps(rule)
     def guarded(op: Operation) -> str | None:
-        reason = unsupported_types(op) or rule(op)  # pyright: ignore[reportArgumentType]
+        reason = unsupported(op) or rule(op)  # pyright: ignore[reportArgumentType]
         return reason or slow_here(op)
 
     return guarded
-
-
-def _or_of_bytes(rule: Callable[[Op], str | None]) -> Rule:
-    """The rule for ops on floats, or on bytes alone."""
-    guarded = _guarded(rule)
-
-    @wraps(rule)
-    def checked(op: Operation) -> str | None:
-        values = (*op.operands, *op.results)
-        if any(tensor_type(value).element_type not in BYTES for value in values):
-            return guarded(op)
-        shapes = (unsupported_shape(value) for value in values)
-        reason = next((one for one in shapes if one is not None), None)
-        reason = reason or rule(op)  # pyright: ignore[reportArgumentType]
-        return reason or slow_here(op)
-
-    return checked
 
 
 def _projection_missing(op: Operation) -> str | None:

@@ -92,8 +92,8 @@ def _check_compilers(module: ModuleOp, backends: Sequence[Backend]) -> None:
     for region in region_functions(module):
         if _compiler(region) not in names:
             raise BackendError(
-                f"region @{region.sym_name.data} is marked for '{_compiler(region)}', which is none"
-                f" of the targets: {', '.join(names) or 'there are none'}"
+                f"region @{region.sym_name.data} is annotated for '{_compiler(region)}', which is"
+                f" none of the targets: {', '.join(names) or 'there are none'}"
             )
 
 

@@ -155,21 +155,21 @@ class _Product:
     def write(self, rows: int, columns: tuple[int, int]) -> None:
         """The products of so many rows with some columns."""
         first, last = (column // _LANES for column in columns)
-        beside = max(1, _CHAINS // rows)
-        whole = last - (last - first) % beside
-        for start, end, count in ((first, whole, beside), (whole, last, 1)):
+        together = max(1, _CHAINS // rows)
+        whole = last - (last - first) % together
+        for start, end, count in ((first, whole, together), (whole, last, 1)):
             if start < end:
                 with self._k.loop(end, start=start, step=count) as panel:
                     self._tile(rows, [panel + offset for offset in range(count)])
 
-    def _tile(self, rows: int, beside: Sequence[Num]) -> None:
+    def _tile(self, rows: int, panels: Sequence[Num]) -> None:
         k = self._k
         places = [
             self._first_sum + row * self._width + panel * _LANES
             for row in range(rows)
-            for panel in beside
+            for panel in panels
         ]
-        starts = [self._first_weight + panel * self._panel for panel in beside]
+        starts = [self._first_weight + panel * self._panel for panel in panels]
 
         def step(counter: Num, sums: Sums) -> Sums:
             weights = [self._load(self._weight, start + counter * self._step) for start in starts]

@@ -108,7 +108,7 @@ def test_compile_refuses_with_the_reason(text: str, reason: str, tmp_path: Path)
 
 
 def test_a_region_for_no_target_is_refused():
-    message = r"@by_hand_main_0 is marked for 'by_hand', which is none of the targets: there are"
+    message = r"@by_hand_main_0 is annotated for 'by_hand', which is none of the targets: there are"
     with pytest.raises(BackendError, match=message):
         byoc_mlir.compile(parsed(GOOD), targets=())
 

@@ -3,7 +3,7 @@
 
 func.func @mixed(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = byoc.compiler_begin %x for "a" : tensor<4xf32>
-  // CHECK: one region is marked for 'a' and for 'b': nn.relu; a value between two regions needs byoc.compiler_end and byoc.compiler_begin
+  // CHECK: one region is annotated for 'a' and for 'b': nn.relu; a value between two regions needs byoc.compiler_end and byoc.compiler_begin
   %1 = relay.nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
   %2 = byoc.compiler_end %1 for "b" : tensor<4xf32>
   func.return %2 : tensor<4xf32>
@@ -12,7 +12,7 @@ func.func @mixed(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @mixed_operands(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // CHECK: one region is marked for 'a' and for 'b': add
+  // CHECK: one region is annotated for 'a' and for 'b': add
   %0 = byoc.compiler_begin %x for "a" : tensor<4xf32>
   %1 = byoc.compiler_begin %x for "b" : tensor<4xf32>
   %2 = relay.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
