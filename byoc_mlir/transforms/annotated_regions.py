@@ -155,8 +155,8 @@ def _compiler(ops: list[Operation], annotations: list[Annotation]) -> str:
             _fail(
                 annotation,
                 f"one region is annotated for '{compiler.data}' and for"
-                f" '{annotation.compiler.data}': {_listed(ops)}; a value between two regions needs byoc.compiler_end and"
-                " byoc.compiler_begin",
+                f" '{annotation.compiler.data}': {_listed(ops)}; a value between two regions needs"
+                " byoc.compiler_end and byoc.compiler_begin",
             )
     if not any(isinstance(annotation, CompilerEndOp) for annotation in annotations):
         _fail(ops[-1], f"region of '{compiler.data}' has no byoc.compiler_end: {_listed(ops)}")
