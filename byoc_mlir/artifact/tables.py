@@ -55,72 +55,39 @@ def imports(program: Program, images: Sequence[bytes]) -> tuple[Import, ...]:
     return (*functions, *(Import(region.symbol, "") for region in program.python_regions))
 
 
+_RECORDS = """typedef struct {
+  const char *name, *path, *environment, *version_function;
+  int version[3];
+} library;
+typedef struct {
+  const unsigned char *begin, *end;
+} image;
+typedef struct {
+  const char *what;
+  long long least, most;
+} check;
+typedef struct {
+  int image;
+  const char *function;
+} import;"""
+
+
 def tables_header(
     interface: Interface, name: str, imported: Sequence[Import], images: Sequence[bytes]
 ) -> str:
     """The text of `tables.h`."""
-    program, tensors = interface.program, interface.tensors
+    program = interface.program
+    counts = {"IMAGE_COUNT": len(images), "IMPORT_COUNT": len(imported)}
+    defined = _numbers(program) | counts | _parameters(interface)
     features = program.cpu.optional_features
-    declared = [
-        f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec)} *tensor_{index}"
-        for index, tensor in enumerate(tensors)
-    ]
-    sizes = [f"size_{index}" for index in range(len(interface.sizes))]
-    shapes = [f"shape_{index}" for index in range(len(interface.outputs))]
-    declared_sizes = [f"int64_t {size}" for size in sizes]
-    hidden = ["sizes"] if interface.sized is not None else []
-    inputs = hidden + [f"tensor_{index}" for index in range(len(program.inputs))]
-    outputs = [f"tensor_{index}" for index in range(len(program.inputs), len(tensors))]
-    python = next((region.region for region in program.python_regions), "")
-    numbers = {
-        **{code: number for number, code in enumerate(ERROR_CODES)},
-        "STATE_SLOTS": program.state_slots,
-        "CONTEXT_SLOTS": program.context_slots,
-        "ARENA_ALIGNMENT": ARENA_ALIGNMENT,
-        "REGION_SHIFT": REGION_SHIFT,
-        "THREADS": program.threads,
-        "OPENMP_SPINS": quoted(str(OPENMP_SPINS)),
-        "REGION_COUNT": len(program.regions),
-        "FOUND_SLOT": FOUND_SLOT,
-        "FEATURE_COUNT": len(features),
-        "LIBRARY_COUNT": len(program.libraries),
-        "IMAGE_COUNT": len(images),
-        "IMPORT_COUNT": len(imported),
-        "INPUT_COUNT": len(program.inputs),
-        "OUTPUT_COUNT": len(outputs),
-        "PYTHON_REGION": quoted(python),
-        "TABLE_NAME": TABLE_SYMBOL,
-        "HIDDEN_INPUTS": len(hidden),
-        "SIZE_COUNT": len(sizes),
-        "SIZES": ", ".join(sizes) or "0",
-        "GUARD_COUNT": 0 if interface.sized is None else len(interface.sized.guards),
-        "SHAPES_PARAMETERS": ", ".join(declared_sizes + [f"int64_t *{shape}" for shape in shapes]),
-        "SHAPES": ", ".join(shapes) or "NULL",
-        "RUN_PARAMETERS": ", ".join(declared_sizes + declared) or "void",
-        "RUN_INPUTS": ", ".join(inputs) or "NULL",
-        "RUN_OUTPUTS": ", ".join(outputs) or "NULL",
-    }
     libraries = [_library(library) for library in program.libraries]
     image_ends = [f"{{byoc_image_{index}, byoc_image_{index}_end}}" for index in range(len(images))]
+    functions = [f"{{{item.image}, {quoted(item.function)}}}" for item in imported]
     return "\n".join(
         [
-            *(f"#define {key} {value}" for key, value in numbers.items()),
+            *(f"#define {key} {value}" for key, value in defined.items()),
             f"#define C_NAME(function) {name}_##function",
-            "typedef struct {",
-            "  const char *name, *path, *environment, *version_function;",
-            "  int version[3];",
-            "} library;",
-            "typedef struct {",
-            "  const unsigned char *begin, *end;",
-            "} image;",
-            "typedef struct {",
-            "  const char *what;",
-            "  long long least, most;",
-            "} check;",
-            "typedef struct {",
-            "  int image;",
-            "  const char *function;",
-            "} import;",
+            _RECORDS,
             *(
                 f"extern const unsigned char byoc_image_{index}[], byoc_image_{index}_end[];"
                 for index in range(len(images))
@@ -133,14 +100,57 @@ def tables_header(
             size_functions(interface.sized, program.arena_bytes),
             _array("library", "libraries", libraries),
             _array("image", "images", image_ends),
-            _array(
-                "import",
-                "imports",
-                [f"{{{item.image}, {quoted(item.function)}}}" for item in imported],
-            ),
+            _array("import", "imports", functions),
             "",
         ]
     )
+
+
+def _numbers(program: Program) -> dict[str, int | str]:
+    """What is defined of a program."""
+    python = next((region.region for region in program.python_regions), "")
+    return {
+        **{code: number for number, code in enumerate(ERROR_CODES)},
+        "STATE_SLOTS": program.state_slots,
+        "CONTEXT_SLOTS": program.context_slots,
+        "ARENA_ALIGNMENT": ARENA_ALIGNMENT,
+        "REGION_SHIFT": REGION_SHIFT,
+        "THREADS": program.threads,
+        "OPENMP_SPINS": quoted(str(OPENMP_SPINS)),
+        "REGION_COUNT": len(program.regions),
+        "FOUND_SLOT": FOUND_SLOT,
+        "FEATURE_COUNT": len(program.cpu.optional_features),
+        "LIBRARY_COUNT": len(program.libraries),
+        "PYTHON_REGION": quoted(python),
+        "TABLE_NAME": TABLE_SYMBOL,
+    }
+
+
+def _parameters(interface: Interface) -> dict[str, int | str]:
+    """What is defined of the parameters of the functions."""
+    tensors, inputs = interface.tensors, len(interface.program.inputs)
+    declared = [
+        f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec)} *tensor_{index}"
+        for index, tensor in enumerate(tensors)
+    ]
+    named = [f"tensor_{index}" for index in range(len(tensors))]
+    sizes = [f"size_{index}" for index in range(len(interface.sizes))]
+    shapes = [f"shape_{index}" for index in range(len(interface.outputs))]
+    declared_sizes = [f"int64_t {size}" for size in sizes]
+    hidden = ["sizes"] if interface.sized is not None else []
+    return {
+        "INPUT_COUNT": inputs,
+        "OUTPUT_COUNT": len(tensors) - inputs,
+        "HIDDEN_INPUTS": len(hidden),
+        "SIZE_COUNT": len(sizes),
+        "SIZES": ", ".join(sizes) or "0",
+        "GUARD_COUNT": 0 if interface.sized is None else len(interface.sized.guards),
+        "SHAPES_PARAMETERS": ", ".join(declared_sizes + [f"int64_t *{shape}" for shape in shapes]),
+        "SHAPES": ", ".join(shapes) or "NULL",
+        "RUN_PARAMETERS": ", ".join(declared_sizes + declared) or "void",
+        "RUN_INPUTS": ", ".join(hidden + named[:inputs]) or "NULL",
+        "RUN_OUTPUTS": ", ".join(named[inputs:]) or "NULL",
+    }
 
 
 def _size_tables(interface: Interface) -> Sequence[str]:
