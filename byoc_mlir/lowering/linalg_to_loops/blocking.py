@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import FixedBitwidthType
 
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
+from byoc_mlir.lowering.linalg_to_loops.line_kernels import LINE_ROWS, LineTile
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import Tile, tile_lanes
 
 _C = 2
@@ -107,6 +108,17 @@ def panel_blocking(
     if threads:
         row_blocks = max(row_blocks, _row_blocks(contraction, lines, width, panels))
     return Blocking(tile, lines, width, steps, -(-panels // row_blocks))
+
+
+def line_blocking(
+    contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
+) -> Blocking:
+    """Block sizes when `b` is read in lines: all steps at once, and all rows."""
+    tile = _tile(contraction, vector_bits, replace(wanted, rows=LINE_ROWS))
+    columns = LineTile.columns_for(tile.rows)
+    lines, width = _block_columns(contraction, columns, wanted, threads=threads)
+    steps = _planned(contraction.nest.sizes[contraction.steps[0]])
+    return Blocking(tile, lines, width, steps, -(-_planned(contraction.rows) // tile.rows))
 
 
 def _tile(contraction: Contraction, vector_bits: int, wanted: Wanted) -> Tile:

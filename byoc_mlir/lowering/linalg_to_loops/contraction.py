@@ -28,6 +28,12 @@ FEWEST_ROWS = 3
 
 FEWEST_STEPS = 4
 
+_MOST_LINES = 32
+"""With more rows it takes less time to pack b than to read two operands for three products."""
+
+FEWEST_LINE_STEPS = 128
+"""With fewer it takes as long to sum the lanes of a vector as to multiply."""
+
 
 @dataclass(frozen=True)
 class Epilogue:
@@ -59,6 +65,18 @@ class Contraction:
     def panel_columns(self) -> int:
         """The columns of the panels that b is stored in; 0 when it is stored otherwise."""
         return self.nest.accesses[1].panel_columns
+
+    @property
+    def is_of_lines(self) -> bool:
+        """Whether the steps of a row of a and of a column of b lie side by side, rows are few, and
+        steps are enough for vectors.
+        """
+        nest, steps = self.nest, self.steps
+        if len(steps) != 1 or len(self.columns) != 1 or self.panel_columns:
+            return False
+        if any(access.coefficients[steps[0]] != 1 for access in nest.accesses[:2]):
+            return False
+        return hint(self.rows) <= _MOST_LINES and hint(nest.sizes[steps[0]]) >= FEWEST_LINE_STEPS
 
     @property
     def rows(self) -> Size:
@@ -171,8 +189,8 @@ def _classified(nest: Nest, fresh: bool, epilogues: tuple[Epilogue, ...]) -> Con
 
 def _is_worthwhile(contraction: Contraction) -> bool:
     nest = contraction.nest
-    if contraction.panel_columns:
-        return True  # nothing else reads panels
+    if contraction.panel_columns or contraction.is_of_lines:
+        return True  # nothing else reads panels, or lines as fast
     steps = prod(nest.sizes[loop] for loop in contraction.steps)
     return _may_reach(contraction.rows, FEWEST_ROWS) and _may_reach(steps, FEWEST_STEPS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import cast
+from typing import Protocol, cast
 
 from xdsl.dialects import arith, func, memref, vector
 from xdsl.dialects.builtin import (
@@ -34,7 +34,7 @@ TABLE_ENTRY = i32
 _INDEX = IndexType()
 _UNROLLED = 4
 _TILE_VECTORS = 2
-_LINE_BYTES = 64
+LINE_BYTES = 64
 
 
 def tile_lanes(element: FixedBitwidthType, vector_bits: int) -> int:
@@ -70,7 +70,7 @@ class Tile:
     @property
     def line_elements(self) -> int:
         """The elements of a cache line."""
-        return _LINE_BYTES // self.element.size
+        return LINE_BYTES // self.element.size
 
     @property
     def shares(self) -> int:
@@ -88,20 +88,8 @@ class Tile:
         kind = "_gathered" * self.gathered + "_masked" * self.masked
         return f"tile_{self.rows}x{self.columns}_{self.element}{kind}"
 
-
-@dataclass
-class MicroKernels:
-    """The micro-kernels that a module uses, made when first asked for."""
-
-    _functions: dict[Tile, func.FuncOp] = field(default_factory=dict[Tile, func.FuncOp])
-
-    @property
-    def functions(self) -> Sequence[func.FuncOp]:
-        """All of them."""
-        return tuple(self._functions.values())
-
-    def symbol(self, tile: Tile) -> str:
-        """The name of the function for a tile.
+    def function(self) -> func.FuncOp:
+        """The micro-kernel.
 
         ```
         @tile(%fresh, %a, %a_start, %a_row, %a_step, %b, %b_start, %b_step,
@@ -114,8 +102,37 @@ class MicroKernels:
 
         A gathered tile takes a table in place of `%b_step`, and reads `b[b_start + table[k] + j]`.
         """
+        return _function(self).clone()
+
+
+class AnyTile(Protocol):
+    """What has a micro-kernel; equal ones have the same."""
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        ...
+
+    def function(self) -> func.FuncOp:
+        """The micro-kernel."""
+        ...
+
+
+@dataclass
+class MicroKernels:
+    """The micro-kernels that a module uses, made when first asked for."""
+
+    _functions: dict[AnyTile, func.FuncOp] = field(default_factory=dict[AnyTile, func.FuncOp])
+
+    @property
+    def functions(self) -> Sequence[func.FuncOp]:
+        """All of them."""
+        return tuple(self._functions.values())
+
+    def symbol(self, tile: AnyTile) -> str:
+        """The name of the function for a tile."""
         if tile not in self._functions:
-            self._functions[tile] = _function(tile).clone()
+            self._functions[tile] = tile.function()
         return tile.name
 
 

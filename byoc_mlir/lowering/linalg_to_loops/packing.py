@@ -51,12 +51,18 @@ class PackingWriter(TiledWriter):
         """How tiles find the steps in a block: see `Tiles`."""
         return self._blocking.stride
 
+    def _b_start(self, column: Index) -> Index:
+        """Where a tile finds the first step of its first column in a block."""
+        return column
+
     def _multiply(self, tiles: Tiles, at: Position, panel: Index, columns: Index) -> None:
         """Runs the micro-kernels, the packed block innermost: it is the one in the cache."""
 
         def row_of_tiles(row: Index, rows: int) -> None:
             here = self._entered_row(at, row)
-            self._over_columns(columns, lambda c: self._call(tiles, here, rows, c, c.first))
+            self._over_columns(
+                columns, lambda c: self._call(tiles, here, rows, c, self._b_start(c.first))
+            )
 
         self._over_rows(panel, row_of_tiles)
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.lowering.linalg_to_loops.blocking import Wanted, choose_blocking, panel_blocking
+from byoc_mlir.lowering.linalg_to_loops.blocking import (
+    Wanted,
+    choose_blocking,
+    line_blocking,
+    panel_blocking,
+)
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
+from byoc_mlir.lowering.linalg_to_loops.lines import LineWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.overlapping import OverlapWriter, overlap_of
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
+from byoc_mlir.lowering.linalg_to_loops.turning import TurningWriter, is_turned
 from byoc_mlir.lowering.threads import is_worth_threads
 
 
@@ -35,6 +42,9 @@ def emit_contraction(
     if contraction.panel_columns:
         blocking = panel_blocking(contraction, vector_bits, wanted, threads=parallel)
         PanelWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
+    elif contraction.is_of_lines:
+        blocking = line_blocking(contraction, vector_bits, wanted, threads=parallel)
+        LineWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
     else:
         blocking = choose_blocking(contraction, vector_bits, wanted, threads=parallel)
         overlap = overlap_of(contraction, blocking)
@@ -43,4 +53,5 @@ def emit_contraction(
                 cycles, threads=parallel
             )
         else:
-            PackingWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
+            writer = TurningWriter if is_turned(contraction) else PackingWriter
+            writer(code, contraction, kernels, blocking).write(cycles, threads=parallel)

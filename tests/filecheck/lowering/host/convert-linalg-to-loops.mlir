@@ -96,3 +96,31 @@ func.func @main(%x: tensor<1x8x10x10xf32>, %w: tensor<8x1x3x3xf32>) -> tensor<1x
   %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], groups = 8} : (tensor<1x8x10x10xf32>, tensor<8x1x3x3xf32>) -> tensor<1x8x8x8xf32>
   func.return %0 : tensor<1x8x8x8xf32>
 }
+
+// -----
+
+// A matrix that is stored transposed: few rows read it where it is.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<6x160xf32>, %w: tensor<96x160xf32>) -> tensor<6x96xf32> {
+  // CHECK: func.func private @dense_0
+  // CHECK-NOT: memref.alloca
+  // CHECK: func.call @lines_4x3_f32
+  // CHECK: func.call @lines_2x3_f32
+  // CHECK: func.func private @lines_4x3_f32
+  // CHECK: vector.reduction <add>
+  %0 = relay.nn.dense %x, %w : (tensor<6x160xf32>, tensor<96x160xf32>) -> tensor<6x96xf32>
+  func.return %0 : tensor<6x96xf32>
+}
+
+// -----
+
+// With many rows it is turned in squares, into panels on the stack.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<60x160xf32>, %w: tensor<96x160xf32>) -> tensor<60x96xf32> {
+  // CHECK: func.func private @dense_0
+  // CHECK: memref.alloca
+  // CHECK-COUNT-24: vector.shuffle
+  // CHECK: func.call @tile_6x16_f32
+  %0 = relay.nn.dense %x, %w : (tensor<60x160xf32>, tensor<96x160xf32>) -> tensor<60x96xf32>
+  func.return %0 : tensor<60x96xf32>
+}
