@@ -21,6 +21,7 @@ from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
+    FEWEST_LINE_STEPS,
     FEWEST_ROWS,
     FEWEST_STEPS,
     is_product_sum,
@@ -36,7 +37,9 @@ class PackWeights(ModulePass):
     `[steps, columns]`, or its transpose, becomes panels `[columns / c, steps, c]` of as many
     columns as a tile has; the last panel is filled up with zeros. The indexing map tells where an
     element went. One row of data gains, too: it reads panel after panel, its sums in registers.
-    A matrix narrower than a tile is only turned, and not for one or two rows.
+    A matrix narrower than a tile is only turned, and not for one or two rows. Of memory
+    that belongs to somebody else, who has it anyway, a transposed matrix is not copied: it is read
+    where it is, or turned block by block.
 
     Options:
         vector_bits: the length of the vector registers of the target.
@@ -71,6 +74,8 @@ class PackWeights(ModulePass):
         is_turned = op.indexing_maps.data[1].data.results[0] == column
         matrix = weight.array.T if is_turned else weight.array
         if matrix.shape[0] < FEWEST_STEPS:
+            return
+        if is_turned and weight.is_borrowed and matrix.shape[0] >= FEWEST_LINE_STEPS:
             return
         element = weight.type.element_type
         assert isinstance(element, FixedBitwidthType)

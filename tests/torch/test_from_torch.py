@@ -107,12 +107,12 @@ def test_parameters_are_not_copied() -> None:
     assert any(held)
 
 
-def test_dense_layers_read_parameters_where_weights_are_not_packed() -> None:
-    module = randomised(nn.Linear(64, 96))
-    options = {"targets": (), "disable": ("pack-weights",)}
-    compiled = byoc_mlir.from_torch(module, (torch.ones(40, 64),), **options)
-    _check(compiled, module, torch.randn(40, 64))
-    weights = [one for one in _weights(compiled) if one.size == 64 * 96]
+@pytest.mark.parametrize("targets", [(), ("dnnl",), None], ids=str)
+def test_dense_layers_read_parameters_where_they_are(targets: tuple[str, ...] | None) -> None:
+    module = randomised(nn.Linear(160, 96))
+    compiled = byoc_mlir.from_torch(module, (torch.ones(40, 160),), targets=targets)
+    _check(compiled, module, torch.randn(40, 160))
+    weights = [one for one in _weights(compiled) if one.size == 160 * 96]
     assert weights
     assert all(np.shares_memory(one, module.weight.detach().numpy()) for one in weights)
 

@@ -41,9 +41,19 @@ from byoc_mlir.dialects.relay.base import ints, shape_of
 
 def is_packable(value: SSAValue) -> bool:
     """Whether a weight can be brought into any layout before the first run."""
+    return _constant(value) is not None
+
+
+def is_packable_matrix(value: SSAValue) -> bool:
+    """Whether a matrix can be: products read it as it is where its memory is somebody else's."""
+    constant = _constant(value)
+    return constant is not None and not constant.is_borrowed
+
+
+def _constant(value: SSAValue) -> ConstantOp | None:
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
-    return isinstance(value.owner, ConstantOp)
+    return value.owner if isinstance(value.owner, ConstantOp) else None
 
 
 def _weights(
@@ -225,7 +235,9 @@ def matmul(op: MatmulOp, types: Types) -> Primitive:
         source = transposed(source)
     if op.transpose_b.value.data:
         stored = transposed(stored)
-    wanted, weights = _weights(b, stored, op.packing.data)
+    wanted, weights = stored, Operand(Arg.WEIGHTS, b, stored)
+    if is_packable_matrix(b):
+        wanted, weights = _weights(b, stored, op.packing.data)
     call = PrimitiveCall(
         "dnnl_matmul_primitive_desc_create",
         (ENGINE, source, wanted, _described(op.bias, types), types.of(op.output), attributes),

@@ -14,7 +14,7 @@ from byoc_mlir.backends.openblas.blocks import block_for
 from byoc_mlir.backends.openblas.products import BLOCK, multiplying_op, product_of
 from byoc_mlir.backends.region import nodes_of
 from byoc_mlir.dialects import byoc
-from byoc_mlir.dialects.relay.constant import ConstantOp, WeightAttr, is_borrowed
+from byoc_mlir.dialects.relay.constant import ConstantOp, WeightAttr
 from byoc_mlir.rates import using_file
 
 
@@ -57,5 +57,4 @@ def _may_pack(matrix: Operation | Block) -> bool:
     """Whether a matrix is a constant that nobody else holds in memory."""
     if not isinstance(matrix, ConstantOp) or not isinstance(matrix.value, WeightAttr):
         return False
-    array = matrix.weight.array
-    return array is None or not is_borrowed(array)
+    return not matrix.is_borrowed

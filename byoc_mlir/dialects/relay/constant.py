@@ -210,6 +210,12 @@ class ConstantOp(RelayOp):
         return _inline_array(self.value, self.type)
 
     @property
+    def is_borrowed(self) -> bool:
+        """Whether its array is there, and somebody else's."""
+        array = self.weight.array if isinstance(self.value, WeightAttr) else None
+        return array is not None and is_borrowed(array)
+
+    @property
     def weight(self) -> Weight:
         """The handle of the constant's content; an inline constant gets one on the spot."""
         if isinstance(self.value, WeightAttr):

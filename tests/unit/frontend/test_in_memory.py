@@ -12,6 +12,8 @@ from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.dialects.relay.constant import borrow
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.in_memory import ModelInMemory
+from byoc_mlir.runtime.compiled import CompiledExecutable
+from byoc_mlir.runtime.packed import counted_copies
 
 X = np.random.default_rng(0).standard_normal((2, 64)).astype(np.float32)
 
@@ -75,3 +77,29 @@ def test_arrays_that_are_not_there_are_refused() -> None:
     model = ModelInMemory(_model(), {"other": _weights()})
     with pytest.raises(InvalidModelError, match="in memory there is nothing at 'weights/w'"):
         byoc_mlir.compile(model, ())
+
+
+@pytest.mark.parametrize("rows", [1, 4, 40])
+@pytest.mark.parametrize("targets", [(), ("dnnl",), ("openblas",)], ids=str)
+def test_matrices_of_dense_layers_are_read_where_they_are(
+    rows: int, targets: tuple[str, ...]
+) -> None:
+    weights = np.random.default_rng(1).standard_normal((96, 160)).astype(np.float32)
+    x = np.random.default_rng(2).standard_normal((rows, 160)).astype(np.float32)
+    proto = _model((96, 160))
+    proto.graph.CopyFrom(
+        onnx.parser.parse_graph(f"""
+            g (float[{rows}, 160] x) => (float[{rows}, 96] y) {{ y = Gemm <transB = 1> (x, w) }}
+        """)
+    )
+    proto.graph.initializer.extend(_model((96, 160)).graph.initializer)
+    with counted_copies() as copied:
+        model = ModelInMemory(proto, {"weights/w": weights})
+        executable = byoc_mlir.compile(model, targets, fallback="allow", prune="off")
+        result = executable.run({"x": x})["y"]
+        assert copied() == 0
+    want = x.astype(np.float64) @ weights.T.astype(np.float64)
+    np.testing.assert_allclose(result, want, rtol=0, atol=1e-5 * np.abs(want).max())
+    assert isinstance(executable, CompiledExecutable)
+    (held,) = executable.program.code.weights.values()
+    assert np.shares_memory(held, weights)

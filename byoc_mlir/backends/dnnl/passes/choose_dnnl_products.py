@@ -15,7 +15,7 @@ from byoc_mlir.backends.dnnl.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.weighted import is_packable
+from byoc_mlir.backends.dnnl.weighted import is_packable_matrix
 from byoc_mlir.dialects.relay.base import shape_of
 
 _PACKINGS = ("ba", "any")
@@ -27,7 +27,8 @@ class ChooseDnnlProducts(RegionPass):
 
     That is a matmul whose weights have their columns one after another, a matmul or an inner
     product whose weights are packed as the library likes it best. Which one wins depends on the
-    shapes, the instruction set and the number of threads, by factors of up to four.
+    shapes, the instruction set and the number of threads, by factors of up to four. A matrix in
+    memory that belongs to somebody else is read as it is.
 
     Options:
         threads: the OpenMP threads that will run the region.
@@ -54,8 +55,8 @@ class ChooseDnnlProducts(RegionPass):
 
 
 def _is_open(op: MatmulOp) -> bool:
-    """Whether the weights are a constant, which any layout can be chosen for."""
-    return len(shape_of(op.output)) == 2 and is_packable(op.primary[1])
+    """Whether the weights are a constant that any layout can be chosen for."""
+    return len(shape_of(op.output)) == 2 and is_packable_matrix(op.primary[1])
 
 
 def _choose(op: MatmulOp, costs: Costs) -> None:
