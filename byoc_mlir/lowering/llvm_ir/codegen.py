@@ -28,6 +28,9 @@ Timing = Callable[[str, float], None]
 
 _HIGHEST_LEVEL = 3
 
+_LEAST_LEVEL = 1
+"""Of making code: without any, registers are not allocated but filled and spilled."""
+
 _SLOW_GATHERS = "znver"
 """Processors that take a gather apart into more work than single loads are; LLVM takes it for one
 instruction."""
@@ -63,26 +66,14 @@ class Target:
         return Target.host() if other is None else Target(other.triple, "generic", "")
 
 
-def emit_object(
-    module: ModuleOp,
-    *,
-    opt_level: int = _HIGHEST_LEVEL,
-    cpu: str | None = None,
-    features: str | None = None,
-    timing: Timing | None = None,
-    name: str = "model",
-) -> bytes:
-    """Compiles a module of the `llvm` dialect to position-independent object code.
+def emit_object(module: ModuleOp) -> bytes:
+    """Compiles a module of the `llvm` dialect to position-independent object code for
+    `Target.current()`, which the JIT or `ld -shared` links.
 
-    `cpu` and `features` default to those of `Target.current()`; a CPU given without
-    features has the features of its name alone. `timing` is told how long each step took. `name` is
-    that of the files where IR is dumped. The object can be linked by the JIT or by `ld -shared`.
-    Raises `CompilationError` when the module is not legal LLVM.
+    Raises:
+        CompilationError: the module is not legal LLVM.
     """
-    target = _target(cpu, features)
-    with _timed("translate-to-llvm-ir", timing):
-        assembly = translate_module(module)
-    (code,) = _emitted({name: _Unit(assembly, opt_level)}, target, opt_level, timing)
+    (code,) = _emitted({"model": _Unit(translate_module(module), _HIGHEST_LEVEL)})
     return code
 
 
@@ -97,7 +88,12 @@ def emit_modules(
     modules: Mapping[str, ModuleOp], *, timing: Timing | None = None
 ) -> Mapping[str, Sequence[bytes]]:
     """As `emit_objects`, several modules at the same time. Where their objects are linked together,
-    no two of them may have a function of the same name."""
+    no two of them may have a function of the same name.
+
+    Args:
+        modules: by names, which are those of the files where IR is dumped.
+        timing: told how long each step took.
+    """
     with _timed("translate-to-llvm-ir", timing):
         units = {
             (name, number): _Unit(
@@ -107,23 +103,22 @@ def emit_modules(
             for number, part in enumerate(cut(module))
         }
     files = {f"{name}-{number}" if number else name: unit for (name, number), unit in units.items()}
-    codes = _emitted(files, Target.current(), _HIGHEST_LEVEL, timing)
+    codes = _emitted(files, timing)
     compiled = [*zip(units, codes, strict=True)]
     return {name: [code for (of, _), code in compiled if of == name] for name in modules}
 
 
 class _Unit(NamedTuple):
-    """What becomes an object: assembly, and the level of LLVM's passes over it."""
+    """What becomes an object: assembly, and how much LLVM optimises it."""
 
     assembly: str
     level: int
 
 
-def _emitted(
-    parts: Mapping[str, _Unit], target: Target, opt_level: int, timing: Timing | None
-) -> Sequence[bytes]:
+def _emitted(parts: Mapping[str, _Unit], timing: Timing | None = None) -> Sequence[bytes]:
     """Object code of units, by the names of the files where IR is dumped."""
-    machines = [_target_machine(target, opt_level) for _ in parts]
+    target = Target.current()
+    machines = [_target_machine(target, max(unit.level, _LEAST_LEVEL)) for unit in parts.values()]
     with _timed("llvm-optimise", timing):
         optimised = at_once(
             lambda part: _optimised(part[0].assembly, target, part[1], part[0].level),
