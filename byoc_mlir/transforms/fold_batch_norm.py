@@ -219,11 +219,11 @@ def scaled(weight: Array, scale: Array, groups: int | None) -> Array:
         groups: of a transposed convolution, in whose weight they come before the output channels.
     """
     trailing = [1] * (weight.ndim - 2)
-    if groups is None:
-        return (weight * scale.reshape(-1, 1, *trailing)).astype(weight.dtype)
-    grouped = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
-    product = grouped * scale.reshape(groups, 1, -1, *trailing)
-    return product.reshape(weight.shape).astype(weight.dtype)
+    grouped = weight if groups is None else weight.reshape(groups, -1, *weight.shape[1:])
+    leading = (-1, 1) if groups is None else (groups, 1, -1)
+    product = np.empty_like(grouped)  # rounded a bit at a time: no whole product in f64
+    np.multiply(grouped, scale.reshape(*leading, *trailing), out=product, casting="unsafe")
+    return product.reshape(weight.shape)
 
 
 def _constant(op: RelayOp, what: str, array: Array, dtype: np.dtype[Any]) -> ConstantOp | None:
