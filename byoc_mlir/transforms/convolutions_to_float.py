@@ -121,6 +121,6 @@ def _is_rounded(sums: SSAValue) -> bool:
 
 
 def _rounds(op: RelayOp) -> bool:
-    if isinstance(op, BiasAddOp):
-        return _is_rounded(op.output)
+    if isinstance(op, BiasAddOp | elementwise.AddOp):
+        return _is_rounded(op.results[0])
     return isinstance(op, _ROUNDING) or (isinstance(op, elementwise.CastOp) and op.dtype == f32)

@@ -23,6 +23,22 @@ func.func @rounded(%x: tensor<1x1x4x4xui8>) -> tensor<1x1x4x4xui8> {
 
 // -----
 
+// A bias whose scale is computed while the model runs is added by an op of its own.
+func.func @added(%x: tensor<1x1x4x4xui8>, %b: tensor<1x1x1x1xi32>) -> tensor<1x1x4x4xf32> {
+  %w = relay.constant dense<65> : tensor<1x1x2x2xi8>
+  %x_zero = relay.constant dense<5> : tensor<ui8>
+  %w_zero = relay.constant dense<-1> : tensor<i8>
+  %0 = relay.qnn.conv2d %x, %w, %x_zero, %w_zero {strides = [1, 1], padding = [1, 1, 0, 0], dilation = [1, 1]} : (tensor<1x1x4x4xui8>, tensor<1x1x2x2xi8>, tensor<ui8>, tensor<i8>) -> tensor<1x1x4x4xi32>
+  %1 = relay.add %0, %b : (tensor<1x1x4x4xi32>, tensor<1x1x1x1xi32>) -> tensor<1x1x4x4xi32>
+  %2 = relay.cast %1 {dtype = f32} : (tensor<1x1x4x4xi32>) -> tensor<1x1x4x4xf32>
+  func.return %2 : tensor<1x1x4x4xf32>
+}
+// CHECK-LABEL: func.func @added
+// CHECK:         relay.nn.conv2d
+// CHECK:         relay.add %{{.*}}, %b
+
+// -----
+
 // Sums that are seen are exact, and small weights are fast.
 func.func @others(%x: tensor<1x1x4x4xui8>) -> (tensor<1x1x4x4xi32>, tensor<1x1x4x4xf32>) {
   %w = relay.constant dense<65> : tensor<1x1x2x2xi8>
