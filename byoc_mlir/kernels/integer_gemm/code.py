@@ -20,6 +20,9 @@ from byoc_mlir.kernels.vectors import Vectors
 
 _PREFIX = "byoc_integer_gemm"
 
+_LINE = 16
+"""Words of a cache line."""
+
 _ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
 
@@ -90,6 +93,8 @@ class _Columns:
     first: SSAValue
     left_over: SSAValue
     """How many there are from the panel's first on."""
+    size: SSAValue
+    """The words of a panel."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,8 @@ class _Units:
         )
         right = self._words(self.arguments.right, function.multiply(first, depth))
         left_over = function.subtract(parameters.outputs, first)
-        return _Columns(right, start, scale, added, first, left_over)
+        size = function.multiply(depth, self.variant.unit.panel)
+        return _Columns(right, start, scale, added, first, left_over, size)
 
     def _words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
         """The address of a word of 32 bits."""
@@ -165,7 +171,8 @@ class _Units:
                 right = self._words(
                     columns.right, function.multiply(depth, self.variant.unit.panel)
                 )
-                return function.fold(parameters.words, sums, partial(self._word, sources, right))
+                step = partial(self._word, sources, right, columns.size)
+                return function.fold(parameters.words, sums, step)
 
             return function.fold(parameters.window_width, sums, pixel)
 
@@ -204,14 +211,18 @@ class _Units:
         self,
         sources: Sequence[SSAValue],
         right: SSAValue,
+        next_panel: SSAValue,
         index: SSAValue,
         sums: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
-        """Adds the products of a word of each row."""
+        """Adds the products of a word of each row, and prefetches that of the next panel."""
         vectors, panel = self._vectors, self.variant.unit.panel
-        row = vectors.row(self._words(right, self.function.multiply(index, panel)), panel)
+        place = self._words(right, self.function.multiply(index, panel))
+        following = self._words(place, next_panel)
+        for at in range(0, panel, _LINE):
+            self.function.prefetch(self._words(following, at))
         words = (vectors.repeated(self._words(source, index)) for source in sources)
-        return add_products(vectors.multiply_add, words, row, sums)
+        return add_products(vectors.multiply_add, words, vectors.row(place, panel), sums)
 
     def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
         function, parameters = self.function, self.parameters
