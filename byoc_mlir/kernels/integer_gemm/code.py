@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, i8, i32, i64
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    VectorType,
+    f32,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
@@ -54,15 +61,16 @@ class Arguments:
     scale: SSAValue
     offset: SSAValue
     """What sums begin with, their scales and offsets: whole panels of them."""
+    residual: SSAValue
     result: SSAValue
 
 
-POINTERS = 7
+POINTERS = 8
 """How many arguments are pointers."""
 
 
 def define_units(module: ModuleBuilder, variant: Variant) -> str:
-    """`void (parameters, left, right, start, scale, offset, result, begin, end)`.
+    """`void (parameters, left, right, start, scale, offset, residual, result, begin, end)`.
 
     Computes the units `[begin, end)` of `blocks * panels`. Returns its symbol.
     """
@@ -225,32 +233,66 @@ class _Units:
         return add_products(vectors.multiply_add, words, vectors.row(place, panel), sums)
 
     def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
-        function, parameters = self.function, self.parameters
-        rows = self._finished(sums, columns)
-        element = _ELEMENTS[self.variant.epilogue.kind]
+        function, parameters, epilogue = self.function, self.parameters, self.variant.epilogue
         place = function.add(function.multiply(row, parameters.outputs), columns.first)
-        size = self.variant.epilogue.element_bytes
+        plain = None if epilogue.residual else self._finished(sums, columns)
 
-        def address(number: int, at: int) -> SSAValue:
-            index = function.add(function.multiply(parameters.outputs, number), at)
-            target = function.gep(self.arguments.result, place, element)
-            return function.gep(target, index, element)
+        def rows(masks: Sequence[SSAValue] | None) -> Iterator[tuple[int, Sequence[SSAValue]]]:
+            for number in range(self.variant.rows):
+                if plain is not None:
+                    yield number, plain[number]
+                    continue
+                residuals = self._residuals(self._addresses(place, number, residual=True), masks)
+                yield number, self._finished_row(sums, number, columns, residuals)
 
         def whole() -> None:
-            for number, values in enumerate(rows):
-                for at, value in zip(self._offsets, values, strict=True):
-                    function.store(value, address(number, at), size)
+            for number, values in rows(None):
+                for address, value in zip(self._addresses(place, number), values, strict=True):
+                    function.store(value, address, epilogue.element_bytes)
 
         def part() -> None:
             limit = function.insert(llvm.TruncOp(columns.left_over, i32))
             masks = [self._vectors.is_below(at, limit) for at in self._offsets]
-            for number, values in enumerate(rows):
-                for at, value, mask in zip(self._offsets, values, masks, strict=True):
-                    self._store_some(value, address(number, at), mask)
+            for number, values in rows(masks):
+                places = self._addresses(place, number)
+                for address, value, mask in zip(places, values, masks, strict=True):
+                    self._store_some(value, address, mask)
 
         panel = function.integer(self.variant.unit.panel)
         function.when(function.compare("sge", columns.left_over, panel), whole)
         function.when(function.compare("slt", columns.left_over, panel), part)
+
+    def _addresses(
+        self, place: SSAValue, number: int, *, residual: bool = False
+    ) -> Iterator[SSAValue]:
+        """Those of the vectors of a tile's row, of the result or of the residual."""
+        function, element = self.function, _ELEMENTS[self.variant.epilogue.kind]
+        base = self.arguments.residual if residual else self.arguments.result
+        for at in self._offsets:
+            index = function.add(function.multiply(self.parameters.outputs, number), at)
+            target = function.gep(base, place, element)
+            yield function.gep(target, index, element)
+
+    def _residuals(
+        self, addresses: Iterator[SSAValue], masks: Sequence[SSAValue] | None
+    ) -> list[SSAValue]:
+        """The bytes that are added to a row, in the lanes that masks name."""
+        lanes = self.variant.unit.lanes
+        type_ = VectorType(i8, [lanes])
+        if masks is None:
+            return [self.function.load(address, type_, 1) for address in addresses]
+        nothing = self.function.constant(
+            DenseIntOrFPElementsAttr.from_list(type_, [0] * lanes), type_
+        )
+        alignment = self.function.integer(1, i32)
+        return [
+            self.function.insert(
+                llvm.CallIntrinsicOp(
+                    f"llvm.masked.load.v{lanes}i8.p0", [address, alignment, mask, nothing], [type_]
+                )
+            )
+            for address, mask in zip(addresses, masks, strict=True)
+        ]
 
     def _store_some(self, value: SSAValue, address: SSAValue, mask: SSAValue) -> None:
         """Writes the lanes that a mask names."""
@@ -264,25 +306,32 @@ class _Units:
         )
 
     def _finished(self, sums: Sequence[SSAValue], columns: _Columns) -> list[list[SSAValue]]:
-        """What is written of each row."""
+        """What is written of each row, where nothing is added to it."""
+        nothing = [None] * len(self._offsets)
+        return [
+            self._finished_row(sums, number, columns, nothing)
+            for number in range(self.variant.rows)
+        ]
+
+    def _finished_row(
+        self,
+        sums: Sequence[SSAValue],
+        number: int,
+        columns: _Columns,
+        residuals: Sequence[SSAValue | None],
+    ) -> list[SSAValue]:
         unit, epilogue = self.variant.unit, self.variant.epilogue
         finish = Finish(self.function, unit.lanes, epilogue, self.parameters)
         vectors = Vectors(self.function, unit.lanes)
-        scales = [
-            None if epilogue.kind == "sums" else vectors.load(self._words(columns.scale, at))
-            for at in self._offsets
-        ]
-        offsets = [
-            vectors.load(self._words(columns.offset, at)) if epilogue.offset else None
-            for at in self._offsets
-        ]
         width = len(self._offsets)
         return [
-            [
-                finish.of(total, scale, added)
-                for total, scale, added in zip(
-                    sums[number * width :], scales, offsets, strict=False
-                )
-            ]
-            for number in range(self.variant.rows)
+            finish.of(
+                total,
+                None if epilogue.kind == "sums" else vectors.load(self._words(columns.scale, at)),
+                vectors.load(self._words(columns.offset, at)) if epilogue.offset else None,
+                residual,
+            )
+            for at, total, residual in zip(
+                self._offsets, sums[number * width :], residuals, strict=False
+            )
         ]

@@ -12,8 +12,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.dialects.llvm_ext import FPToSIOp
 from byoc_mlir.dialects.llvm_intrinsics import RoundEvenOp
+from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.epilogue import float_bits
+from byoc_mlir.kernels.integer_gemm.parameters import Parameters, ResidualParameters
 from byoc_mlir.kernels.ops import float_arithmetic
 from byoc_mlir.kernels.vectors import Vectors
 
@@ -25,12 +27,24 @@ _SIZES = {"sums": 4, "numbers": 4, "bytes": 1}
 
 
 @dataclass(frozen=True)
+class ByteResidual:
+    """Bytes that are added to a result: `(limited(number) + byte) * factor + shift`."""
+
+    is_signed: bool
+    lower: float
+    upper: float
+    """Where the numbers are cut before anything is added."""
+    factor: float
+    shift: float
+
+
+@dataclass(frozen=True)
 class IntegerEpilogue:
     """What becomes of the sums, to each of which the number of its column was added.
 
     `sums` stay `i32`; `numbers` are `sum * scale`, in `f32`, with an offset where there is one;
-    `bytes` are `round(sum * scale) + zero_point` between two limits. There is a scale, and an
-    offset, for each column.
+    `bytes` are `round(number) + zero_point` between two limits, of numbers to which a residual was
+    added where there is one. There is a scale, and an offset, for each column.
     """
 
     kind: Kind = "sums"
@@ -38,11 +52,18 @@ class IntegerEpilogue:
     zero_point: int = 0
     lower: int = 0
     upper: int = 255
+    residual: ByteResidual | None = None
 
     @property
     def suffix(self) -> str:
         """What tells code apart."""
-        return self.kind + "_offset" * self.offset
+        signs = "" if self.residual is None else "i8" if self.residual.is_signed else "u8"
+        return self.kind + "_offset" * self.offset + "_plus_" * bool(signs) + signs
+
+    def residual_parameters(self) -> ResidualParameters[Size]:
+        """What the code is told of the residual: the bits of numbers."""
+        it = self.residual or ByteResidual(False, 0, 0, 0, 0)
+        return ResidualParameters(*map(float_bits, (it.lower, it.upper, it.factor, it.shift)))
 
     @property
     def element_bytes(self) -> int:
@@ -59,13 +80,20 @@ class Finish:
     epilogue: IntegerEpilogue
     parameters: Parameters[SSAValue]
 
-    def of(self, total: SSAValue, scale: SSAValue | None, offset: SSAValue | None) -> SSAValue:
+    def of(
+        self,
+        total: SSAValue,
+        scale: SSAValue | None,
+        offset: SSAValue | None,
+        residual: SSAValue | None = None,
+    ) -> SSAValue:
         """A vector of the result.
 
         Args:
             total: a vector of sums.
             scale: the vector of their scales; `None` for sums that stay what they are.
             offset: the vector of their offsets, if there are any.
+            residual: the vector of bytes that are added to them, if there are any.
         """
         if scale is None:
             return total
@@ -73,7 +101,22 @@ class Finish:
         number = self._multiplied(self._insert(llvm.SIToFPOp(total, vectors.type)), scale)
         if offset is not None:
             number = self._added(number, offset)
+        if residual is not None:
+            number = self._with_residual(number, residual)
         return number if self.epilogue.kind == "numbers" else self._byte(number)
+
+    def _with_residual(self, number: SSAValue, residual: SSAValue) -> SSAValue:
+        vectors, told = Vectors(self.function, self.lanes), self.parameters.residual
+        assert self.epilogue.residual is not None
+        extend = llvm.SExtOp if self.epilogue.residual.is_signed else llvm.ZExtOp
+        byte = self._insert(extend(residual, self._vector(i32)))
+        lower, upper, factor, shift = (
+            vectors.broadcast_bits(one) for one in (told.lower, told.upper, told.factor, told.shift)
+        )
+        above = self._extreme(llvm.VectorFMaxOp, number, lower)
+        within = self._extreme(llvm.VectorFMinOp, above, upper)
+        total = self._added(within, self._insert(llvm.SIToFPOp(byte, vectors.type)))
+        return self._added(self._multiplied(total, factor), shift)
 
     def _byte(self, number: SSAValue) -> SSAValue:
         rounded = self._insert(RoundEvenOp.create(operands=[number], result_types=[number.type]))

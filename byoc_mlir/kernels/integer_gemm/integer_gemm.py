@@ -121,6 +121,7 @@ class IntegerGemm:
                 zero_point=self.epilogue.zero_point,
                 lower=self.epilogue.lower,
                 upper=self.epilogue.upper,
+                residual=self.epilogue.residual_parameters(),
             )
         )
 

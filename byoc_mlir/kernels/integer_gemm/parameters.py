@@ -9,6 +9,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class ResidualParameters(Generic[T]):
+    """The bits of what `ByteResidual` has."""
+
+    lower: T
+    upper: T
+    factor: T
+    shift: T
+
+
+@dataclass(frozen=True)
 class Parameters(Generic[T]):
     """Sizes, and distances in words of the left numbers."""
 
@@ -37,3 +47,4 @@ class Parameters(Generic[T]):
     lower: T
     upper: T
     """Of a quantised result: what stands for 0, the least and the largest number."""
+    residual: ResidualParameters[T]

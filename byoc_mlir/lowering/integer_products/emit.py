@@ -244,8 +244,8 @@ class ProductWriter:
         return b.reshape(turned, type_sizes(type_))
 
 
-_MOST_INPUTS = 5
-"""Left and right numbers, starts, scales and offsets."""
+_MOST_INPUTS = 6
+"""Left and right numbers, starts, scales, offsets and what is added."""
 
 
 def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:

@@ -45,6 +45,7 @@ class Compiled:
         start: NDArray[Any],
         scale: NDArray[Any] | None = None,
         offset: NDArray[Any] | None = None,
+        residual: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
         """`[rows, outputs]` of `left [images, lines, pixels, channels]` and the weights."""
         it = self._product
@@ -60,6 +61,7 @@ class Compiled:
             _columns(start, it.columns, np.int32),
             _columns(scale, it.columns, np.float32),
             _columns(offset, it.columns, np.float32),
+            np.zeros(0) if residual is None else residual,
             result,
         ]
         middle = it.units // 2

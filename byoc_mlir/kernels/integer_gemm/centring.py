@@ -1,0 +1,139 @@
+"""Images of bytes as what pairs of `i16` are multiplied from: centred, padded, filled up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i8, i16, i32, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+
+T = TypeVar("T")
+
+_LANES = 16
+"""Numbers that are converted together; LLVM splits what the processor does not have."""
+
+
+@dataclass(frozen=True)
+class CentringParameters(Generic[T]):
+    """Sizes of the source, and of what is made of it."""
+
+    zero_point: T
+    height: T
+    width: T
+    channels: T
+    """Of an image of the source."""
+    top: T
+    left: T
+    """How many lines and pixels are before its first."""
+    lines: T
+    pixels: T
+    filled: T
+    """Of an image of the result: with padding, and channels that fill words."""
+
+
+def define_centring(module: ModuleBuilder, *, is_signed: bool) -> str:
+    """`void (source, result, words of the parameters…, begin, end)`.
+
+    Writes the lines `[begin, end)` of all images of the result. Returns its symbol.
+    """
+    name = f"byoc_centre_{'i8' if is_signed else 'u8'}"
+    if module.has(name):
+        return name
+    count = len(CentringParameters.__dataclass_fields__)
+    types = (POINTER, POINTER, *(i64,) * (count + 2))
+    function = module.function(name, types, result=VOID, internal=True)
+    source, result, *rest = function.parameters
+    parameters, (begin, end) = CentringParameters(*rest[:count]), rest[count:]
+    code = _Centring(function, source, result, parameters, is_signed)
+    function.loop(function.subtract(end, begin), lambda at: code.line(function.add(begin, at)))
+    function.finish()
+    return name
+
+
+@dataclass(frozen=True)
+class _Centring:
+    """Writes the code of a line."""
+
+    function: FunctionBuilder
+    source: SSAValue
+    result: SSAValue
+    parameters: CentringParameters[SSAValue]
+    is_signed: bool
+
+    def line(self, number: SSAValue) -> None:
+        """Writes one line of the result: zeros, or pixels between zeros."""
+        function, it = self.function, self.parameters
+        image, y = function.divmod(number, it.lines)
+        row = function.subtract(y, it.top)
+        size = function.multiply(it.pixels, it.filled)
+        to = function.gep(self.result, function.multiply(number, size), i16)
+        # below 0 is a large number without a sign
+        is_inside = function.compare("ult", row, it.height)
+
+        def pixels() -> None:
+            lines = function.add(function.multiply(image, it.height), row)
+            line = function.multiply(function.multiply(lines, it.width), it.channels)
+            before = function.multiply(it.left, it.filled)
+            inner = function.multiply(it.width, it.filled)
+            after = function.add(before, inner)
+            self._zeros(to, before)
+            self._pixels(function.gep(self.source, line, i8), function.gep(to, before, i16))
+            self._zeros(function.gep(to, after, i16), function.subtract(size, after))
+
+        function.when(is_inside, pixels)
+        is_outside = function.compare("uge", row, it.height)
+        function.when(is_outside, lambda: self._zeros(to, size))
+
+    def _pixels(self, source: SSAValue, to: SSAValue) -> None:
+        function, it = self.function, self.parameters
+        is_full = function.compare("eq", it.channels, it.filled)
+        function.when(
+            is_full, lambda: self._numbers(source, to, function.multiply(it.width, it.channels))
+        )
+
+        def filled(pixel: SSAValue) -> None:
+            bytes_ = function.gep(source, function.multiply(pixel, it.channels), i8)
+            place = function.gep(to, function.multiply(pixel, it.filled), i16)
+            self._numbers(bytes_, place, it.channels)
+            unused = function.subtract(it.filled, it.channels)
+            self._zeros(function.gep(place, it.channels, i16), unused)
+
+        is_short = function.compare("ne", it.channels, it.filled)
+        function.when(is_short, lambda: function.loop(it.width, filled))
+
+    def _numbers(self, source: SSAValue, to: SSAValue, count: SSAValue) -> None:
+        """Converts so many bytes: vectors, then what is left."""
+        function = self.function
+        vectors = function.divide(count, _LANES)
+        done = function.multiply(vectors, _LANES)
+
+        def vector(index: SSAValue) -> None:
+            self._convert(source, to, function.multiply(index, _LANES), _LANES)
+
+        def one(index: SSAValue) -> None:
+            self._convert(source, to, function.add(done, index), 1)
+
+        function.loop(vectors, vector)
+        function.loop(function.subtract(count, done), one)
+
+    def _convert(self, source: SSAValue, to: SSAValue, place: SSAValue, lanes: int) -> None:
+        function = self.function
+        narrow, wide = (VectorType(one, [lanes]) for one in (i8, i16))
+        bytes_ = function.load(function.gep(source, place, i8), narrow, 1)
+        extend = llvm.SExtOp if self.is_signed else llvm.ZExtOp
+        numbers = function.insert(extend(bytes_, wide))
+        zero = function.insert(llvm.TruncOp(self.parameters.zero_point, i16))
+        first = llvm.InsertElementOp(numbers, zero, function.integer(0))
+        one = function.insert(first)
+        mask = DenseArrayBase.from_list(i32, [0] * lanes)
+        zeros = function.insert(llvm.ShuffleVectorOp(one, one, mask, wide))
+        centred = function.binary(llvm.SubOp, numbers, zeros)
+        function.store(centred, function.gep(to, place, i16), 2)
+
+    def _zeros(self, to: SSAValue, count: SSAValue) -> None:
+        function, zero = self.function, self.function.integer(0, i16)
+        function.loop(count, lambda at: function.store(zero, function.gep(to, at, i16), 2))

@@ -1,0 +1,180 @@
+"""Convolutions of images of bytes, with channels last, as one function for all threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.convolution import Code, Pair, Slot
+from byoc_mlir.kernels.integer_gemm.centring import CentringParameters, define_centring
+from byoc_mlir.kernels.integer_gemm.code import Variant, define_units
+from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
+from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
+from byoc_mlir.kernels.parameters import read, words
+
+T = TypeVar("T")
+
+NAME = "integer_gemm"
+"""What IR and reports call it."""
+
+_BEFORE = len(CentringParameters.__dataclass_fields__) + 3
+"""Words before those of the product."""
+
+
+@dataclass(frozen=True)
+class _Told(Generic[T]):
+    """What the code is told before what the product is."""
+
+    centring: CentringParameters[T]
+    lines: T
+    """Those of all images, with padding."""
+    weights: T
+    columns: T
+    """The words of packed weights, and of what there is for each column."""
+
+
+@dataclass(frozen=True)
+class IntegerConvolution:
+    """A convolution of bytes `[N, H, W, C]` to bytes, multiplied as pairs of `i16`."""
+
+    unit: IntegerUnit
+    shape: tuple[int, int, int, int]
+    """Images, lines, pixels and channels of the source."""
+    is_signed: bool
+    zero_point: int
+    """Of the source: what its bytes are, and which stands for 0."""
+    outputs: int
+    window: Pair
+    strides: Pair
+    dilation: Pair
+    begins: Pair
+    ends: Pair
+    epilogue: IntegerEpilogue
+
+    @property
+    def _gemm(self) -> IntegerGemm:
+        images, lines, pixels, channels = self.shape
+        (top, left), (bottom, right) = self.begins, self.ends
+        return IntegerGemm(
+            self.unit,
+            images,
+            top + lines + bottom,
+            left + pixels + right,
+            channels,
+            self.outputs,
+            self.window,
+            self.strides,
+            self.dilation,
+            self.epilogue,
+        )
+
+    @property
+    def products(self) -> int:
+        """How many products of numbers there are."""
+        return int(self._gemm.products)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory for the centred source."""
+        return int(self._lines * self._gemm.pixels) * self._gemm.left_channels * 2
+
+    @property
+    def _lines(self) -> int:
+        return int(self._gemm.images * self._gemm.lines)
+
+    def pack(
+        self,
+        weights: NDArray[np.int8],
+        scales: NDArray[np.float32],
+        offsets: NDArray[np.float32],
+    ) -> NDArray[np.int32]:
+        """The weights `[O, I, H, W]` as the code reads them, then zeros, scales and offsets of
+        columns."""
+        gemm = self._gemm
+        packed = gemm.pack(weights.astype(np.int16).transpose(2, 3, 1, 0)).reshape(-1)
+        columns = np.zeros((3, gemm.columns), np.float32)
+        columns[1, : self.outputs], columns[2, : self.outputs] = scales, offsets
+        return np.concatenate((packed.view(np.int32), columns.view(np.int32).reshape(-1)))
+
+    def code(self) -> Code:
+        """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
+        (variant,) = self._gemm.variants
+        define = partial(define_convolution, variant=variant, is_signed=self.is_signed)
+        return Code(define, (*words(self._told()), *self._gemm.parameters()))
+
+    def _told(self) -> _Told[int]:
+        gemm, (_, height, width, channels) = self._gemm, self.shape
+        centring = CentringParameters(
+            self.zero_point,
+            *(height, width, channels),
+            *self.begins,
+            *(int(gemm.lines), int(gemm.pixels), gemm.left_channels),
+        )
+        depth = math.prod(self.window) * gemm.left_channels * 2 // WORD_BYTES
+        return _Told(centring, self._lines, depth * gemm.columns, gemm.columns)
+
+
+def define_convolution(module: ModuleBuilder, *, variant: Variant, is_signed: bool) -> str:
+    """`void (slots)`: runs one convolution."""
+    name = f"byoc_convolution_{'i8' if is_signed else 'u8'}_{variant.name}"
+    if module.has(name):
+        return name
+    lines = _define_lines(module, f"{name}_lines", define_centring(module, is_signed=is_signed))
+    units = _define_units(module, f"{name}_units", define_units(module, variant))
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    (slots,) = function.parameters
+    told, product = _told(function, slots)
+    function.parallel_for(lines, slots, told.lines)
+    function.parallel_for(units, slots, function.multiply(product.blocks, product.panels))
+    function.finish()
+    return name
+
+
+def _told(
+    function: FunctionBuilder, slots: SSAValue
+) -> tuple[_Told[SSAValue], Parameters[SSAValue]]:
+    address = function.pointer(slots, Slot.PARAMETERS)
+    told = read(function, address, _Told[SSAValue])
+    return told, read(function, function.slot(address, _BEFORE), Parameters[SSAValue])
+
+
+def _define_lines(module: ModuleBuilder, name: str, centring: str) -> str:
+    """`void (slots, begin, end)`: some lines of the centred source."""
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    slots, begin, end = function.parameters
+    told, _ = _told(function, slots)
+    source, to = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WORKSPACE))
+    sizes: Sequence[SSAValue] = list(vars(told.centring).values())
+    function.do(centring, source, to, *sizes, begin, end)
+    function.finish()
+    return name
+
+
+def _define_units(module: ModuleBuilder, name: str, units: str) -> str:
+    """`void (slots, begin, end)`: some units of the product."""
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    slots, begin, end = function.parameters
+    told, _ = _told(function, slots)
+    parameters = function.slot(function.pointer(slots, Slot.PARAMETERS), _BEFORE)
+    left, right, residual, result = (
+        function.pointer(slots, slot)
+        for slot in (Slot.WORKSPACE, Slot.WEIGHTS, Slot.RESIDUAL, Slot.RESULT)
+    )
+    starts = function.gep(right, told.weights)
+    scales = function.gep(starts, told.columns)
+    offsets = function.gep(scales, told.columns)
+    columns = (starts, scales, offsets)
+    function.do(units, parameters, left, right, *columns, residual, result, begin, end)
+    function.finish()
+    return name

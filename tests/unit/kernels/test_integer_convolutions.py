@@ -1,0 +1,109 @@
+"""Convolutions of bytes as one function, with padding, odd channels and residuals."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from integer_runner import expected_sums
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import i32
+
+from byoc_mlir.kernels.builder import VOID, ModuleBuilder
+from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
+from byoc_mlir.kernels.integer_gemm.epilogue import ByteResidual, IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.kernels.ops import POINTER
+from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
+
+UNITS = pytest.mark.parametrize(
+    "unit",
+    [IntegerUnit(4, 16, False), IntegerUnit(8, 16, False), IntegerUnit(16, 32, False, 4)],
+    ids=lambda unit: unit.name,
+)
+_BYTES = IntegerEpilogue("bytes", True, 3, -128, 127)
+_PADDED = IntegerConvolution(
+    *(IntegerUnit(8, 16, False), (2, 7, 6, 5), True, -11, 37),
+    *((3, 2), (2, 1), (1, 2), (1, 0), (2, 3), _BYTES),
+)
+_FLAT = IntegerConvolution(
+    *(IntegerUnit(8, 16, False), (1, 5, 7, 18), False, 130, 32),
+    *((1, 1), (1, 1), (1, 1), (0, 0), (0, 0)),
+    IntegerEpilogue("bytes", True, 100, 100, 255),
+)
+_RESIDUAL = ByteResidual(True, -150.0, 90.5, 0.75, -2.25)
+
+
+def _run(
+    it: IntegerConvolution,
+    source: NDArray[np.generic],
+    packed: NDArray[np.int32],
+    residual: NDArray[np.generic] | None,
+    size: int,
+) -> NDArray[np.int8]:
+    code, module = it.code(), ModuleBuilder()
+    function = module.function("main", (POINTER,), result=VOID)
+    function.call("omp_get_num_threads", result=i32)
+    function.do(code.define(module), function.parameters[0])
+    function.finish()
+    module.module.verify()
+    library = find_openmp()
+    assert library is not None
+    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+    symbols = {name: resolve_symbol(name, [load_library(library)]) for name in names}
+    native = NativeModule(emit_object(module.module), ["main"], symbols)
+    result = np.full(size + 64, 77, np.int8)
+    held = {
+        Slot.WORKSPACE: np.full(it.workspace_bytes // 2, 7777, np.int16),
+        Slot.WEIGHTS: packed,
+        Slot.SOURCE: source,
+        Slot.RESULT: result,
+        Slot.PARAMETERS: np.array(code.numbers, np.int64),
+        **({} if residual is None else {Slot.RESIDUAL: residual}),
+    }
+    pointers = [held[slot].ctypes.data if slot in held else None for slot in Slot]
+    main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(native.address("main"))
+    main((ctypes.c_void_p * len(pointers))(*pointers))
+    assert (result[size:] == 77).all()
+    return result[:size]
+
+
+@UNITS
+@pytest.mark.parametrize("case", [_PADDED, _FLAT], ids=["padded", "flat"])
+@pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])
+def test_against_the_definition(
+    unit: IntegerUnit, case: IntegerConvolution, residual: ByteResidual | None
+) -> None:
+    it = replace(case, unit=unit, epilogue=replace(case.epilogue, residual=residual))
+    generator = np.random.default_rng(0)
+    source = generator.integers(0, 256, it.shape).astype(np.uint8)
+    source = source.view(np.int8 if it.is_signed else np.uint8)
+    weights = generator.integers(-128, 128, (it.outputs, it.shape[3], *it.window)).astype(np.int8)
+    scales = generator.uniform(1e-4, 1e-3, it.outputs).astype(np.float32)
+    offsets = generator.uniform(-20, 20, it.outputs).astype(np.float32)
+    (top, left), (bottom, right) = it.begins, it.ends
+    pads = ((0, 0), (top, bottom), (left, right), (0, 0))
+    padded = np.pad(source.astype(np.int16) - it.zero_point, pads)
+    gemm = IntegerGemm(
+        *(it.unit, *padded.shape, it.outputs),
+        *(it.window, it.strides, it.dilation),
+    )
+    sums = expected_sums(gemm, padded, weights.transpose(2, 3, 1, 0))
+    numbers = sums.astype(np.float32) * scales + offsets
+    added = None
+    if residual is not None:
+        added = generator.integers(0, 256, numbers.shape).astype(np.uint8)
+        added = added.view(np.int8 if residual.is_signed else np.uint8)
+        limited = numbers.clip(residual.lower, residual.upper) + added.astype(np.float32)
+        numbers = limited * np.float32(residual.factor) + np.float32(residual.shift)
+    epilogue = it.epilogue
+    wanted = np.rint(numbers) + np.float32(epilogue.zero_point)
+    wanted = wanted.clip(epilogue.lower, epilogue.upper).astype(np.int32).astype(np.int8)
+    found = _run(it, source, it.pack(weights, scales, offsets), added, wanted.size)
+    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
