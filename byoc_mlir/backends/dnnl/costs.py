@@ -18,10 +18,17 @@ from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive, Types
-from byoc_mlir.backends.dnnl.dialect import ActivationOp, ConvolutionOp, LookupOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import (
+    ActivationOp,
+    ConvolutionOp,
+    LookupOp,
+    QuantizedConvolutionOp,
+    layout_of,
+)
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.likeness import likeness_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
+from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernel, is_ours
 from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
@@ -38,7 +45,8 @@ _REFERENCE_PENALTY = 1e3
 """Milliseconds added to a reference implementation: taken when there is nothing else."""
 
 _UNWANTED_PENALTY = 1e6
-"""Milliseconds added to a convolution by another algorithm than the one that was asked for."""
+"""Milliseconds added to a convolution by another algorithm than the one that was asked for, or in
+layouts that its kernel is not written for."""
 
 _REFERENCE_RATE = 1e4
 """Multiplications or bytes per millisecond of reference code: about, it is never measured."""
@@ -95,6 +103,8 @@ class Costs:
         """The costs of an op by each algorithm."""
         if isinstance(op, LookupOp):
             return [Cost(_lookup_milliseconds(op, layout))]
+        if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
+            return [self._by_our_integer_kernel(op, layout)]
         described = primitive(op, layout)
         assert described is not None
         if not isinstance(op, ConvolutionOp):
@@ -134,6 +144,12 @@ class Costs:
             milliseconds = kernel.milliseconds(self._products(kernel), self._api.threads)
             if milliseconds < accepted:
                 yield Cost(milliseconds, kernel.name)
+
+    def _by_our_integer_kernel(self, op: QuantizedConvolutionOp, layout: LayoutOf) -> Cost:
+        kernel = integer_kernel(op, layout)
+        if kernel is None:
+            return Cost(_UNWANTED_PENALTY)
+        return Cost(kernel.products / rates(ConvolutionRates).products / self._api.threads)
 
     def _products(self, kernel: ConvolutionKernel) -> float:
         """The time of a direct algorithm with a kernel's vectors, on all threads."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-from xdsl.dialects.builtin import i8
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.accepted_tensors import unsupported_shape
@@ -18,14 +16,12 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     read_quantized,
     read_sum_with_residual,
 )
+from byoc_mlir.backends.dnnl.saturation import has_own_kernel, saturates
 from byoc_mlir.backends.onednn import unavailable_reason
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.patterns import CompositePattern, Match, Pattern, is_constant, is_op, wildcard
 
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
-
-_HARMLESS = 64
-"""Weights up to here: two products with a byte, 2 * 64 * 255, fit 16 bits."""
 
 
 def quantized_patterns(*, has_all_products: bool) -> Sequence[CompositePattern]:
@@ -107,7 +103,7 @@ def _check(match: Match) -> str | None:
     if isinstance(found, QuantizedConvolution):
         return _unsupported(found, result)
     if isinstance(found, QuantizedProduct):
-        return unsupported_shape(found.data) or unsupported_shape(result) or _saturates(found)
+        return unsupported_shape(found.data) or unsupported_shape(result) or saturates(found)
     return unsupported_shape(result) or _broadcasts(found.op.lhs, found.op.rhs)
 
 
@@ -125,28 +121,7 @@ def _unsupported(found: QuantizedConvolution, result: SSAValue) -> str | None:
     reason = unsupported_shape(found.data) or unsupported_shape(result)
     if reason is None and math.prod(shape_of(found.data)[2:]) == 1:
         return "a convolution of one pixel (oneDNN has only reference code for it)"
-    return reason or _saturates(found)
-
-
-def _saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
-    """Why the library's sums might be wrong on this machine."""
-    if unavailable_reason() is not None or api().has_vnni:
-        return None
-    if tensor_type(found.data).element_type == i8:
-        return "a source of i8 (without VNNI oneDNN halves the weights)"
-    if isinstance(found, QuantizedConvolution) and _is_depthwise(found):
-        return None
-    if np.abs(found.weights.astype(np.int16)).max() > _HARMLESS:
-        return (
-            f"weights beyond {_HARMLESS} (without VNNI oneDNN's sums of two products saturate in 16"
-            " bits)"
-        )
-    return None
-
-
-def _is_depthwise(found: QuantizedConvolution) -> bool:
-    """Whether each channel is on its own: the library multiplies those in 32 bits."""
-    return found.op.groups.value.data == shape_of(found.data)[1] == len(found.weights)
+    return reason or (None if has_own_kernel(found) else saturates(found))
 
 
 def _broadcasts(lhs: SSAValue, rhs: SSAValue) -> str | None:

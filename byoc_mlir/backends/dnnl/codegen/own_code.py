@@ -16,9 +16,15 @@ from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     ExecutedOp,
     LookupOp,
+    QuantizedConvolutionOp,
     layout_of,
 )
 from byoc_mlir.backends.dnnl.enums import Arg
+from byoc_mlir.backends.dnnl.own_integer_kernels import (
+    is_ours,
+    packed,
+    planned_integer_kernel,
+)
 from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of
@@ -64,6 +70,8 @@ def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
         return _activation(op)
     if isinstance(op, LookupOp):
         return _lookup(op)
+    if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
+        return _quantized_convolution(op)
     kernel = planned(op, layout_of) if isinstance(op, ConvolutionOp) else None
     if kernel is None or not isinstance(op, ConvolutionOp):
         return None
@@ -84,6 +92,26 @@ def _lookup(op: LookupOp) -> OwnCode:
     code = lookup_code(math.prod(shape_of(op.output)), Cpu.host().features)
     add = partial(_add_call, code=code, slots=(Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT))
     return OwnCode(op, "lookup", Generated(add, code.numbers), operands)
+
+
+def _quantized_convolution(op: QuantizedConvolutionOp) -> OwnCode:
+    kernel, types = planned_integer_kernel(op, layout_of), Types(layout_of)
+    given = (
+        (Arg.SRC, op.arguments[0]),
+        (Arg.DST, op.output),
+        *((Arg.SRC_1, one) for one in op.post_op_operands),
+    )
+    operands = tuple(types.operand(argument, value) for argument, value in given)
+    slots = (Slot.WORKSPACE, Slot.WEIGHTS, *(_SLOTS[Arg(one.argument)] for one in operands))
+    code = kernel.code()
+    return OwnCode(
+        op,
+        op.algorithm.data,
+        Generated(partial(_add_call, code=code, slots=slots), code.numbers),
+        operands,
+        kernel.workspace_bytes,
+        partial(packed, op, kernel),
+    )
 
 
 def on_result(code: Code) -> Generated:

@@ -37,6 +37,9 @@ from byoc_mlir.errors import CompilationError
 
 T = TypeVar("T", bound=Hashable)
 
+_PACKED_TYPES = {"float32": DataType.F32, "int32": DataType.S32}
+"""Of weights that kernels of our own packed."""
+
 
 class Numbered(Generic[T]):
     """Distinct items in the order in which they were first asked for."""
@@ -231,7 +234,8 @@ class _Maker:
             arguments.append((Arg.SCRATCHPAD, scratchpad))
         if found.packed is not None:
             weights = found.packed()
-            stored = MemoryDescriptor.plain(weights.data.shape)
+            data_type = _PACKED_TYPES[weights.data.dtype.name]
+            stored = MemoryDescriptor.plain(weights.data.shape, data_type)
             arguments.append((Arg.WEIGHTS, self._constant(weights, stored)))
         arguments += [(one.argument, self._memory(one)) for one in found.operands]
         return Execution(found.code, tuple(arguments), found.op.own_threads)

@@ -26,10 +26,12 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     QuantizedMatmulOp,
 )
+from byoc_mlir.backends.dnnl.saturation import saturates
 from byoc_mlir.dialects.relay import ConstantOp, qnn
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import evaluate_op
+from byoc_mlir.kernels.integer_gemm.convolution import NAME
 
 
 def quantized(builder: Builder, found: Quantized) -> SSAValue:
@@ -121,6 +123,7 @@ def _convolution(builder: Builder, found: QuantizedConvolution) -> SSAValue:
             groups=op.groups.value.data,
             post_ops=ArrayAttr([*after, *_limits(found.limits, found.element, found.zero_point)]),
             element=found.element,
+            algorithm=NAME if saturates(found) else "direct",
         )
     )
 

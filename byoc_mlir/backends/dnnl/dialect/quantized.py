@@ -13,9 +13,11 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, ExecutedOp, PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.backends.dnnl.enums import INTEGER_CONVOLUTIONS
+from byoc_mlir.dialects.relay.base import shape_of, str_prop, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 
 _BYTES = (i8, ui8)
@@ -28,11 +30,13 @@ class QuantizedConvolutionOp(WeightedWindowOp):
     `round(post_ops(sum((source - source_zero_point) * weights) * scales + bias) + zero_point)`, cut
     to the range of the bytes. Operands are the source, the weights (`i8`), the bias `[O]` and the
     scales `[O]`, both `f32`, in units of the result's scale, and two zero points `[1]`.
+    `algorithm` is `direct` (oneDNN's), or `integer_gemm`, which is ours.
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 
     name = "dnnl.quantized_convolution"
     element = prop_def(Attribute)
+    algorithm = str_prop("direct")
 
     @property
     def bias(self) -> SSAValue:
@@ -57,6 +61,7 @@ class QuantizedConvolutionOp(WeightedWindowOp):
     def infer_types(self) -> Sequence[Attribute]:
         source, weights = self.check_primary(6, 6)[:2]
         shape = self.correlated_shape()
+        check_name(f"{self.name}: algorithm", self.algorithm.data, INTEGER_CONVOLUTIONS)
         _check_bytes(self, tensor_type(source).element_type, self.element)
         _check_element(self, "weights", weights, i8)
         _check_vector(self, "scales", self.scales, f32, shape[1])

@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay import ConstantOp
 
@@ -31,7 +32,8 @@ class FuseDnnlSums(RegionPass):
     """Turns `#dnnl.binary<add>` of convolutions into `#dnnl.sum` where the addend dies there.
 
     The addend must have been computed in the region, have the result's type, and have no later
-    reader: a region's input, a constant, or a value that is needed again keeps its memory.
+    reader: a region's input, a constant, or a value that is needed again keeps its memory. So does
+    one that our integer kernel reads, which may write some pixels twice.
 
     ```mlir
     %2 = dnnl.convolution %1, %w, %0 {post_ops = [#dnnl.binary<add>]} : …
@@ -47,7 +49,7 @@ class FuseDnnlSums(RegionPass):
     def change(self, region: FuncOp) -> None:
         positions = {op: index for index, op in enumerate(region.body.block.ops)}
         for op in region.body.block.ops:
-            if isinstance(op, WeightedWindowOp):
+            if isinstance(op, WeightedWindowOp) and not is_ours(op):
                 _fuse(op, positions)
 
 

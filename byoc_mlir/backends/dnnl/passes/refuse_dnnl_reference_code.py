@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
+from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.backends.dnnl.reference_code import reference_name
@@ -30,6 +31,8 @@ class RefuseDnnlReferenceCode(RegionPass):
         with openmp_threads(1):
             for op in region.body.block.ops:
                 if isinstance(op, ConvolutionOp) and op.algorithm.data in OWN_CONVOLUTIONS:
+                    continue
+                if is_ours(op):
                     continue
                 described = primitive(op)
                 name = None if described is None else reference_name(described)

@@ -21,6 +21,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     ViewOp,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.dialects.relay.base import shape_of
@@ -62,7 +63,7 @@ def _kept(op: PostOpsOp) -> int:
     for count, post_op in enumerate(op.post_ops.data[:-1], 1):
         if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data):
             return count
-    if only_reference(op) is None:
+    if is_ours(op) or only_reference(op) is None:
         return len(op.post_ops)
     for count in reversed(range(len(op.post_ops))):
         shorter = _with_post_ops(op, count)

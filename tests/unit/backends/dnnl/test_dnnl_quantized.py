@@ -33,7 +33,7 @@ from byoc_mlir.testing.reference import run_onnxruntime
             Convolution(
                 draw(np.int8, 1, 8, 9, 9), draw(np.int8, 16, 8, 1, 1), np.int8, strides=(2, 2)
             ),
-            True,
+            False,
         ),
         (
             Convolution(
@@ -91,12 +91,16 @@ def test_sum_with_relu() -> None:
     assert report.composites == {"dnnl.qnn_add_clip": 1}
 
 
+_SMALL = Convolution(
+    draw(np.uint8, 1, 16, 8, 8), draw(np.int8, 16, 16, 3, 3) // 2, pads=(1, 1), zero_point=90
+)
+_LARGE = Convolution(draw(np.uint8, 1, 16, 8, 8), draw(np.int8, 16, 16, 1, 1), zero_point=90)
+
+
+@pytest.mark.parametrize("it", [_SMALL, _LARGE], ids=["small weights", "large weights"])
 @pytest.mark.parametrize("is_second", [False, True])
-def test_convolution_with_residual(is_second: bool) -> None:
+def test_convolution_with_residual(it: Convolution, is_second: bool) -> None:
     """A sum with what a region is given; it is cut after the convolution, too, but rounded once."""
-    it = Convolution(
-        draw(np.uint8, 1, 16, 8, 8), draw(np.int8, 16, 16, 3, 3) // 2, pads=(1, 1), zero_point=90
-    )
     other = draw(np.uint8, 1, 16, 8, 8, seed=4)
     constants = it.constants() | {
         "sc": np.array(0.1, np.float32),

@@ -1,0 +1,123 @@
+"""Quantised convolutions of a region as the kernel of `kernels/integer_gemm` sees them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import FloatAttr, i8
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.descriptions import LayoutOf
+from byoc_mlir.backends.dnnl.dialect import (
+    BinaryAttr,
+    EltwiseAttr,
+    QuantizedConvolutionOp,
+    SumAttr,
+)
+from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.errors import CompilationError
+from byoc_mlir.kernels.convolution import pair_of
+from byoc_mlir.kernels.integer_gemm.convolution import NAME, IntegerConvolution
+from byoc_mlir.kernels.integer_gemm.epilogue import ByteResidual, IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.tensors import Array
+
+
+def is_ours(op: object) -> bool:
+    """Whether it is a quantised convolution that code of our own computes."""
+    return isinstance(op, QuantizedConvolutionOp) and op.algorithm.data == NAME
+
+
+def integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> IntegerConvolution | None:
+    """The kernel, if source, result and residual have their channels last."""
+    source = op.arguments[0]
+    images, channels, *sizes = shape_of(source)
+    wanted = layouts.channels_last(len(sizes) + 2)
+    if any(layout(value) != wanted for value in (source, op.output, *op.post_op_operands)):
+        return None
+    outputs, _, *window = shape_of(op.weights)
+    lines, pixels = pair_of(sizes, 1)
+    return IntegerConvolution(
+        IntegerUnit.of(Cpu.host().features).for_outputs(outputs),
+        (images, lines, pixels, channels),
+        _is_signed(source),
+        int(_known(op.source_zero_point)[0]),
+        outputs,
+        pair_of(window, 1),
+        pair_of(ints(op.strides), 1),
+        pair_of(ints(op.dilation), 1),
+        pair_of(op.begins, 0),
+        pair_of(op.ends, 0),
+        _epilogue(op),
+    )
+
+
+def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> IntegerConvolution:
+    """The kernel of an op that names it.
+
+    Raises:
+        CompilationError: its layouts are not those that it is written for.
+    """
+    found = integer_kernel(op, layout)
+    if found is None:
+        raise CompilationError(
+            f"{op.name}: algorithm is '{NAME}', found {op.arguments[0].type} to {op.output.type};"
+            " accepted are tensors with channels last"
+        )
+    return found
+
+
+def packed(op: QuantizedConvolutionOp, kernel: IntegerConvolution) -> Weight:
+    """What the kernel reads of weights, scales and bias; once for all uses of them."""
+    given = [_known(value) for value in (op.weights, op.scales, op.bias)]
+    array = derived_array((NAME, kernel.unit), given, lambda: kernel.pack(*given))
+    return Weight.of("packed_weights", array)
+
+
+def _epilogue(op: QuantizedConvolutionOp) -> IntegerEpilogue:
+    """What the post-ops ask for, as `conversion.quantized` writes them."""
+    chain, residual = list(op.post_ops), None
+    if op.post_op_operands:
+        limits, added, linear, *chain = chain
+        assert isinstance(limits, EltwiseAttr)
+        assert isinstance(added, BinaryAttr | SumAttr)
+        assert isinstance(linear, EltwiseAttr)
+        numbers = (one.value.data for one in (*_parameters(limits), *_parameters(linear)))
+        residual = ByteResidual(_is_signed(op.post_op_operands[0]), *numbers)
+    zero_point = int(_known(op.zero_point)[0])
+    lower, upper = _limits(op, chain, zero_point)
+    return IntegerEpilogue("bytes", True, zero_point, lower, upper, residual)
+
+
+def _limits(
+    op: QuantizedConvolutionOp, chain: Sequence[Attribute], zero_point: int
+) -> tuple[int, int]:
+    range_ = np.iinfo(numpy_dtype(op.element))
+    if not chain:
+        return range_.min, range_.max
+    (limits,) = chain
+    assert isinstance(limits, EltwiseAttr)
+    if limits.algorithm.data == "relu":
+        return max(zero_point, range_.min), range_.max
+    low, high = (one.value.data + zero_point for one in _parameters(limits))
+    return max(math.ceil(low), range_.min), min(math.floor(high), range_.max)
+
+
+def _parameters(attribute: EltwiseAttr) -> tuple[FloatAttr, FloatAttr]:
+    return attribute.alpha, attribute.beta
+
+
+def _is_signed(value: SSAValue) -> bool:
+    return tensor_type(value).element_type == i8
+
+
+def _known(value: SSAValue) -> Array:
+    assert isinstance(value.owner, ConstantOp)
+    return value.owner.array
