@@ -12,6 +12,7 @@ OPTIONAL_PASSES = (
     "halves-to-float",
     "unfold-transposed-convolutions",
     "fake-quantization-to-integer",
+    "unsigned-bytes",
     "convolutions-to-float",
     "fold-constants",
     "simplify",

@@ -61,6 +61,7 @@ from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
 from byoc_mlir.transforms.traffic import Traffic
 from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
+from byoc_mlir.transforms.unsigned_bytes import UnsignedBytes
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 """Products that are faster in integers; the others run in `f32` where a model leaves the choice."""
@@ -83,6 +84,7 @@ CANONICALISATION: tuple[ModulePass, ...] = (
     HalvesToFloat(),
     UnfoldTransposedConvolutions(),
     FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
+    UnsignedBytes(),
     ConvolutionsToFloat(),
     DecomposeQnn(kept=_INTEGER_OPS),
     FoldConstants(),

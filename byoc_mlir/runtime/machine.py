@@ -57,6 +57,11 @@ def target_cpu() -> Cpu:
     return Cpu.host() if other is None else other.cpu
 
 
+def has_vnni() -> bool:
+    """Whether generated code may multiply bytes, four by four, with sums of 32 bits."""
+    return not {"avx512_vnni", "avx_vnni"}.isdisjoint(target_cpu().features)
+
+
 @contextmanager
 def generating_for(machine: Machine) -> Generator[None]:
     """What this thread compiles inside is for another machine."""

@@ -29,6 +29,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "split-products",
         "to-mixed-precision",
         "unfold-transposed-convolutions",
+        "unsigned-bytes",
     ),
     "lowering": (
         "add-entry-points",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,11 +14,11 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp, elementwise, qnn_window, window
-from byoc_mlir.dialects.relay.base import rank_of, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import ints, rank_of, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
-from byoc_mlir.runtime.machine import target_cpu
+from byoc_mlir.runtime.machine import has_vnni
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.rewriting import constant_array, replace_op
@@ -38,10 +37,11 @@ _ROUNDING = (DequantizeOp, RequantizeOp)
 class ConvolutionsToFloat(ModulePass):
     """Convolutions of bytes become convolutions of `f32` where those are faster.
 
-    That is on processors without VNNI: their sums of pairs of `i16` take as long as those of `f32`,
-    for which there are algorithms with fewer products. Windows of one pixel stay, convolutions in
-    groups, and weights up to 64 with data of `ui8`. Of convolutions of channels apart, those of
-    `i8` are converted: instructions for bytes multiply them with halved weights, if at all.
+    That is on processors without VNNI, for windows of 3 x 3 pixels: for those of `f32` there is an
+    algorithm with fewer products than in sums of pairs of `i16`. Other windows stay, steps over
+    pixels, convolutions in groups, and weights up to 64 with data of `ui8`. Of convolutions of
+    channels apart, those of `i8` are converted: instructions for bytes multiply them with halved
+    weights, if at all.
     The sums may be off by a few units then, so that only those are computed this way which are
     scaled and rounded afterwards.
 
@@ -64,16 +64,12 @@ class ConvolutionsToFloat(ModulePass):
     vnni: bool | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if _has_vnni() if self.vnni is None else self.vnni:
+        if has_vnni() if self.vnni is None else self.vnni:
             return
         for block in host_blocks(op):
             for candidate in list(block.ops):
                 if isinstance(candidate, qnn_window.QuantizedConvOp):
                     _convert(candidate)
-
-
-def _has_vnni() -> bool:
-    return not {"avx512_vnni", "avx_vnni"}.isdisjoint(target_cpu().features)
 
 
 def _convert(op: qnn_window.QuantizedConvOp) -> None:
@@ -100,10 +96,10 @@ def _weights(op: qnn_window.QuantizedConvOp) -> Array | None:
 
 
 def _has_faster_algorithm(op: qnn_window.QuantizedConvOp) -> bool:
-    """Whether `f32` may need fewer products, or instructions: not for single pixels."""
+    """Whether `f32` may need fewer products, or instructions."""
     groups, (outputs, _, *window) = op.groups.value.data, shape_of(op.weight)
     if groups == 1:
-        return math.prod(window) > 1
+        return window == [3, 3] and {*ints(op.strides), *ints(op.dilation)} == {1}
     return groups == shape_of(op.data)[1] == outputs and not _is_unsigned(op)
 
 

@@ -1,0 +1,177 @@
+"""The pass `unsigned-bytes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import FloatAttr, ModuleOp, i8
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, pool, qnn, qnn_window, transform
+from byoc_mlir.dialects.relay.base import sizes_of, tensor_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import ui8
+from byoc_mlir.dialects.relay.elementwise import ClipOp
+from byoc_mlir.runtime.machine import has_vnni
+from byoc_mlir.tensors import Array
+from byoc_mlir.transforms.rewriting import constant_array, erase_dead_ops
+
+_SIGN = 128
+
+_MEANS = (*qnn_window.AVG_POOL.values(), *qnn_window.GLOBAL_AVG_POOL.values())
+_PRODUCTS = (*qnn_window.CONV.values(), *qnn_window.CONV_TRANSPOSE.values(), qnn.DenseOp)
+
+_READS: Mapping[type[RelayOp], Mapping[str, str]] = {
+    **{kind: {"data": "data_zero_point"} for kind in _PRODUCTS},
+    **{kind: {"data": "input_zero_point"} for kind in (qnn.RequantizeOp, *_MEANS)},
+    **{
+        kind: {"lhs": "lhs_zero_point", "rhs": "rhs_zero_point"}
+        for kind in (qnn.AddOp, qnn.MultiplyOp)
+    },
+    qnn.MatmulOp: {"a": "a_zero_point", "b": "b_zero_point"},
+    qnn.DequantizeOp: {"data": "zero_point"},
+    qnn.LookupOp: {"data": "table"},
+}
+"""Ops that read bytes: what says which of them stands for 0, by the operand that is read."""
+
+_WRITES: Mapping[type[RelayOp], str] = {
+    **dict.fromkeys((qnn.RequantizeOp, qnn.AddOp, qnn.MultiplyOp, *_MEANS), "output_zero_point"),
+    qnn.QuantizeOp: "zero_point",
+    qnn.LookupOp: "table",
+}
+"""Ops that write bytes: what says which of them stands for 0."""
+
+_MOVES = (
+    *(*pool.MAX_POOL.values(), *pool.GLOBAL_MAX_POOL.values(), ClipOp),
+    *(transform.ReshapeOp, transform.TransposeOp, transform.SqueezeOp, transform.ExpandDimsOp),
+    *(transform.ConcatenateOp, transform.SplitOp, transform.StridedSliceOp),
+)
+"""Ops that take bytes and give the same ones, or the largest of them."""
+
+
+@dataclass(frozen=True)
+class UnsignedBytes(ModulePass):
+    """Quantised tensors of `i8` become those of `ui8`, with zero points that are 128 more.
+
+    Instructions of processors without VNNI take only bytes without a sign on one side. A tensor
+    stays what it is where an op that writes or reads it says nothing of zero points, or where they
+    are not known.
+
+    Options:
+        vnni: whether the processor has VNNI; left out, as this one.
+
+    ```mlir
+    %0 = relay.qnn.quantize %x, %scale, %zero : (…, tensor<f32>, tensor<i8>) -> tensor<4xi8>
+    // becomes
+    %0 = relay.qnn.quantize %x, %scale, %zero_128 : (…, tensor<f32>, tensor<ui8>) -> tensor<4xui8>
+    ```
+    """
+
+    name = "unsigned-bytes"
+
+    vnni: bool | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if has_vnni() if self.vnni is None else self.vnni:
+            return
+        for block in host_blocks(op):
+            ops = list(block.ops)
+            values = _convertible(ops)
+            for one in ops:
+                _convert(one, values)
+            for value in values:
+                new = tensor_of(ui8, sizes_of(value))
+                Rewriter.replace_value_with_new_type(value, new)
+            erase_dead_ops(block)
+
+
+def _convertible(ops: Sequence[Operation]) -> Collection[SSAValue]:
+    """The values that may become `ui8`: all that touch each other may."""
+    found = {
+        value
+        for op in ops
+        if isinstance(op, (*_WRITES, *_MOVES))
+        for value in op.results
+        if _is_signed(value)
+    }
+    while True:
+        left = {value for value in found if _fits(value, found)}
+        if len(left) == len(found):
+            return found
+        found = left
+
+
+def _fits(value: SSAValue, found: Container[SSAValue]) -> bool:
+    owner = value.owner
+    return (
+        isinstance(owner, RelayOp)
+        and _may_write(owner, found)
+        and all(_may_read(use.operation, value, found) for use in value.uses)
+    )
+
+
+def _may_write(op: RelayOp, found: Container[SSAValue]) -> bool:
+    if isinstance(op, _MOVES):
+        return _moves_all(op, found)
+    return constant_array(getattr(op, _WRITES[type(op)])) is not None
+
+
+def _may_read(op: Operation, value: SSAValue, found: Container[SSAValue]) -> bool:
+    if isinstance(op, _MOVES):
+        return _moves_all(op, found)
+    if not isinstance(op, tuple(_READS)):
+        return False
+    reads = _READS[type(op)]
+    known = [
+        constant_array(getattr(op, zero)) is not None
+        for name, zero in reads.items()
+        if getattr(op, name) is value
+    ]
+    return bool(known) and all(known) and sum(one is value for one in op.operands) == len(known)
+
+
+def _moves_all(op: Operation, found: Container[SSAValue]) -> bool:
+    bytes_ = [value for value in (*op.operands, *op.results) if _is_signed(value)]
+    return all(value in found for value in bytes_)
+
+
+def _convert(op: Operation, values: Container[SSAValue]) -> None:
+    """Changes what an op says of the bytes that it reads and writes."""
+    if isinstance(op, ClipOp) and op.output in values:
+        op.a_min = FloatAttr(op.a_min.value.data + _SIGN, op.a_min.type)
+        op.a_max = FloatAttr(op.a_max.value.data + _SIGN, op.a_max.type)
+    if not isinstance(op, (*_READS, *_WRITES)):
+        return
+    for name, zero in _READS.get(type(op), {}).items():
+        if getattr(op, name) in values:
+            _replace(op, zero, _reordered if zero == "table" else _raised)
+    if type(op) in _WRITES and op.results[0] in values:
+        _replace(op, _WRITES[type(op)], _raised)
+
+
+def _replace(op: RelayOp, name: str, changed: Callable[[Array], Array]) -> None:
+    """Puts another constant in the place of an operand."""
+    index = [one for one, _ in op.get_irdl_definition().operands].index(name)
+    array = constant_array(op.operands[index])
+    assert array is not None
+    new = ConstantOp.of(name, changed(array))
+    new.location = op.location
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    op.operands[index] = new.output
+
+
+def _raised(array: Array) -> Array:
+    return (array.astype(np.int16) + _SIGN).astype(np.uint8)
+
+
+def _reordered(table: Array) -> Array:
+    return np.roll(table, _SIGN)
+
+
+def _is_signed(value: SSAValue) -> bool:
+    return tensor_type(value).element_type == i8
