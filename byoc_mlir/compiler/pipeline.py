@@ -74,6 +74,7 @@ _INTEGER_OPS = (
 """Ops on quantised tensors that backends and integer kernels compute."""
 
 _HOST_INTEGERS: tuple[ModulePass, ...] = (
+    ConvolutionsToFloat(),
     LowerIntegerProducts(),
     DecomposeQnn(),
     FoldConstants(),
@@ -85,7 +86,6 @@ CANONICALISATION: tuple[ModulePass, ...] = (
     UnfoldTransposedConvolutions(),
     FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
     UnsignedBytes(),
-    ConvolutionsToFloat(),
     DecomposeQnn(kept=_INTEGER_OPS),
     FoldConstants(),
     Simplify(),

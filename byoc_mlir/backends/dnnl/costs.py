@@ -28,13 +28,14 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.likeness import likeness_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
-from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernel, is_ours
+from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels, is_ours
 from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
 from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
+from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.runtime.cpu import Cpu
@@ -104,7 +105,7 @@ class Costs:
         if isinstance(op, LookupOp):
             return [Cost(_lookup_milliseconds(op, layout))]
         if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
-            return [self._by_our_integer_kernel(op, layout)]
+            return self._by_our_integer_kernels(op, layout)
         described = primitive(op, layout)
         assert described is not None
         if not isinstance(op, ConvolutionOp):
@@ -145,11 +146,20 @@ class Costs:
             if milliseconds < accepted:
                 yield Cost(milliseconds, kernel.name)
 
-    def _by_our_integer_kernel(self, op: QuantizedConvolutionOp, layout: LayoutOf) -> Cost:
-        kernel = integer_kernel(op, layout)
-        if kernel is None:
-            return Cost(_UNWANTED_PENALTY)
-        return Cost(kernel.products / rates(ConvolutionRates).products / self._api.threads)
+    def _by_our_integer_kernels(
+        self, op: QuantizedConvolutionOp, layout: LayoutOf
+    ) -> Sequence[Cost]:
+        threads, rate = self._api.threads, rates(ConvolutionRates).products
+        found: list[Cost] = []
+        for kernel in integer_kernels(op, layout):
+            if isinstance(kernel, IntegerConvolution):
+                direct = kernel.products / rate / threads
+            elif self._choices.winograd == MEASURED:
+                direct = self._products(kernel.kernel)
+            else:
+                continue
+            found.append(Cost(kernel.milliseconds(direct, threads), kernel.name))
+        return found or [Cost(_UNWANTED_PENALTY, op.algorithm.data)]
 
     def _products(self, kernel: ConvolutionKernel) -> float:
         """The time of a direct algorithm with a kernel's vectors, on all threads."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, i8
@@ -22,63 +23,84 @@ from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.kernels.convolution import pair_of
-from byoc_mlir.kernels.integer_gemm.convolution import NAME, IntegerConvolution
+from byoc_mlir.kernels.convolution import Convolution, Image, pair_of
+from byoc_mlir.kernels.convolutions import convolution_kernels
+from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
 from byoc_mlir.kernels.integer_gemm.epilogue import ByteResidual, IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.tensors import Array
+
+Kernel: TypeAlias = "IntegerConvolution | ThroughFloats"
 
 
 def is_ours(op: object) -> bool:
     """Whether it is a quantised convolution that code of our own computes."""
-    return isinstance(op, QuantizedConvolutionOp) and op.algorithm.data == NAME
+    return isinstance(op, QuantizedConvolutionOp) and op.algorithm.data != "direct"
 
 
-def integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> IntegerConvolution | None:
-    """The kernel, if source, result and residual have their channels last."""
+def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Kernel]:
+    """The kernels for it, if source, result and residual have their channels last."""
     source = op.arguments[0]
     images, channels, *sizes = shape_of(source)
     wanted = layouts.channels_last(len(sizes) + 2)
     if any(layout(value) != wanted for value in (source, op.output, *op.post_op_operands)):
-        return None
+        return
     outputs, _, *window = shape_of(op.weights)
     lines, pixels = pair_of(sizes, 1)
-    return IntegerConvolution(
-        IntegerUnit.of(Cpu.host().features).for_outputs(outputs),
-        (images, lines, pixels, channels),
-        _is_signed(source),
-        int(_known(op.source_zero_point)[0]),
-        outputs,
-        pair_of(window, 1),
-        pair_of(ints(op.strides), 1),
-        pair_of(ints(op.dilation), 1),
-        pair_of(op.begins, 0),
-        pair_of(op.ends, 0),
-        _epilogue(op),
+    windows = (
+        *(pair_of(window, 1), pair_of(ints(op.strides), 1), pair_of(ints(op.dilation), 1)),
+        *(pair_of(op.begins, 0), pair_of(op.ends, 0)),
     )
+    signed, zero_point = _is_signed(source), int(_known(op.source_zero_point)[0])
+    epilogue, features = _epilogue(op), Cpu.host().features
+    yield IntegerConvolution(
+        IntegerUnit.of(features).for_outputs(outputs),
+        (images, lines, pixels, channels),
+        signed,
+        zero_point,
+        outputs,
+        *windows,
+        epilogue,
+    )
+    result = (images, outputs, *pair_of(shape_of(op.output)[2:], 1))
+    floats = Convolution(
+        Image((images, channels, lines, pixels), channels),
+        Image(result, outputs),
+        *windows,
+        Epilogue(),
+    )
+    for kernel in convolution_kernels(floats, VectorUnit.of(features)):
+        if isinstance(kernel, Winograd) and not kernel.is_heavy:
+            yield ThroughFloats(kernel, signed, zero_point, epilogue)
 
 
-def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> IntegerConvolution:
-    """The kernel of an op that names it.
+def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kernel:
+    """The kernel that an op names.
 
     Raises:
-        CompilationError: its layouts are not those that it is written for.
+        CompilationError: it is not written for such a convolution.
     """
-    found = integer_kernel(op, layout)
-    if found is None:
+    found = {one.name: one for one in integer_kernels(op, layout)}
+    name = op.algorithm.data
+    if name not in found:
         raise CompilationError(
-            f"{op.name}: algorithm is '{NAME}', found {op.arguments[0].type} to {op.output.type};"
-            " accepted are tensors with channels last"
+            f"{op.name}: algorithm is '{name}', found {op.arguments[0].type} to {op.output.type};"
+            f" accepted are {', '.join(found) or 'none: channels must be last'}"
         )
-    return found
+    return found[name]
 
 
-def packed(op: QuantizedConvolutionOp, kernel: IntegerConvolution) -> Weight:
+def packed(op: QuantizedConvolutionOp, kernel: Kernel) -> Weight:
     """What the kernel reads of weights, scales and bias; once for all uses of them."""
     given = [_known(value) for value in (op.weights, op.scales, op.bias)]
-    array = derived_array((NAME, kernel.unit), given, lambda: kernel.pack(*given))
-    return Weight.of("packed_weights", array)
+    how = kernel.unit if isinstance(kernel, IntegerConvolution) else kernel.kernel.packing
+    array = derived_array((kernel.name, how), given, lambda: kernel.pack(*given))
+    return Weight.of(f"packed_weights.{kernel.name}", array)
 
 
 def _epilogue(op: QuantizedConvolutionOp) -> IntegerEpilogue:

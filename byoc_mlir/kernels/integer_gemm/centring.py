@@ -1,4 +1,4 @@
-"""Images of bytes as what pairs of `i16` are multiplied from: centred, padded, filled up."""
+"""Images of bytes as what is multiplied, `i16` or `f32`: centred, padded, filled up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i8, i16, i32, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    Float32Type,
+    IntegerType,
+    VectorType,
+    f32,
+    i8,
+    i16,
+    i32,
+    i64,
+)
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
@@ -35,12 +45,14 @@ class CentringParameters(Generic[T]):
     """Of an image of the result: with padding, and channels that fill words."""
 
 
-def define_centring(module: ModuleBuilder, *, is_signed: bool) -> str:
+def define_centring(
+    module: ModuleBuilder, *, is_signed: bool, element: IntegerType | Float32Type = i16
+) -> str:
     """`void (source, result, words of the parameters…, begin, end)`.
 
     Writes the lines `[begin, end)` of all images of the result. Returns its symbol.
     """
-    name = f"byoc_centre_{'i8' if is_signed else 'u8'}"
+    name = f"byoc_centre_{'i8' if is_signed else 'u8'}_{element}"
     if module.has(name):
         return name
     count = len(CentringParameters.__dataclass_fields__)
@@ -48,7 +60,7 @@ def define_centring(module: ModuleBuilder, *, is_signed: bool) -> str:
     function = module.function(name, types, result=VOID, internal=True)
     source, result, *rest = function.parameters
     parameters, (begin, end) = CentringParameters(*rest[:count]), rest[count:]
-    code = _Centring(function, source, result, parameters, is_signed)
+    code = _Centring(function, source, result, parameters, is_signed, element)
     function.loop(function.subtract(end, begin), lambda at: code.line(function.add(begin, at)))
     function.finish()
     return name
@@ -63,6 +75,7 @@ class _Centring:
     result: SSAValue
     parameters: CentringParameters[SSAValue]
     is_signed: bool
+    element: IntegerType | Float32Type
 
     def line(self, number: SSAValue) -> None:
         """Writes one line of the result: zeros, or pixels between zeros."""
@@ -70,7 +83,7 @@ class _Centring:
         image, y = function.divmod(number, it.lines)
         row = function.subtract(y, it.top)
         size = function.multiply(it.pixels, it.filled)
-        to = function.gep(self.result, function.multiply(number, size), i16)
+        to = function.gep(self.result, function.multiply(number, size), self.element)
         # below 0 is a large number without a sign
         is_inside = function.compare("ult", row, it.height)
 
@@ -81,8 +94,10 @@ class _Centring:
             inner = function.multiply(it.width, it.filled)
             after = function.add(before, inner)
             self._zeros(to, before)
-            self._pixels(function.gep(self.source, line, i8), function.gep(to, before, i16))
-            self._zeros(function.gep(to, after, i16), function.subtract(size, after))
+            self._pixels(
+                function.gep(self.source, line, i8), function.gep(to, before, self.element)
+            )
+            self._zeros(function.gep(to, after, self.element), function.subtract(size, after))
 
         function.when(is_inside, pixels)
         is_outside = function.compare("uge", row, it.height)
@@ -97,10 +112,10 @@ class _Centring:
 
         def filled(pixel: SSAValue) -> None:
             bytes_ = function.gep(source, function.multiply(pixel, it.channels), i8)
-            place = function.gep(to, function.multiply(pixel, it.filled), i16)
+            place = function.gep(to, function.multiply(pixel, it.filled), self.element)
             self._numbers(bytes_, place, it.channels)
             unused = function.subtract(it.filled, it.channels)
-            self._zeros(function.gep(place, it.channels, i16), unused)
+            self._zeros(function.gep(place, it.channels, self.element), unused)
 
         is_short = function.compare("ne", it.channels, it.filled)
         function.when(is_short, lambda: function.loop(it.width, filled))
@@ -132,8 +147,18 @@ class _Centring:
         mask = DenseArrayBase.from_list(i32, [0] * lanes)
         zeros = function.insert(llvm.ShuffleVectorOp(one, one, mask, wide))
         centred = function.binary(llvm.SubOp, numbers, zeros)
-        function.store(centred, function.gep(to, place, i16), 2)
+        if self.element == f32:
+            centred = function.insert(llvm.SIToFPOp(centred, VectorType(f32, [lanes])))
+        function.store(centred, function.gep(to, place, self.element), self._bytes)
 
     def _zeros(self, to: SSAValue, count: SSAValue) -> None:
-        function, zero = self.function, self.function.integer(0, i16)
-        function.loop(count, lambda at: function.store(zero, function.gep(to, at, i16), 2))
+        function = self.function
+        zero = function.real(0.0) if self.element == f32 else function.integer(0, i16)
+        function.loop(
+            count,
+            lambda at: function.store(zero, function.gep(to, at, self.element), self._bytes),
+        )
+
+    @property
+    def _bytes(self) -> int:
+        return self.element.bitwidth // 8

@@ -321,7 +321,7 @@ class _Units:
         residuals: Sequence[SSAValue | None],
     ) -> list[SSAValue]:
         unit, epilogue = self.variant.unit, self.variant.epilogue
-        finish = Finish(self.function, unit.lanes, epilogue, self.parameters)
+        finish = Finish(self.function, unit.lanes, epilogue, self.parameters.bytes)
         vectors = Vectors(self.function, unit.lanes)
         width = len(self._offsets)
         return [

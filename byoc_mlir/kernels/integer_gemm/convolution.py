@@ -85,7 +85,15 @@ class IntegerConvolution:
         return int(self._gemm.products)
 
     @property
-    def workspace_bytes(self) -> int:
+    def name(self) -> str:
+        """What IR and reports call it."""
+        return NAME
+
+    def milliseconds(self, direct: float, threads: int) -> float:
+        """About what it takes: as many products in a second as a direct algorithm of `f32`."""
+        return direct
+
+    def workspace_bytes(self, threads: int) -> int:
         """The memory for the centred source."""
         return int(self._lines * self._gemm.pixels) * self._gemm.left_channels * 2
 
@@ -107,7 +115,7 @@ class IntegerConvolution:
         columns[1, : self.outputs], columns[2, : self.outputs] = scales, offsets
         return np.concatenate((packed.view(np.int32), columns.view(np.int32).reshape(-1)))
 
-    def code(self) -> Code:
+    def code(self, threads: int) -> Code:
         """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
         (variant,) = self._gemm.variants
         define = partial(define_convolution, variant=variant, is_signed=self.is_signed)

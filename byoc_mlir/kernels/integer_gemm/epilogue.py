@@ -15,7 +15,7 @@ from byoc_mlir.dialects.llvm_intrinsics import RoundEvenOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import float_bits
-from byoc_mlir.kernels.integer_gemm.parameters import Parameters, ResidualParameters
+from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters, ResidualParameters
 from byoc_mlir.kernels.ops import float_arithmetic
 from byoc_mlir.kernels.vectors import Vectors
 
@@ -60,10 +60,13 @@ class IntegerEpilogue:
         signs = "" if self.residual is None else "i8" if self.residual.is_signed else "u8"
         return self.kind + "_offset" * self.offset + "_plus_" * bool(signs) + signs
 
-    def residual_parameters(self) -> ResidualParameters[Size]:
-        """What the code is told of the residual: the bits of numbers."""
+    def parameters(self) -> BytesParameters[Size]:
+        """What the code is told."""
         it = self.residual or ByteResidual(False, 0, 0, 0, 0)
-        return ResidualParameters(*map(float_bits, (it.lower, it.upper, it.factor, it.shift)))
+        bits = map(float_bits, (it.lower, it.upper, it.factor, it.shift))
+        return BytesParameters(
+            self.zero_point, self.lower, self.upper, ResidualParameters[Size](*bits)
+        )
 
     @property
     def element_bytes(self) -> int:
@@ -78,7 +81,7 @@ class Finish:
     function: FunctionBuilder
     lanes: int
     epilogue: IntegerEpilogue
-    parameters: Parameters[SSAValue]
+    parameters: BytesParameters[SSAValue]
 
     def of(
         self,
@@ -90,7 +93,7 @@ class Finish:
         """A vector of the result.
 
         Args:
-            total: a vector of sums.
+            total: a vector of sums, integers or the `f32` of them.
             scale: the vector of their scales; `None` for sums that stay what they are.
             offset: the vector of their offsets, if there are any.
             residual: the vector of bytes that are added to them, if there are any.
@@ -98,7 +101,9 @@ class Finish:
         if scale is None:
             return total
         vectors = Vectors(self.function, self.lanes)
-        number = self._multiplied(self._insert(llvm.SIToFPOp(total, vectors.type)), scale)
+        if total.type != vectors.type:
+            total = self._insert(llvm.SIToFPOp(total, vectors.type))
+        number = self._multiplied(total, scale)
         if offset is not None:
             number = self._added(number, offset)
         if residual is not None:

@@ -118,10 +118,7 @@ class IntegerGemm:
                 window_line=dilation_y * line,
                 window_pixel=dilation_x * self._words,
                 words=self._words,
-                zero_point=self.epilogue.zero_point,
-                lower=self.epilogue.lower,
-                upper=self.epilogue.upper,
-                residual=self.epilogue.residual_parameters(),
+                bytes=self.epilogue.parameters(),
             )
         )
 

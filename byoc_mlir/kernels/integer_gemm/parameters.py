@@ -19,6 +19,16 @@ class ResidualParameters(Generic[T]):
 
 
 @dataclass(frozen=True)
+class BytesParameters(Generic[T]):
+    """Of a quantised result: what stands for 0, the least and the largest number, and the rest."""
+
+    zero_point: T
+    lower: T
+    upper: T
+    residual: ResidualParameters[T]
+
+
+@dataclass(frozen=True)
 class Parameters(Generic[T]):
     """Sizes, and distances in words of the left numbers."""
 
@@ -43,8 +53,4 @@ class Parameters(Generic[T]):
     """The window, and what its lines and pixels step."""
     words: T
     """Those of a pixel of the window."""
-    zero_point: T
-    lower: T
-    upper: T
-    """Of a quantised result: what stands for 0, the least and the largest number."""
-    residual: ResidualParameters[T]
+    bytes: BytesParameters[T]

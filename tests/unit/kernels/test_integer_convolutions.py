@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from integer_runner import expected_sums
+from kernel_runner import aligned, convolution
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import i32
 
@@ -16,8 +17,11 @@ from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
 from byoc_mlir.kernels.integer_gemm.epilogue import ByteResidual, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
+from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.ops import POINTER
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.winograd.winograd import winograd_kernels
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
@@ -37,17 +41,21 @@ _FLAT = IntegerConvolution(
     *((1, 1), (1, 1), (1, 1), (0, 0), (0, 0)),
     IntegerEpilogue("bytes", True, 100, 100, 255),
 )
+_WINDOWS = IntegerConvolution(
+    *(IntegerUnit(8, 16, False), (2, 7, 9, 16), True, -11, 24),
+    *((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), _BYTES),
+)
 _RESIDUAL = ByteResidual(True, -150.0, 90.5, 0.75, -2.25)
 
 
 def _run(
-    it: IntegerConvolution,
+    it: IntegerConvolution | ThroughFloats,
     source: NDArray[np.generic],
-    packed: NDArray[np.int32],
+    packed: NDArray[np.int32] | NDArray[np.float32],
     residual: NDArray[np.generic] | None,
     size: int,
 ) -> NDArray[np.int8]:
-    code, module = it.code(), ModuleBuilder()
+    code, module = it.code(1), ModuleBuilder()
     function = module.function("main", (POINTER,), result=VOID)
     function.call("omp_get_num_threads", result=i32)
     function.do(code.define(module), function.parameters[0])
@@ -60,7 +68,7 @@ def _run(
     native = NativeModule(emit_object(module.module), ["main"], symbols)
     result = np.full(size + 64, 77, np.int8)
     held = {
-        Slot.WORKSPACE: np.full(it.workspace_bytes // 2, 7777, np.int16),
+        Slot.WORKSPACE: aligned((it.workspace_bytes(1) // 4 + 1,)),
         Slot.WEIGHTS: packed,
         Slot.SOURCE: source,
         Slot.RESULT: result,
@@ -81,7 +89,29 @@ def test_against_the_definition(
     unit: IntegerUnit, case: IntegerConvolution, residual: ByteResidual | None
 ) -> None:
     it = replace(case, unit=unit, epilogue=replace(case.epilogue, residual=residual))
-    generator = np.random.default_rng(0)
+    found, wanted = _found_and_wanted(it, it)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+@pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])
+def test_through_floats(lanes: int, residual: ByteResidual | None) -> None:
+    """Numbers close to a tie may be a step apart."""
+    it = replace(_WINDOWS, epilogue=replace(_BYTES, residual=residual))
+    floats = convolution((2, 16, 7, 9), 24, pads=(1, 1, 1, 1))
+    for kernel in winograd_kernels(floats, VectorUnit(lanes, 16)):
+        own = ThroughFloats(kernel, it.is_signed, it.zero_point, it.epilogue)
+        found, wanted = _found_and_wanted(it, own)
+        apart = np.abs(found.astype(np.int16) - wanted)
+        assert apart.max() <= 1
+        assert (apart > 0).mean() < 1e-3
+
+
+def _found_and_wanted(
+    it: IntegerConvolution, own: IntegerConvolution | ThroughFloats
+) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    """What a kernel makes of random bytes, and what a convolution is by its definition."""
+    generator, residual = np.random.default_rng(0), it.epilogue.residual
     source = generator.integers(0, 256, it.shape).astype(np.uint8)
     source = source.view(np.int8 if it.is_signed else np.uint8)
     weights = generator.integers(-128, 128, (it.outputs, it.shape[3], *it.window)).astype(np.int8)
@@ -105,5 +135,5 @@ def test_against_the_definition(
     epilogue = it.epilogue
     wanted = np.rint(numbers) + np.float32(epilogue.zero_point)
     wanted = wanted.clip(epilogue.lower, epilogue.upper).astype(np.int32).astype(np.int8)
-    found = _run(it, source, it.pack(weights, scales, offsets), added, wanted.size)
-    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+    found = _run(own, source, own.pack(weights, scales, offsets), added, wanted.size)
+    return found.reshape(wanted.shape), wanted

@@ -71,7 +71,7 @@ def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
     if isinstance(op, LookupOp):
         return _lookup(op)
     if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
-        return _quantized_convolution(op)
+        return _quantized_convolution(op, threads)
     kernel = planned(op, layout_of) if isinstance(op, ConvolutionOp) else None
     if kernel is None or not isinstance(op, ConvolutionOp):
         return None
@@ -94,7 +94,11 @@ def _lookup(op: LookupOp) -> OwnCode:
     return OwnCode(op, "lookup", Generated(add, code.numbers), operands)
 
 
-def _quantized_convolution(op: QuantizedConvolutionOp) -> OwnCode:
+def _implementation(kernel: str) -> str:
+    return f"winograd:{kernel}" if kernel in ALGORITHMS else kernel
+
+
+def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
     kernel, types = planned_integer_kernel(op, layout_of), Types(layout_of)
     given = (
         (Arg.SRC, op.arguments[0]),
@@ -103,13 +107,13 @@ def _quantized_convolution(op: QuantizedConvolutionOp) -> OwnCode:
     )
     operands = tuple(types.operand(argument, value) for argument, value in given)
     slots = (Slot.WORKSPACE, Slot.WEIGHTS, *(_SLOTS[Arg(one.argument)] for one in operands))
-    code = kernel.code()
+    code = kernel.code(threads)
     return OwnCode(
         op,
-        op.algorithm.data,
+        _implementation(kernel.name),
         Generated(partial(_add_call, code=code, slots=slots), code.numbers),
         operands,
-        kernel.workspace_bytes,
+        kernel.workspace_bytes(threads),
         partial(packed, op, kernel),
     )
 
@@ -126,12 +130,11 @@ def _convolution(op: ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> 
         Slot.WEIGHTS,
         *(_SLOTS[Arg(one.argument)] for one in operands),
     )
-    implementation = f"winograd:{kernel.name}" if kernel.name in ALGORITHMS else kernel.name
     weights = op.weights.owner
     assert isinstance(weights, ConstantOp)
     return OwnCode(
         op,
-        implementation,
+        _implementation(kernel.name),
         Generated(partial(_add_call, code=code, slots=slots), code.numbers),
         operands,
         workspace,

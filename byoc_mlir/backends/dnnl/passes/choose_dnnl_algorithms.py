@@ -10,8 +10,14 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
 from byoc_mlir.backends.dnnl.costs import Cost, Costs
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, ExecutedOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import (
+    ConvolutionOp,
+    ExecutedOp,
+    QuantizedConvolutionOp,
+    layout_of,
+)
 from byoc_mlir.backends.dnnl.layout_choices import is_planned
+from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 
 
@@ -46,6 +52,6 @@ class ChooseDnnlAlgorithms(RegionPass):
 
 def decide(op: ExecutedOp, cost: Cost) -> None:
     """Writes down what computes an op, and the time if it was measured."""
-    if isinstance(op, ConvolutionOp):
+    if isinstance(op, ConvolutionOp) or (isinstance(op, QuantizedConvolutionOp) and is_ours(op)):
         op.algorithm = StringAttr(cost.algorithm)
     op.milliseconds = FloatAttr(round(cost.milliseconds, 4), f64) if cost.is_measured else None
