@@ -120,8 +120,9 @@ def _found_and_wanted(
     (top, left), (bottom, right) = it.begins, it.ends
     pads = ((0, 0), (top, bottom), (left, right), (0, 0))
     padded = np.pad(source.astype(np.int16) - it.zero_point, pads)
+    images, lines, pixels, channels = padded.shape
     gemm = IntegerGemm(
-        *(it.unit, *padded.shape, it.outputs),
+        *(it.unit, images, lines, pixels, channels, it.outputs),
         *(it.window, it.strides, it.dilation),
     )
     sums = expected_sums(gemm, padded, weights.transpose(2, 3, 1, 0))
