@@ -188,6 +188,7 @@ def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answe
 _OF_UNIT = RECURRENT | {
     *("BlackmanWindow", "HammingWindow", "HannWindow"),
     *("Gelu", "BiasGelu", "FastGelu", "Mish"),
+    *("LogSoftmax", "ReduceLogSumExp", "SoftmaxCrossEntropyLoss"),
 }
 """Ops that compute small results from terms of about one, or of that many times what they read."""
 _APPROXIMATE = 3e-7

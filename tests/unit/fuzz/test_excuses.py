@@ -39,6 +39,12 @@ def test_what_is_small_between_terms_of_one_has_no_sign() -> None:
     assert slack[0, 1] < 1e-3
 
 
+def test_a_logarithm_of_almost_one_is_as_good_as_the_sum() -> None:
+    scores = np.array([[-9, 0]], np.float32)  # the second logarithm is -1e-4
+    slack = _slack("p = LogSoftmax(x) y = Neg(p)", {"x": scores})
+    assert 5e-7 < slack[0, 1] < 1e-4
+
+
 def test_no_element_is_left_to_chance() -> None:
     slack = _slack("m = Mish(x) y = Sign(m)", {"x": np.full((9, 99), -19, np.float32)})
     assert (slack >= 1).all()
