@@ -24,9 +24,9 @@ class Limits:
     lower ones. See docs/limits.md.
     """
 
-    tensor_bytes: int = (1 << 63) - 1
+    tensor_bytes: int = (1 << 64) - 1
     """Of any tensor of the model, an axis without elements counted as one. Outputs need no memory
-    before the model runs, hence so high: it is what the strides of an array can say."""
+    before the model runs, hence so high."""
     constant_bytes: int = 4 << 30
     """Of any tensor that is computed, or made dense, while compiling."""
     arena_bytes: int = ADDRESS_SPACE
@@ -122,19 +122,25 @@ def check_time() -> None:
         raise LimitExceededError("seconds", "compiling takes too long", seconds + late, seconds)
 
 
-def check_tensor(shape: Sequence[int], item_bytes: int, what: str) -> int:
-    """The bytes of a tensor, once they are found to be few enough.
+def spanned_bytes(shape: Sequence[int], item_bytes: int) -> int:
+    """The bytes of a tensor, an axis without elements counted as one.
 
-    An axis without elements counts as one: the others are to be sizes that an array can have.
+    An array of no elements cannot have its other axes as long as it likes, either.
+    """
+    return math.prod(size or 1 for size in shape) * item_bytes
+
+
+def check_tensor(shape: Sequence[int], item_bytes: int, what: str) -> int:
+    """The bytes of a tensor, once they are found to be few enough; see `spanned_bytes`.
 
     Raises:
         LimitExceededError: they are not.
     """
-    spanned = math.prod(size or 1 for size in shape) * item_bytes
-    if spanned > current_limits().tensor_bytes:
+    size = spanned_bytes(shape, item_bytes)
+    if size > current_limits().tensor_bytes:
         listed = ", ".join(map(str, shape))
-        current_limits().check("tensor_bytes", spanned, f"bytes of {what} of shape [{listed}]")
-    return math.prod(shape) * item_bytes
+        current_limits().check("tensor_bytes", size, f"bytes of {what} of shape [{listed}]")
+    return size
 
 
 def check_constant(shape: Sequence[int], item_bytes: int, what: str) -> None:

@@ -5,7 +5,6 @@ Half precision (f16, bf16) is computed in f32 and rounded once per op.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -39,6 +38,7 @@ from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import ByocError
+from byoc_mlir.limits import spanned_bytes
 from byoc_mlir.tensors import Array
 
 Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
@@ -136,7 +136,7 @@ def can_be_folded(
     types = [tensor_type(result) for result in op.results]
     if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):
         return False
-    size = sum(math.prod(known_shape(t)) * numpy_dtype(t.element_type).itemsize for t in types)
+    size = sum(spanned_bytes(known_shape(t), numpy_dtype(t.element_type).itemsize) for t in types)
     return size <= max(max_bytes, sum(array.nbytes for array in operands))
 
 

@@ -58,9 +58,14 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
     "EyeLike": (one("EyeLike"), InvalidModelError, "1 dimensions, accepted are 2"),
     "large input": (one("Relu", (2**32, 2**32)), LimitExceededError, "tensor_bytes"),
     "nothing beside a long axis": (
-        one("Expand", (0, 1), {"s": np.array([0, 2**61])}),
+        one("Expand", (0, 1), {"s": np.array([0, 2**62])}),
         LimitExceededError,
-        r"shape \[0, 2305843009213693952\]: 9223372036854775808, the limit is",
+        r"shape \[0, 4611686018427387904\]: 18446744073709551616, the limit is",
+    ),
+    "a constant of nothing beside a long axis": (
+        one("ConstantOfShape", inputs="s", constants={"s": np.array([0, 2**61])}),
+        LimitExceededError,
+        "constant_bytes",
     ),
     "ConvTranspose": (
         one("ConvTranspose", _IMAGE, {"w": np.ones((1, 1, 3, 3), "f")}, strides=[2**30] * 2),

@@ -70,19 +70,30 @@ def test_limits_are_no_part_of_what_the_cache_tells_apart(tmp_path: Path) -> Non
 
 
 def test_outputs_that_no_memory_holds() -> None:
-    executable = byoc_mlir.compile(one("Tile", constants={"s": [2**59]}), targets=())
-    with pytest.raises(OutOfMemoryError, match="the outputs of the model, 6,917,529,027,641,08"):
+    executable = byoc_mlir.compile(one("Tile", constants={"s": [2**60]}), targets=())
+    with pytest.raises(OutOfMemoryError, match="the outputs of the model, 13,835,058,055,282,16"):
         executable.run({"x": X})
 
 
 def test_a_tensor_beyond_all_addresses() -> None:
-    names = ["x", *(f"t{number}" for number in range(59))]
+    names = ["x", *(f"t{number}" for number in range(60))]
     nodes = [
         helper.make_node("Concat", [name] * 2, [after], after, axis=0)
         for name, after in pairwise(names)
     ]
     with pytest.raises(LimitExceededError, match="arena_bytes"):
         byoc_mlir.compile(model(nodes, {"x": [3]}), targets=())
+
+
+def test_nothing_beside_a_long_axis_is_not_folded() -> None:
+    constants = {"e": np.ones((0, 1), np.float32), "s": np.array([0, 2**61]), "a": np.array([1])}
+    nodes = [
+        helper.make_node("Expand", ["e", "s"], ["long"]),
+        helper.make_node("ReduceSum", ["long", "a"], ["sums"], keepdims=0),
+        helper.make_node("Concat", ["x", "sums"], ["y"], axis=0),
+    ]
+    executable = byoc_mlir.compile(model(nodes, {"x": [3]}, constants), targets=())
+    assert (executable.run({"x": X})["y"] == X).all()
 
 
 def test_a_module_with_many_ops(tmp_path: Path) -> None:
