@@ -148,7 +148,8 @@ def run_as_written(model: ModelProto, inputs: Mapping[str, NDArray[Any]]) -> NDA
     has rounded.
     """
     if any(node.op_type == "MatMulInteger" for node in model.graph.node):
-        return np.asarray(ReferenceEvaluator(model).run(["y"], dict(inputs))[0])
+        results: Any = ReferenceEvaluator(model).run(["y"], dict(inputs))
+        return np.asarray(results[0])
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
