@@ -137,8 +137,8 @@ def test_threads_that_wait() -> None:
     x = np.random.default_rng(3).standard_normal((1, 8, 16, 16)).astype(np.float32)
     with byoc_mlir.compile(_convolutions(), (), **options) as executable:
         profile = executable.profile({"x": x}, runs=3)
-    for row in profile:
-        assert 0 <= row.idle_milliseconds <= row.milliseconds / 2 + 1e-9
+    for row in profile:  # while one thread wakes up, the other may have nothing left to do
+        assert 0 <= row.idle_milliseconds <= row.milliseconds + 1e-9
     call = profile.rows[-1]  # Python's thread is the only one that works
     assert call.idle_milliseconds == pytest.approx(call.milliseconds / 2)
     assert json.loads(profile.to_json())["idle_milliseconds"] == profile.idle_milliseconds
@@ -146,7 +146,7 @@ def test_threads_that_wait() -> None:
     counters = [
         one for one in json.loads(profile.to_chrome_trace())["traceEvents"] if one["ph"] == "C"
     ]
-    assert all(1 - 1e-9 <= one["args"]["threads"] <= 2 for one in counters)
+    assert all(-1e-9 <= one["args"]["threads"] <= 2 for one in counters)
     assert len(counters) == len(profile)
 
 
