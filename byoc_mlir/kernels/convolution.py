@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ Pair = tuple[int, int]
 """Along height and width."""
 
 S = TypeVar("S", int, Size)
+T = TypeVar("T")
 
 
 def pair_of(sizes: Sequence[S], missing: S) -> tuple[S, S]:
@@ -132,6 +133,28 @@ class Convolution:
             begins=self.begins[::-1],
             ends=self.ends[::-1],
         )
+
+
+@dataclass(frozen=True)
+class Windows(Generic[T]):
+    """Where the windows of a convolution lie, in pixels of the source: of a kernel's parameters."""
+
+    stride_y: T
+    stride_x: T
+    dilation_y: T
+    dilation_x: T
+    top: T
+    left: T
+    """The padding before the source."""
+    height: T
+    width: T
+    """Those of the source."""
+
+    @staticmethod
+    def of(convolution: Convolution) -> Windows[Size]:
+        """Those of a convolution."""
+        it = convolution
+        return Windows[Size](*it.strides, *it.dilation, *it.begins, *it.source.shape[2:])
 
 
 class Slot(IntEnum):

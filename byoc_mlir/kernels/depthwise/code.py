@@ -103,7 +103,7 @@ class _Lines:
         """Writes the code of one line: long strips, then short ones."""
         function, parameters = self.function, self.parameters
         line = self._line(number, kernels[0].variant)
-        state = [function.subtract(function.integer(0), parameters.left), line.to]
+        state = [function.subtract(function.integer(0), parameters.windows.left), line.to]
         counts = (parameters.long_strips, parameters.short_strips)
         for one, count in zip(kernels, counts, strict=False):
             state = self._strips(line, one, count, state)
@@ -112,13 +112,15 @@ class _Lines:
         function, parameters = self.function, self.parameters
         add, multiply, subtract = function.add, function.multiply, function.subtract
         image, row = function.divmod(number, parameters.rows)
-        y = subtract(multiply(row, parameters.stride_y), parameters.top)
+        y = subtract(multiply(row, parameters.windows.stride_y), parameters.windows.top)
         first = self._steps(subtract(function.integer(0), y))
-        after = self._steps(subtract(parameters.height, y))
+        after = self._steps(subtract(parameters.windows.height, y))
         after = self.function.least(after, parameters.window_height)
         place = add(
             multiply(image, parameters.source_image),
-            multiply(add(y, multiply(first, parameters.dilation_y)), parameters.source_line),
+            multiply(
+                add(y, multiply(first, parameters.windows.dilation_y)), parameters.source_line
+            ),
         )
         to = add(multiply(image, parameters.result_image), multiply(row, parameters.result_line))
         weights = function.gep(
@@ -130,7 +132,7 @@ class _Lines:
 
     def _steps(self, pixels: SSAValue) -> SSAValue:
         """How many lines of a window reach so far; none where that is less than nothing."""
-        function, dilation = self.function, self.parameters.dilation_y
+        function, dilation = self.function, self.parameters.windows.dilation_y
         is_some = function.compare("sgt", pixels, function.integer(0))
         some = function.select(is_some, pixels, function.integer(0))
         return function.divide(function.add(some, function.subtract(dilation, 1)), dilation)
@@ -141,7 +143,7 @@ class _Lines:
         """Writes a loop over strips of one length. Returns the place behind them."""
         function, parameters = self.function, self.parameters
         pixels = kernels.variant.pixels
-        beyond = function.subtract(parameters.width, kernels.variant.places[-1])
+        beyond = function.subtract(parameters.windows.width, kernels.variant.places[-1])
         has_inside = function.compare("sgt", beyond, function.integer(0))
         beyond = function.select(has_inside, beyond, function.integer(0))
         bias, result, residual = (
@@ -149,7 +151,7 @@ class _Lines:
         )
         zeros = _zeros(function, parameters, self.slots)
         steps = (
-            function.multiply(parameters.stride_x, pixels),
+            function.multiply(parameters.windows.stride_x, pixels),
             function.multiply(parameters.result_pixel, pixels),
         )
 

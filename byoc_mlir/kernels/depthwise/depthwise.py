@@ -15,7 +15,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image
+from byoc_mlir.dims import Size
+from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Windows
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.depthwise.code import define_depthwise
 from byoc_mlir.kernels.depthwise.micro_kernel import Variant
@@ -97,7 +98,7 @@ class Depthwise(ConvolutionKernel):
         define = partial(define_depthwise, variant=variant, bias=epilogue.bias)
         return Code(define, words(self._parameters()))
 
-    def _parameters(self) -> Parameters[int]:
+    def _parameters(self) -> Parameters[Size]:
         it, lanes = self.convolution, self.unit.lanes
         batch, _, rows, width = map(int, it.result.shape)
         strips, long_strips = map(int, self._strips.of(width))
@@ -115,13 +116,7 @@ class Depthwise(ConvolutionKernel):
             window_height=it.window[0],
             window_line=it.dilation[0] * source_line,
             weights=self._weights,
-            stride_y=it.strides[0],
-            stride_x=it.strides[1],
-            dilation_y=it.dilation[0],
-            top=it.begins[0],
-            left=it.begins[1],
-            height=int(it.source.shape[2]),
-            width=int(it.source.shape[3]),
+            windows=Windows.of(it),
             source_image=source_image,
             source_line=source_line,
             source_pixel=it.inputs,

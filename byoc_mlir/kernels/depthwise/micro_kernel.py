@@ -95,7 +95,7 @@ def _sources(
         address = function.gep(source, function.multiply(parameters.source_pixel, place))
         step = parameters.window_line
         if x is not None:
-            is_inside = function.compare("ult", function.add(x, place), parameters.width)
+            is_inside = function.compare("ult", function.add(x, place), parameters.windows.width)
             address = function.select(is_inside, address, zeros)
             step = function.select(is_inside, step, nothing)
         found[place] = _Source(address, step)

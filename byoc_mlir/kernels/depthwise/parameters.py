@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from byoc_mlir.kernels.convolution import Windows
+
 T = TypeVar("T")
 
 
@@ -28,14 +30,7 @@ class Parameters(Generic[T]):
     """What a line of the window steps in the source."""
     weights: T
     """All of them; zeros follow."""
-    stride_y: T
-    stride_x: T
-    dilation_y: T
-    top: T
-    left: T
-    height: T
-    width: T
-    """The window, in pixels of the source; its padding and its size."""
+    windows: Windows[T]
     source_image: T
     source_line: T
     source_pixel: T

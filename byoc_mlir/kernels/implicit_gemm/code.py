@@ -126,8 +126,8 @@ class _Units:
         place = add(parameters.source_start, multiply(image, parameters.source_image))
         to = add(multiply(image, parameters.result_image), multiply(row, parameters.result_line))
         return _Position(
-            function.subtract(multiply(row, parameters.stride_y), parameters.top),
-            function.subtract(function.integer(0), parameters.left),
+            function.subtract(multiply(row, parameters.windows.stride_y), parameters.windows.top),
+            function.subtract(function.integer(0), parameters.windows.left),
             add(place, multiply(row, parameters.source_line)),
             add(to, panel.to),
             prefetched,
@@ -146,7 +146,11 @@ class _Units:
         following = function.gep(panel.weights, parameters.panel)
         steps = [
             function.multiply(step, size)
-            for step in (parameters.stride_x, parameters.source_pixel, parameters.result_pixel)
+            for step in (
+                parameters.windows.stride_x,
+                parameters.source_pixel,
+                parameters.result_pixel,
+            )
         ]
         share_of_panel = function.divide(parameters.panel, self.unit.lanes)
         last = function.subtract(parameters.panel, share_of_panel)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Dim, Size, ceildiv
-from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, panel_of
+from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Windows, panel_of
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
@@ -134,10 +134,9 @@ class ImplicitGemm(ConvolutionKernel):
     def _parameters(self) -> Parameters[Size]:
         it, lines, lanes = self.convolution, self._lines, self.unit.lanes
         strips, long_strips = lines.strips.of(lines.cut)
-        (stride_y, stride_x), (dilation_y, dilation_x) = it.strides, it.dilation
-        (top, left), (height, width) = it.begins, it.source.shape[2:]
+        windows = Windows.of(it)
         source, result = it.source.strides(self._together), it.result.strides(lanes)
-        source_line, result_line = stride_y * source.line, result.line
+        source_line, result_line = windows.stride_y * source.line, result.line
         if self._is_flat:
             source_line, result_line = (lines.pixels * one.pixel for one in (source, result))
         return Parameters(
@@ -152,21 +151,14 @@ class ImplicitGemm(ConvolutionKernel):
             window_height=it.window[0],
             window_width=it.window[1],
             inputs=it.inputs // self._together,
-            window_line=dilation_y * source.line,
-            window_pixel=dilation_x * source.pixel,
+            window_line=windows.dilation_y * source.line,
+            window_pixel=windows.dilation_x * source.pixel,
             input=source.vector,
-            stride_y=stride_y,
-            stride_x=stride_x,
-            dilation_y=dilation_y,
-            dilation_x=dilation_x,
-            top=top,
-            left=left,
-            height=height,
-            width=width,
+            windows=windows,
             source_image=source.image,
             source_line=source_line,
-            source_pixel=stride_x * source.pixel,
-            source_start=-(top * source.line + left * source.pixel),
+            source_pixel=windows.stride_x * source.pixel,
+            source_start=-(windows.top * source.line + windows.left * source.pixel),
             result_image=result.image,
             result_line=result_line,
             result_pixel=result.pixel,

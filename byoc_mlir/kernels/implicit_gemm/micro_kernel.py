@@ -145,15 +145,15 @@ class _Window:
     def _inside(self, y: SSAValue, x: SSAValue, sources: Sequence[SSAValue]) -> list[SSAValue]:
         """Zeros in place of sources that lie outside of the image."""
         function, parameters = self._function, self.parameters
-        y = function.add(self.y, function.multiply(y, parameters.dilation_y))
-        x = function.add(self.x, function.multiply(x, parameters.dilation_x))
-        is_line = function.compare("ult", y, parameters.height)
+        y = function.add(self.y, function.multiply(y, parameters.windows.dilation_y))
+        x = function.add(self.x, function.multiply(x, parameters.windows.dilation_x))
+        is_line = function.compare("ult", y, parameters.windows.height)
         chosen: list[SSAValue] = []
         for source in sources:
-            is_pixel = function.compare("ult", x, parameters.width)
+            is_pixel = function.compare("ult", x, parameters.windows.width)
             is_inside = function.binary(llvm.AndOp, is_line, is_pixel)
             chosen.append(function.select(is_inside, source, self.zeros))
-            x = function.add(x, parameters.stride_x)
+            x = function.add(x, parameters.windows.stride_x)
         return chosen
 
     def _vector(

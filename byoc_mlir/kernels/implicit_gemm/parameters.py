@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from byoc_mlir.kernels.convolution import Windows
+
 T = TypeVar("T")
 
 
@@ -35,15 +37,7 @@ class Parameters(Generic[T]):
     window_pixel: T
     input: T
     """What these step in the source."""
-    stride_y: T
-    stride_x: T
-    dilation_y: T
-    dilation_x: T
-    top: T
-    left: T
-    height: T
-    width: T
-    """The window, in pixels of the source; its padding and its size."""
+    windows: Windows[T]
     source_image: T
     source_line: T
     source_pixel: T
