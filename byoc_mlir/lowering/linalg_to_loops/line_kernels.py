@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from xdsl.dialects import arith, func, memref, vector
-from xdsl.dialects.builtin import (
-    FixedBitwidthType,
-    FunctionType,
-    IndexType,
-    UnitAttr,
-    VectorType,
-    i1,
-)
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects.builtin import FixedBitwidthType, IndexType, VectorType, i1
+from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
-from byoc_mlir.lowering.linalg_to_loops.micro_kernels import LINE_BYTES, buffer_type, splat
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import (
+    LINE_BYTES,
+    buffer_type,
+    splat,
+    tile_function,
+)
 from byoc_mlir.lowering.relay_to_linalg.scalars import REASSOCIATE, multiply_add
 
 _INDEX = IndexType()
@@ -70,15 +68,7 @@ class LineTile:
 def _function(tile: LineTile) -> func.FuncOp:
     buffer = buffer_type(tile.element)
     types = [i1, buffer, _INDEX, _INDEX, buffer, _INDEX, _INDEX, buffer, *[_INDEX] * 4]
-    block = Block(arg_types=types)
-    end = func.ReturnOp()
-    block.add_op(end)
-    function = func.FuncOp(
-        tile.name, FunctionType.from_lists(types, []), Region(block), visibility="private"
-    )
-    function.attributes["no_inline"] = UnitAttr()  # one copy serves a whole network
-    _LineCode(tile, Code(block, end), block.args).write()
-    return function
+    return tile_function(tile.name, types, lambda code, args: _LineCode(tile, code, args).write())
 
 
 class _LineCode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Protocol, cast
@@ -149,14 +149,27 @@ def _function(tile: Tile) -> func.FuncOp:
     types = [i1, buffer, *[_INDEX] * 3, buffer, _INDEX, b_step, buffer, *[_INDEX] * 4]
     if tile.masked:
         types.append(_INDEX)
+    return tile_function(tile.name, types, lambda code, args: _TileCode(tile, code, args).write())
+
+
+def tile_function(
+    name: str, types: Sequence[Attribute], write: Callable[[Code, Sequence[SSAValue]], None]
+) -> func.FuncOp:
+    """A private function of a tile, of which one copy serves a whole network.
+
+    Args:
+        name: its name.
+        types: those of its parameters.
+        write: writes its code, given the parameters.
+    """
     block = Block(arg_types=types)
     end = func.ReturnOp()
     block.add_op(end)
     function = func.FuncOp(
-        tile.name, FunctionType.from_lists(types, []), Region(block), visibility="private"
+        name, FunctionType.from_lists(types, []), Region(block), visibility="private"
     )
-    function.attributes["no_inline"] = UnitAttr()  # one copy serves a whole network
-    _TileCode(tile, Code(block, end), block.args).write()
+    function.attributes["no_inline"] = UnitAttr()
+    write(Code(block, end), block.args)
     return function
 
 
