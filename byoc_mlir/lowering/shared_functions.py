@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from byoc_mlir.dialects.symbols import mentioned_symbols
 from byoc_mlir.lowering.llvm_ir.translate import top_level_text
 from byoc_mlir.lowering.shared_kernels import SeparatedKernels, SharedKernels
-from byoc_mlir.lowering.symbols import is_declaration, symbol_of
+from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
 
 _EXTERNAL = llvm.LinkageAttr("external")
 
@@ -65,16 +65,12 @@ def name_apart(module: ModuleOp, shared: SharedKernels) -> None:
     symbols = {
         name: shared.symbol_for(name)
         for op in module.ops
-        if (name := symbol_of(op)) and not is_declaration(op) and _is_internal(op)
+        if (name := symbol_of(op)) and not is_declaration(op) and is_internal(op)
     }
     for op in module.ops:
         _rename(op, {*mentioned_symbols(op)}, symbols)
         if symbol_of(op) in symbols:
             op.properties["sym_name"] = StringAttr(symbols[symbol_of(op)])
-
-
-def _is_internal(op: Operation) -> bool:
-    return isinstance(op, llvm.FuncOp) and op.linkage.linkage.data == "internal"
 
 
 def _reached(roots: Collection[str], mentioned: Mapping[str, Collection[str]]) -> list[str]:

@@ -13,6 +13,11 @@ def symbol_of(op: Operation) -> str:
     return name.data if isinstance(name, StringAttr) else ""
 
 
+def is_internal(op: Operation) -> bool:
+    """Whether it is a function that no other module sees."""
+    return isinstance(op, llvm.FuncOp) and op.linkage.linkage.data == "internal"
+
+
 def is_declaration(op: Operation) -> bool:
     """Whether a function or a global is defined elsewhere."""
     if isinstance(op, llvm.GlobalOp):

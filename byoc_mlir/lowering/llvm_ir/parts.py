@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects.symbols import mentioned_symbols
-from byoc_mlir.lowering.symbols import is_declaration, symbol_of
+from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
 
 MOST_PARTS = 4
 LEAST_OPS = 1000
@@ -70,7 +70,7 @@ def cut(module: ModuleOp) -> Sequence[Part]:
         for home, names in whole.items()
         for user in names
         for name in mentioned[user]
-        if homes.get(name, home) != home and _is_internal(defined[name])
+        if homes.get(name, home) != home and is_internal(defined[name])
     }
     return [_part(whole[home], home, ops, mentioned, shared) for home in sorted(whole)]
 
@@ -79,16 +79,12 @@ def _is_variable(op: Operation) -> bool:
     return isinstance(op, llvm.GlobalOp) and op.constant is None
 
 
-def _is_internal(op: Operation) -> bool:
-    return isinstance(op, llvm.FuncOp) and op.linkage.linkage.data == "internal"
-
-
 def _is_vectorised(op: Operation) -> bool:
     return VECTORISED in op.attributes
 
 
 def _may_be_inlined(op: Operation) -> bool:
-    return _is_internal(op) and {"no_inline", VECTORISED}.isdisjoint(
+    return is_internal(op) and {"no_inline", VECTORISED}.isdisjoint(
         {*op.properties, *op.attributes}
     )
 
