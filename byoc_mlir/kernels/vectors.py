@@ -124,17 +124,7 @@ class Vectors:
 
     def broadcast(self, number: SSAValue) -> SSAValue:
         """An `f32` for all lanes."""
-        function = self.function
-        first = llvm.InsertElementOp.create(
-            operands=[self.splat(0.0), number, function.integer(0)], result_types=[self.type]
-        )
-        value = function.insert(first)
-        spread = llvm.ShuffleVectorOp.create(
-            operands=[value, value],
-            result_types=[self.type],
-            properties={"mask": _first(self.lanes)},
-        )
-        return function.insert(spread)
+        return broadcast(self.function, number, self.splat(0.0))
 
     def broadcast_bits(self, bits: SSAValue) -> SSAValue:
         """The `f32` with the lower bits of an `i64`, for all lanes."""
@@ -201,6 +191,25 @@ class Vectors:
 @cache
 def _vector(lanes: int) -> VectorType[Float32Type]:
     return VectorType(f32, [lanes])
+
+
+def broadcast(function: FunctionBuilder, number: SSAValue, into: SSAValue) -> SSAValue:
+    """A number for all lanes.
+
+    Args:
+        into: any vector of the result's type; nothing of it stays.
+    """
+    type_ = into.type
+    assert isinstance(type_, VectorType)
+    first = llvm.InsertElementOp.create(
+        operands=[into, number, function.integer(0)], result_types=[type_]
+    )
+    value = function.insert(first)
+    (lanes,) = type_.get_shape()
+    spread = llvm.ShuffleVectorOp.create(
+        operands=[value, value], result_types=[type_], properties={"mask": _first(lanes)}
+    )
+    return function.insert(spread)
 
 
 @cache

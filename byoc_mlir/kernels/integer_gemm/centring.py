@@ -7,19 +7,18 @@ from typing import Generic, TypeVar
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     Float32Type,
     IntegerType,
     VectorType,
     f32,
     i8,
     i16,
-    i32,
     i64,
 )
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.vectors import broadcast
 
 T = TypeVar("T")
 
@@ -142,11 +141,7 @@ class _Centring:
         extend = llvm.SExtOp if self.is_signed else llvm.ZExtOp
         numbers = function.insert(extend(bytes_, wide))
         zero = function.insert(llvm.TruncOp(self.parameters.zero_point, i16))
-        first = llvm.InsertElementOp(numbers, zero, function.integer(0))
-        one = function.insert(first)
-        mask = DenseArrayBase.from_list(i32, [0] * lanes)
-        zeros = function.insert(llvm.ShuffleVectorOp(one, one, mask, wide))
-        centred = function.binary(llvm.SubOp, numbers, zeros)
+        centred = function.binary(llvm.SubOp, numbers, broadcast(function, zero, numbers))
         if self.element == f32:
             centred = function.insert(llvm.SIToFPOp(centred, VectorType(f32, [lanes])))
         function.store(centred, function.gep(to, place, self.element), self._bytes)

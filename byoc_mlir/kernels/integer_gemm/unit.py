@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS
+from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast
 
 WORD_BYTES = 4
 
@@ -136,10 +136,8 @@ class IntegerVectors:
 
     def broadcast(self, word: SSAValue) -> SSAValue:
         """A word for all lanes."""
-        function = self.function
-        zeros = function.constant(_splat(0, self.type), self.type)
-        first = function.insert(llvm.InsertElementOp(zeros, word, function.integer(0)))
-        return self._shuffled(first, [0] * self.unit.lanes)
+        zeros = self.function.constant(_splat(0, self.type), self.type)
+        return broadcast(self.function, word, zeros)
 
     def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """The total and, in each lane, the products of the numbers of two words."""
