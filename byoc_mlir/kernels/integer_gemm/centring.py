@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,6 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.vectors import broadcast
 
 T = TypeVar("T")
@@ -61,6 +63,27 @@ def define_centring(
     parameters, (begin, end) = CentringParameters(*rest[:count]), rest[count:]
     code = _Centring(function, source, result, parameters, is_signed, element)
     function.loop(function.subtract(end, begin), lambda at: code.line(function.add(begin, at)))
+    function.finish()
+    return name
+
+
+def define_lines(
+    module: ModuleBuilder,
+    name: str,
+    centring: str,
+    told: Callable[[FunctionBuilder, SSAValue], CentringParameters[SSAValue]],
+) -> str:
+    """`void (slots, begin, end)`: centres some lines of the source into the workspace.
+
+    Args:
+        centring: the symbol that `define_centring` returned.
+        told: reads the parameters from the slots.
+    """
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    slots, begin, end = function.parameters
+    sizes = vars(told(function, slots)).values()
+    source, to = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WORKSPACE))
+    function.do(centring, source, to, *sizes, begin, end)
     function.finish()
     return name
 

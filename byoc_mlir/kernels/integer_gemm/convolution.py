@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -15,7 +14,11 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.convolution import Code, Pair, Slot
-from byoc_mlir.kernels.integer_gemm.centring import CentringParameters, define_centring
+from byoc_mlir.kernels.integer_gemm.centring import (
+    CentringParameters,
+    define_centring,
+    define_lines,
+)
 from byoc_mlir.kernels.integer_gemm.code import Variant, define_units
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
@@ -138,7 +141,13 @@ def define_convolution(module: ModuleBuilder, *, variant: Variant, is_signed: bo
     name = f"byoc_convolution_{'i8' if is_signed else 'u8'}_{variant.name}"
     if module.has(name):
         return name
-    lines = _define_lines(module, f"{name}_lines", define_centring(module, is_signed=is_signed))
+    centring = define_centring(module, is_signed=is_signed)
+    lines = define_lines(
+        module,
+        f"{name}_lines",
+        centring,
+        lambda function, slots: _told(function, slots)[0].centring,
+    )
     units = _define_units(module, f"{name}_units", define_units(module, variant))
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
@@ -155,18 +164,6 @@ def _told(
     address = function.pointer(slots, Slot.PARAMETERS)
     told = read(function, address, _Told[SSAValue])
     return told, read(function, function.slot(address, _BEFORE), Parameters[SSAValue])
-
-
-def _define_lines(module: ModuleBuilder, name: str, centring: str) -> str:
-    """`void (slots, begin, end)`: some lines of the centred source."""
-    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
-    slots, begin, end = function.parameters
-    told, _ = _told(function, slots)
-    source, to = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WORKSPACE))
-    sizes: Sequence[SSAValue] = list(vars(told.centring).values())
-    function.do(centring, source, to, *sizes, begin, end)
-    function.finish()
-    return name
 
 
 def _define_units(module: ModuleBuilder, name: str, units: str) -> str:

@@ -15,7 +15,11 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
-from byoc_mlir.kernels.integer_gemm.centring import CentringParameters, define_centring
+from byoc_mlir.kernels.integer_gemm.centring import (
+    CentringParameters,
+    define_centring,
+    define_lines,
+)
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
 from byoc_mlir.kernels.parameters import read, words
@@ -124,7 +128,9 @@ def _define(module: ModuleBuilder, *, it: ThroughFloats, kernel: Code, before: i
     if module.has(name):
         return name
     centring = define_centring(module, is_signed=it.is_signed, element=f32)
-    lines = _define_lines(module, f"{name}_lines", centring)
+    lines = define_lines(
+        module, f"{name}_lines", centring, lambda function, slots: _told(function, slots).centring
+    )
     pixels = _define_pixels(module, f"{name}_pixels", it)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
@@ -150,17 +156,6 @@ def _define(module: ModuleBuilder, *, it: ThroughFloats, kernel: Code, before: i
 
 def _told(function: FunctionBuilder, slots: SSAValue) -> _Told[SSAValue]:
     return read(function, function.pointer(slots, Slot.PARAMETERS), _Told[SSAValue])
-
-
-def _define_lines(module: ModuleBuilder, name: str, centring: str) -> str:
-    """`void (slots, begin, end)`: some lines of the source as numbers."""
-    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
-    slots, begin, end = function.parameters
-    told = _told(function, slots)
-    source, to = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WORKSPACE))
-    function.do(centring, source, to, *vars(told.centring).values(), begin, end)
-    function.finish()
-    return name
 
 
 def _define_pixels(module: ModuleBuilder, name: str, it: ThroughFloats) -> str:
