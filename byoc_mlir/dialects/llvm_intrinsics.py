@@ -29,19 +29,21 @@ _FLOAT_LIKE = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 _CALL_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
 
 
-class FloatIntrinsic(IRDLOperation, ABC):
-    """A function of floats of one type."""
+class ElementwiseIntrinsic(IRDLOperation, ABC):
+    """A function whose operands and result are of one type."""
 
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(Pure(), SameOperandsAndResultType())
+    assembly_format = _CALL_FORMAT
+
+
+class FloatIntrinsic(ElementwiseIntrinsic, ABC):
     T: ClassVar = VarConstraint("T", _FLOAT_LIKE)
 
     res = result_def(T)
     fastmath_flags = prop_def(
         FastMathAttr, default_value=FastMathAttr(None), prop_name="fastmathFlags"
     )
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
 
 
 class FloatUnaryIntrinsic(FloatIntrinsic, ABC):
@@ -53,16 +55,10 @@ class FloatBinaryIntrinsic(FloatIntrinsic, ABC):
     rhs = operand_def(FloatIntrinsic.T)
 
 
-class IntegerIntrinsic(IRDLOperation, ABC):
-    """A function of integers of one type."""
-
+class IntegerIntrinsic(ElementwiseIntrinsic, ABC):
     T: ClassVar = VarConstraint("T", _INTEGER_LIKE)
 
     res = result_def(T)
-
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
 
 
 class IntegerUnaryIntrinsic(IntegerIntrinsic, ABC):
