@@ -21,6 +21,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.own_integer_kernels import (
+    Kernel,
     is_ours,
     packed,
     planned_integer_kernel,
@@ -94,10 +95,6 @@ def _lookup(op: LookupOp) -> OwnCode:
     return OwnCode(op, "lookup", Generated(add, code.numbers), operands)
 
 
-def _implementation(kernel: str) -> str:
-    return f"winograd:{kernel}" if kernel in ALGORITHMS else kernel
-
-
 def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
     kernel, types = planned_integer_kernel(op, layout_of), Types(layout_of)
     given = (
@@ -106,16 +103,7 @@ def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
         *((Arg.SRC_1, one) for one in op.post_op_operands),
     )
     operands = tuple(types.operand(argument, value) for argument, value in given)
-    slots = (Slot.WORKSPACE, Slot.WEIGHTS, *(_SLOTS[Arg(one.argument)] for one in operands))
-    code = kernel.code(threads)
-    return OwnCode(
-        op,
-        _implementation(kernel.name),
-        Generated(partial(_add_call, code=code, slots=slots), code.numbers),
-        operands,
-        kernel.workspace_bytes(threads),
-        partial(packed, op, kernel),
-    )
+    return _by_kernel(op, kernel, operands, partial(packed, op, kernel), threads)
 
 
 def on_result(code: Code) -> Generated:
@@ -124,22 +112,27 @@ def on_result(code: Code) -> Generated:
 
 
 def _convolution(op: ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> OwnCode:
-    workspace, code, operands = kernel.workspace_bytes(threads), kernel.code(threads), _operands(op)
+    weights = op.weights.owner
+    assert isinstance(weights, ConstantOp)
+    return _by_kernel(op, kernel, _operands(op), partial(kernel.packed, weights.weight), threads)
+
+
+def _by_kernel(
+    op: ExecutedOp,
+    kernel: ConvolutionKernel | Kernel,
+    operands: tuple[Operand, ...],
+    pack: Callable[[], Weight],
+    threads: int,
+) -> OwnCode:
+    workspace, code = kernel.workspace_bytes(threads), kernel.code(threads)
     slots = (
         *((Slot.WORKSPACE,) if workspace else ()),
         Slot.WEIGHTS,
         *(_SLOTS[Arg(one.argument)] for one in operands),
     )
-    weights = op.weights.owner
-    assert isinstance(weights, ConstantOp)
-    return OwnCode(
-        op,
-        _implementation(kernel.name),
-        Generated(partial(_add_call, code=code, slots=slots), code.numbers),
-        operands,
-        workspace,
-        partial(kernel.packed, weights.weight),
-    )
+    implementation = f"winograd:{kernel.name}" if kernel.name in ALGORITHMS else kernel.name
+    call = Generated(partial(_add_call, code=code, slots=slots), code.numbers)
+    return OwnCode(op, implementation, call, operands, workspace, pack)
 
 
 def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
