@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import i32
 
 from byoc_mlir.kernels.builder import VOID, ModuleBuilder
-from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image, Slot
+from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
@@ -56,12 +57,11 @@ def convolution(
     )
 
 
-class Compiled:
-    """A kernel as native code."""
+class Native:
+    """Code of a kernel as a function of its slots."""
 
-    def __init__(self, kernel: ConvolutionKernel, threads: int = 1):
-        self._kernel, self._threads = kernel, threads
-        code, module = kernel.code(threads), ModuleBuilder()
+    def __init__(self, code: Code):
+        module = ModuleBuilder()
         function = module.function("main", (POINTER,), result=VOID)
         function.call("omp_get_num_threads", result=i32)
         function.do(code.define(module), function.parameters[0])
@@ -75,6 +75,20 @@ class Compiled:
         self._native = NativeModule(emit_object(module.module), ["main"], symbols)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
         self._words = np.array(code.numbers, np.int64)
+
+    def run(self, given: Mapping[Slot, NDArray[Any]]) -> None:
+        """Runs it on what is in the slots, beside what the code is told."""
+        held = {**given, Slot.PARAMETERS: self._words}
+        pointers = [held[slot].ctypes.data if slot in held else None for slot in Slot]
+        self._main((ctypes.c_void_p * len(pointers))(*pointers))
+
+
+class Compiled:
+    """A kernel as native code."""
+
+    def __init__(self, kernel: ConvolutionKernel, threads: int = 1):
+        self._kernel, self._threads = kernel, threads
+        self._native = Native(kernel.code(threads))
 
     def __call__(self, **arrays: Array) -> Array:
         """The result `[N, C, H, W]` for `x`, `w` and what the epilogue asks for: `b`, `r`."""
@@ -92,7 +106,6 @@ class Compiled:
             Slot.WEIGHTS: _copied(self._kernel.pack(arrays["w"])),
             Slot.SOURCE: _copied(_as_stored(arrays["x"], it.source)),
             Slot.RESULT: written,
-            Slot.PARAMETERS: self._words,
         }
         if it.epilogue.bias:
             columns = self._kernel.unit.panel
@@ -105,8 +118,7 @@ class Compiled:
 
     def run(self, held: dict[Slot, NDArray[Any]]) -> None:
         """Calls the code."""
-        pointers = [held[slot].ctypes.data if slot in held else None for slot in Slot]
-        self._main((ctypes.c_void_p * len(pointers))(*pointers))
+        self._native.run(held)
 
 
 def aligned(shape: tuple[int, ...]) -> Array:

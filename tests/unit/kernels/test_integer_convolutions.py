@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from integer_runner import expected_sums
-from kernel_runner import aligned, convolution
+from kernel_runner import Native, aligned, convolution
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import i32
 
-from byoc_mlir.kernels.builder import VOID, ModuleBuilder
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
 from byoc_mlir.kernels.integer_gemm.epilogue import ByteResidual, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
-from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import winograd_kernels
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.runtime.jit import NativeModule
-from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
 
 UNITS = pytest.mark.parametrize(
     "unit",
@@ -55,29 +49,15 @@ def _run(
     residual: NDArray[np.generic] | None,
     size: int,
 ) -> NDArray[np.int8]:
-    code, module = it.code(1), ModuleBuilder()
-    function = module.function("main", (POINTER,), result=VOID)
-    function.call("omp_get_num_threads", result=i32)
-    function.do(code.define(module), function.parameters[0])
-    function.finish()
-    module.module.verify()
-    library = find_openmp()
-    assert library is not None
-    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
-    symbols = {name: resolve_symbol(name, [load_library(library)]) for name in names}
-    native = NativeModule(emit_object(module.module), ["main"], symbols)
     result = np.full(size + 64, 77, np.int8)
-    held = {
+    held: dict[Slot, NDArray[Any]] = {
         Slot.WORKSPACE: aligned((it.workspace_bytes(1) // 4 + 1,)),
         Slot.WEIGHTS: packed,
         Slot.SOURCE: source,
         Slot.RESULT: result,
-        Slot.PARAMETERS: np.array(code.numbers, np.int64),
         **({} if residual is None else {Slot.RESIDUAL: residual}),
     }
-    pointers = [held[slot].ctypes.data if slot in held else None for slot in Slot]
-    main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(native.address("main"))
-    main((ctypes.c_void_p * len(pointers))(*pointers))
+    Native(it.code(1)).run(held)
     assert (result[size:] == 77).all()
     return result[:size]
 
