@@ -46,7 +46,8 @@ def test_regions_and_shapes_share_copies() -> None:
         want = run_onnxruntime(model, inputs)["y"]
         np.testing.assert_allclose(executable.run(inputs)["y"], want, atol=1e-4)
     layouts = 2  # that the library may choose from: one for each number of rows would be 6 copies
-    assert made < (layouts + 1) * 4 * WIDTH * WIDTH
+    filled_up = 64  # columns by which a layout may be wider, at most
+    assert made <= layouts * 4 * WIDTH * (WIDTH + filled_up)
 
 
 class Layouts:
