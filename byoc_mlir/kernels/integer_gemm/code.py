@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -26,6 +27,9 @@ from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors
 
 _PREFIX = "byoc_integer_gemm"
+
+Factors: TypeAlias = "Sequence[tuple[SSAValue | None, SSAValue | None]]"
+"""The scale and the offset of each vector of a tile's columns."""
 
 _LINE = 16
 """Words of a cache line."""
@@ -235,7 +239,8 @@ class _Units:
     def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
         function, parameters, epilogue = self.function, self.parameters, self.variant.epilogue
         place = function.add(function.multiply(row, parameters.outputs), columns.first)
-        plain = None if epilogue.residual else self._finished(sums, columns)
+        factors = self._factors(columns)
+        plain = None if epilogue.residual else self._finished(sums, factors)
 
         def rows(masks: Sequence[SSAValue] | None) -> Iterator[tuple[int, Sequence[SSAValue]]]:
             for number in range(self.variant.rows):
@@ -243,7 +248,7 @@ class _Units:
                     yield number, plain[number]
                     continue
                 residuals = self._residuals(self._addresses(place, number, residual=True), masks)
-                yield number, self._finished_row(sums, number, columns, residuals)
+                yield number, self._finished_row(sums, number, factors, residuals)
 
         def whole() -> None:
             for number, values in rows(None):
@@ -305,11 +310,23 @@ class _Units:
             )
         )
 
-    def _finished(self, sums: Sequence[SSAValue], columns: _Columns) -> list[list[SSAValue]]:
+    def _factors(self, columns: _Columns) -> Factors:
+        """The scale and the offset of each vector of columns, where there are such."""
+        unit, epilogue = self.variant.unit, self.variant.epilogue
+        vectors = Vectors(self.function, unit.lanes)
+        return [
+            (
+                None if epilogue.kind == "sums" else vectors.load(self._words(columns.scale, at)),
+                vectors.load(self._words(columns.offset, at)) if epilogue.offset else None,
+            )
+            for at in self._offsets
+        ]
+
+    def _finished(self, sums: Sequence[SSAValue], factors: Factors) -> list[list[SSAValue]]:
         """What is written of each row, where nothing is added to it."""
         nothing = [None] * len(self._offsets)
         return [
-            self._finished_row(sums, number, columns, nothing)
+            self._finished_row(sums, number, factors, nothing)
             for number in range(self.variant.rows)
         ]
 
@@ -317,21 +334,14 @@ class _Units:
         self,
         sums: Sequence[SSAValue],
         number: int,
-        columns: _Columns,
+        factors: Factors,
         residuals: Sequence[SSAValue | None],
     ) -> list[SSAValue]:
         unit, epilogue = self.variant.unit, self.variant.epilogue
         finish = Finish(self.function, unit.lanes, epilogue, self.parameters.bytes)
-        vectors = Vectors(self.function, unit.lanes)
-        width = len(self._offsets)
+        width = len(factors)
+        row = sums[number * width : (number + 1) * width]
         return [
-            finish.of(
-                total,
-                None if epilogue.kind == "sums" else vectors.load(self._words(columns.scale, at)),
-                vectors.load(self._words(columns.offset, at)) if epilogue.offset else None,
-                residual,
-            )
-            for at, total, residual in zip(
-                self._offsets, sums[number * width :], residuals, strict=False
-            )
+            finish.of(total, *factor, residual)
+            for factor, total, residual in zip(factors, row, residuals, strict=True)
         ]
