@@ -14,6 +14,7 @@ from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.in_memory import ModelInMemory
 from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.packed import counted_copies
+from byoc_mlir.runtime.program import ObjectCode
 
 X = np.random.default_rng(0).standard_normal((2, 64)).astype(np.float32)
 
@@ -101,5 +102,7 @@ def test_matrices_of_dense_layers_are_read_where_they_are(
     want = x.astype(np.float64) @ weights.T.astype(np.float64)
     np.testing.assert_allclose(result, want, rtol=0, atol=1e-5 * np.abs(want).max())
     assert isinstance(executable, CompiledExecutable)
-    (held,) = executable.program.code.weights.values()
+    code = executable.program.code
+    assert isinstance(code, ObjectCode)
+    (held,) = code.weights.values()
     assert np.shares_memory(held, weights)
