@@ -205,9 +205,9 @@ def broadcast(function: FunctionBuilder, number: SSAValue, into: SSAValue) -> SS
         operands=[into, number, function.integer(0)], result_types=[type_]
     )
     value = function.insert(first)
-    (lanes,) = type_.get_shape()
+    mask = _first(type_.element_count())
     spread = llvm.ShuffleVectorOp.create(
-        operands=[value, value], result_types=[type_], properties={"mask": _first(lanes)}
+        operands=[value, value], result_types=[type_], properties={"mask": mask}
     )
     return function.insert(spread)
 
