@@ -29,8 +29,7 @@ def capture(
         with torch.no_grad(), config.patch(backed_size_oblivious=True):
             program = torch.export.export(
                 module,
-                tuple(arguments),
-                dict(keywords),
+                *_of_our_own(arguments, keywords),
                 dynamic_shapes=_without_names(dynamic_shapes, torch.export.Dim.DYNAMIC),
             )
     except ByocError:
@@ -39,6 +38,20 @@ def capture(
         raise _refused(module, place_of_error(error), _summary(error)) from error
     check_effects(program)
     return program
+
+
+def _of_our_own(
+    arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as tensors of the same memory: the exporter writes on a tensor which of its
+    sizes are dynamic, and whatever the user does with it next would read that.
+    """
+    tensor: type = pytorch().Tensor
+
+    def own(leaf: Any) -> Any:
+        return leaf.detach() if isinstance(leaf, tensor) else leaf
+
+    return pytorch("torch.utils._pytree").tree_map(own, (tuple(arguments), dict(keywords)))
 
 
 def check_effects(program: Any) -> None:

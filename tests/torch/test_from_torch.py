@@ -130,6 +130,14 @@ def test_a_changed_parameter_is_noticed() -> None:
     _check(byoc_mlir.from_torch(module, (torch.ones(3, 40),)), module, torch.ones(3, 40))
 
 
+def test_an_example_is_left_as_it_was() -> None:
+    x = torch.ones(2, 4)
+    module = randomised(nn.Linear(4, 3))
+    with pytest.raises(UnsupportedModelError, match="Constraints violated"):
+        byoc_mlir.from_torch(module, (x,), dynamic_shapes=({1: "width"},))
+    _check(byoc_mlir.from_torch(module, (x,)), module, x)
+
+
 def test_gradients_are_refused() -> None:
     compiled = byoc_mlir.from_torch(randomised(nn.Linear(4, 2)), (torch.ones(3, 4),))
     x = torch.ones(3, 4, requires_grad=True)
