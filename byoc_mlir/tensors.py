@@ -43,6 +43,16 @@ def item_name(name: str, number: int) -> str:
     return f"{name}[{number}]"
 
 
+MOST_SIZES = 16
+"""Tensors of more elements are data; those of up to this many may be sizes."""
+
+
+def size_input(name: str, number: int) -> str:
+    """The input of a stage that says by its shape, `[0, n]`, what an element of the tensor `name`
+    is; also the name of that size."""
+    return f"{name}{{{number}}}"
+
+
 @dataclass(frozen=True)
 class StructureInfo(TensorInfo):
     """An input that is a sequence, an optional or a map; `dtype` is that of what is in it."""

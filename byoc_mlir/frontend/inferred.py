@@ -27,7 +27,7 @@ def known_sizes(model: onnx.ModelProto) -> Mapping[str, Sizes]:
     What the model declares of anything but its inputs is not believed. Nothing is known of a model
     that inference refuses: a node is of a domain whose opset the model does not import.
     """
-    inferred = inferred_graph(_outline(model), with_values=True)
+    inferred = inferred_graph(graph_outline(model), with_values=True)
     if inferred is None:  # the importer names the node, or accepts it
         return {}
     return {
@@ -99,7 +99,7 @@ def _fits(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
     return True
 
 
-def _outline(model: onnx.ModelProto) -> onnx.ModelProto:
+def graph_outline(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without what inference does not need, or should not see."""
     graph = onnx.GraphProto(name=model.graph.name)
     graph.node.extend(model.graph.node)

@@ -3,24 +3,23 @@
 A node such as NonMaxSuppression gives as many rows as it finds, and a Loop that ends early collects
 as many as it made. Its stage ends with it: the stage gives the most rows there may be and their
 count, of which the next stage takes those that count.
+
+A stage ends, too, with a node that computes a size, such as the length of a Range. In the next
+stage it is a symbol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
-from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.loop_ends import ends_when_it_runs
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
-from byoc_mlir.frontend.value import Array
+from byoc_mlir.frontend.size_operands import SizeValues
+from byoc_mlir.frontend.stage import STAGE_DOMAIN, Stage
 from byoc_mlir.tensors import Trim
-
-BOUNDED_DOMAIN = "byoc"
-"""Domain of the ops that give the most rows there may be, and the count: see `ops.bounded`."""
 
 _AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
 """Ops whose output's size is found at run time, with the axis; `None`: their attribute `axis`."""
@@ -31,66 +30,13 @@ MOST_ROWS = 1 << 16
 """Rows of a loop that ends early for which there is memory."""
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One part of a model: names it reads and gives, and its nodes."""
-
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    nodes: tuple[onnx.NodeProto, ...]
-    initializers: tuple[onnx.TensorProto, ...]
-    sparse_initializers: tuple[onnx.SparseTensorProto, ...]
-    trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
-    """Of outputs; counts are outputs, too."""
-
-
 def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
     """The stages of a checked model, none when it needs no cut.
 
     Nodes that only constants lead to are in every stage that needs them.
     """
-    if not any(_is_dynamic(node) or _collects(node) for node in model.graph.node):
-        return ()
-    return _Splitter(model.graph).stages()
-
-
-def stage_model(
-    model: onnx.ModelProto,
-    stage: Stage,
-    arrays: Mapping[str, Array] | None,
-    known: Mapping[str, Sizes],
-) -> onnx.ModelProto:
-    """A stage as a model of its own.
-
-    Args:
-        arrays: what its inputs are like; `None` for a first stage, which has the model's own.
-        known: the sizes of the model's tensors that never change; those of other dimensions change
-            from run to run, so that they stay open.
-    """
-    graph = onnx.GraphProto(name=model.graph.name)
-    declared = {value.name: value for value in model.graph.input}
-    for name in stage.inputs:
-        graph.input.append(
-            declared[name] if arrays is None else _open_input(name, arrays[name], known.get(name))
-        )
-    graph.node.extend(stage.nodes)
-    graph.initializer.extend(stage.initializers)
-    graph.sparse_initializer.extend(stage.sparse_initializers)
-    graph.output.extend(onnx.ValueInfoProto(name=name) for name in stage.outputs)
-    result = onnx.ModelProto(ir_version=model.ir_version, graph=graph)
-    result.opset_import.extend(model.opset_import)
-    result.opset_import.append(helper.make_opsetid(BOUNDED_DOMAIN, 1))
-    result.functions.extend(model.functions)
-    return result
-
-
-def _open_input(name: str, array: Array, known: Sizes | None) -> onnx.ValueInfoProto:
-    element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
-    fixed = known if known is not None and len(known) == array.ndim else (None,) * array.ndim
-    shape = [
-        f"{name}[{axis}]" if size != array.shape[axis] else size for axis, size in enumerate(fixed)
-    ]
-    return helper.make_tensor_value_info(name, element_type, shape)
+    splitter = _Splitter(model)
+    return splitter.stages() if splitter.has_cuts else ()
 
 
 def _is_dynamic(node: onnx.NodeProto) -> bool:
@@ -110,8 +56,8 @@ def _collects(node: onnx.NodeProto) -> bool:
 class _Splitter:
     """Gives every value the number of the first stage in which it is there."""
 
-    def __init__(self, graph: onnx.GraphProto):
-        self._graph = graph
+    def __init__(self, model: onnx.ModelProto):
+        self._graph = graph = model.graph
         dense = {tensor.name for tensor in graph.initializer}
         sparse = {tensor.values.name for tensor in graph.sparse_initializer}
         self._constants = dense | sparse
@@ -120,12 +66,14 @@ class _Splitter:
         self._constant_nodes: dict[str, onnx.NodeProto] = {}
         self._stages: list[list[onnx.NodeProto]] = [[]]
         self._trims: dict[str, Trim] = {}
-        for node, name in zip(*self._named_nodes(), strict=True):
-            self._place(node, name)
-
-    def _named_nodes(self) -> tuple[list[onnx.NodeProto], list[str]]:
-        nodes = ordered_nodes(self._graph.node, self._level.keys())
-        return nodes, names_of(nodes)
+        nodes = ordered_nodes(graph.node, self._level.keys())
+        self._size_values = SizeValues(model, nodes, self._constants, self._arguments)
+        self._computed_sizes = self._size_values.computed()
+        finds_sizes = any(_is_dynamic(node) or _collects(node) for node in nodes)
+        self.has_cuts = finds_sizes or bool(self._computed_sizes)
+        if self.has_cuts:
+            for node, name in zip(nodes, names_of(nodes), strict=True):
+                self._place(node, name)
 
     def _place(self, node: onnx.NodeProto, name: str) -> None:
         level = max((self._level[read] for read in read_names(node)), default=_CONSTANT)
@@ -140,6 +88,7 @@ class _Splitter:
             level += 1
         else:
             self._stages[level].append(placed)
+            level += not self._computed_sizes.isdisjoint(node.output)
         if level == len(self._stages):
             self._stages.append([])
         self._level.update((output, level) for output in node.output if output)
@@ -178,7 +127,7 @@ class _Splitter:
         if axis is None:
             axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
         output, count = node.output[0], f"{node.output[0]}:count"
-        node.domain = BOUNDED_DOMAIN
+        node.domain = STAGE_DOMAIN
         node.output.append(count)
         self._trims[output] = Trim(count, axis)
 
@@ -187,7 +136,7 @@ class _Splitter:
         node.output.extend([""] * (len(body.output) - 1 - len(node.output)))
         rows = [name for name in node.output[len(node.input) - 2 :] if name]
         count = f"{rows[0]}:count"
-        node.domain = BOUNDED_DOMAIN
+        node.domain = STAGE_DOMAIN
         node.output.append(count)
         self._trims |= {name: Trim(count, 0) for name in rows}
 
@@ -208,16 +157,18 @@ class _Splitter:
             constants = {name for name in read if self._level.get(name, 0) == _CONSTANT}
             inputs = read - constants - made
             needed |= inputs
-            stages.append(self._stage(nodes, sorted(inputs), sorted(outputs), constants))
+            stages.append(self._stage(number, sorted(inputs), sorted(outputs), constants))
         return tuple(reversed(stages))
 
     def _stage(
         self,
-        nodes: Sequence[onnx.NodeProto],
+        number: int,
         inputs: Sequence[str],
         outputs: Sequence[str],
         constants: Iterable[str],
     ) -> Stage:
+        nodes = self._stages[number]
+        sizes = self._size_values.read_by(nodes) if number else frozenset[str]()
         made, names = self._closure(constants)
         order = [name for name in self._arguments if name in inputs]
         order += [name for name in inputs if name not in self._arguments]
@@ -230,6 +181,7 @@ class _Splitter:
                 tensor for tensor in self._graph.sparse_initializer if tensor.values.name in names
             ),
             {name: self._trims[name] for name in outputs if name in self._trims},
+            tuple(name for name in inputs if name in sizes),
         )
 
     def _closure(self, constants: Iterable[str]) -> tuple[list[onnx.NodeProto], set[str]]:

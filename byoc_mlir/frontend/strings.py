@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
-from byoc_mlir.frontend.split import Stage
+from byoc_mlir.frontend.stage import Stage
 
 
 @dataclass(frozen=True)

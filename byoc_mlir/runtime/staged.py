@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from byoc_mlir.runtime.profiled import TimedPart, TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.tensors import TensorInfo, Trim
+from byoc_mlir.tensors import MOST_SIZES, TensorInfo, Trim, size_input
 
 Named = Mapping[str, Array]
+_Key: TypeAlias = tuple[int, tuple[str, ...]]
+"""The number of a stage, and the arrays that say sizes to it."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,37 @@ class ExecutableStage:
 
     inputs: tuple[str, ...]
     compile: Callable[[Named], Executable]
-    """Called once, with the inputs of the first run."""
+    """Called once, with the inputs of the first run, and those that say sizes; again where others
+    say sizes."""
     trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
     """What of its results does not count."""
+    sizes: tuple[str, ...] = ()
+    """Inputs whose values are sizes. As long as none is negative, the stage takes arrays of such
+    shapes in their place (`size_input`), so that one program serves them all."""
+
+    def arrays(self, values: Named) -> Named:
+        """What the stage reads, and for each size an array that says it."""
+        named = {name: values[name] for name in self.inputs}
+        sizes = {name: named[name] for name in self.sizes}
+        return {**named, **_saying(sizes)} if all(map(_are_sizes, sizes.values())) else named
+
+
+def taken(arrays: Named) -> Named:
+    """What the program of a stage takes of its `arrays`: no values that others say."""
+    return {name: array for name, array in arrays.items() if size_input(name, 0) not in arrays}
+
+
+def _are_sizes(array: Array) -> bool:
+    is_integer = array.dtype in (np.int32, np.int64) and 0 < array.size <= MOST_SIZES
+    return is_integer and bool((array >= 0).all())
+
+
+def _saying(sizes: Named) -> Named:
+    return {
+        size_input(name, number): np.empty((0, size), np.uint8)
+        for name, array in sizes.items()
+        for number, size in enumerate(array.reshape(-1).tolist())
+    }
 
 
 class StagedExecutable(Executable):
@@ -51,8 +81,8 @@ class StagedExecutable(Executable):
     ):
         super().__init__(inputs, outputs)
         self.stages = tuple(stages)
-        compiled = {} if first is None else {0: first}
-        self._compiled = Recent[int, Executable](len(stages), compiled)
+        compiled = {} if first is None else {(0, ()): first}
+        self._compiled = Recent[_Key, Executable](2 * len(stages), compiled)
 
     def report(self) -> Report:
         return Report.joined([stage.report() for stage in self._known().values()])
@@ -87,8 +117,9 @@ class StagedExecutable(Executable):
         given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
         values = dict(given)
         for number, stage in enumerate(self.stages):
-            named = {name: values[name] for name in stage.inputs}
-            values.update(_trimmed(run(self._stage(number, named), named), stage.trims))
+            arrays = stage.arrays(values)
+            results = run(self._stage(number, arrays), taken(arrays))
+            values.update(_trimmed(results, stage.trims))
         return {
             name: values[name].copy() if name in given else values[name] for name in self.outputs
         }
@@ -109,9 +140,9 @@ class StagedExecutable(Executable):
         )
 
     def _first(self) -> Executable:
-        return self._known()[0]
+        return self._known()[0, ()]
 
-    def _known(self) -> dict[int, Executable]:
+    def _known(self) -> dict[_Key, Executable]:
         """The stages that are compiled, in their order."""
         found = self._compiled.known()
         if not found:
@@ -120,7 +151,8 @@ class StagedExecutable(Executable):
 
     def _stage(self, number: int, arrays: Named) -> Executable:
         stage = self.stages[number]
-        return self._compiled.get(lambda: number, lambda: (number, stage.compile(arrays)))
+        key = number, tuple(sorted(arrays.keys() - set(stage.inputs)))
+        return self._compiled.get(lambda: key, lambda: (key, stage.compile(arrays)))
 
 
 def _trimmed(results: Named, trims: Mapping[str, Trim]) -> dict[str, Array]:

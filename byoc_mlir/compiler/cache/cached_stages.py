@@ -14,7 +14,7 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.serialise import decode, encode_fields
 from byoc_mlir.runtime.specialising import Specialiser
-from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
+from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable, taken
 from byoc_mlir.tensors import TensorInfo, Trim
 
 
@@ -24,6 +24,7 @@ class _StageEntry:
     trims: Mapping[str, Trim]
     key: str
     """Of the stage's own entry; empty for a stage that was not compiled yet."""
+    sizes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ class CachedStages:
             return None
         self._keys = {number: stage.key for number, stage in enumerate(entry.stages)}
         stages = [
-            ExecutableStage(stage.inputs, partial(self._compiled, number), stage.trims)
+            ExecutableStage(
+                stage.inputs, partial(self._compiled, number), stage.trims, stage.sizes
+            )
             for number, stage in enumerate(entry.stages)
         ]
         first = self._compiled(0, None)
@@ -105,7 +108,7 @@ class CachedStages:
         if executable is None:
             return
         stages = tuple(
-            _StageEntry(stage.inputs, stage.trims, self._keys.get(number, ""))
+            _StageEntry(stage.inputs, stage.trims, self._keys.get(number, ""), stage.sizes)
             for number, stage in enumerate(executable.stages)
         )
         entry = _Entry(executable.inputs, executable.outputs, stages)
@@ -116,12 +119,13 @@ def _takes(inputs: tuple[TensorInfo, ...], arrays: Mapping[str, Array] | None) -
     """Whether a stage takes such inputs; the first one takes those of the model."""
     if arrays is None:
         return True
-    return all(
-        info.dtype == arrays[info.name].dtype
-        and len(info.shape) == arrays[info.name].ndim
+    given = taken(arrays)
+    return given.keys() == {info.name for info in inputs} and all(
+        info.dtype == given[info.name].dtype
+        and len(info.shape) == given[info.name].ndim
         and all(
-            isinstance(size, str) or size == given
-            for size, given in zip(info.shape, arrays[info.name].shape, strict=True)
+            isinstance(size, str) or size == found
+            for size, found in zip(info.shape, given[info.name].shape, strict=True)
         )
         for info in inputs
     )

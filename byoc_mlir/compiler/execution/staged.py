@@ -12,7 +12,8 @@ from byoc_mlir.compiler.source import Source
 from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.frontend.inferred import Sizes, known_sizes
 from byoc_mlir.frontend.inputs import model_inputs
-from byoc_mlir.frontend.split import Stage, split_model, stage_model
+from byoc_mlir.frontend.split import split_model
+from byoc_mlir.frontend.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
@@ -65,7 +66,9 @@ def compile_in_stages(
         return compile_stage(number, cut.stage(number, arrays))
 
     stages = [
-        ExecutableStage(stage.inputs, partial(compile_numbered, number), stage.trims)
+        ExecutableStage(
+            stage.inputs, partial(compile_numbered, number), stage.trims, stage.sizes
+        )
         for number, stage in enumerate(cut.stages)
     ]
     return StagedExecutable(source.inputs, source.outputs, stages, compile_numbered(0, None))

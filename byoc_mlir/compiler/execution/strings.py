@@ -15,7 +15,7 @@ from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inferred import known_sizes
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.order import read_names
-from byoc_mlir.frontend.split import Stage, stage_model
+from byoc_mlir.frontend.stage import Stage, stage_model
 from byoc_mlir.frontend.string_labels import with_looked_up_strings
 from byoc_mlir.frontend.strings import Part, string_parts
 from byoc_mlir.frontend.value import Array

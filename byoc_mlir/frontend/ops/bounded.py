@@ -1,7 +1,7 @@
-"""Ops that find a number of things at run time, as ops of a static shape.
+"""Ops at the ends of stages, in a domain of their own.
 
-They are in a domain of their own, to which `split` moves nodes. Each gives as many entries as there
-may be, and how many of them count.
+To it `split` moves nodes that find a number of things at run time: each gives as many entries as
+there may be, and how many of them count. `Sizes` gives a stage what another one computed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from onnx import helper
 
 from byoc_mlir.dialects.relay import elementwise, index, logic, reduce
 from byoc_mlir.dialects.relay.base import normalize_axis
@@ -19,10 +20,11 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.vision import kept_boxes
 from byoc_mlir.frontend.registry import register_op
-from byoc_mlir.frontend.split import BOUNDED_DOMAIN
+from byoc_mlir.frontend.sizes import size_array, size_content
+from byoc_mlir.frontend.stage import STAGE_DOMAIN
 from byoc_mlir.frontend.value import Value
 
-register_op(BOUNDED_DOMAIN, "NonMaxSuppression")(kept_boxes)
+register_op(STAGE_DOMAIN, "NonMaxSuppression")(kept_boxes)
 
 
 def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
@@ -43,7 +45,14 @@ def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
     return arith.section(context, places, 0, 0, size), count
 
 
-@register_op(BOUNDED_DOMAIN, "NonZero")
+@register_op(STAGE_DOMAIN, "Sizes")
+def sizes(context: NodeContext, *carriers: Value, shape: Sequence[int] = (), to: int) -> Value:
+    """The second sizes of `carriers`, as a tensor of this shape and type of ONNX."""
+    known = size_array([carrier.sizes[1] for carrier in carriers]).reshape(shape)
+    return Value(context.name, size_content(known, helper.tensor_dtype_to_np_dtype(to)))
+
+
+@register_op(STAGE_DOMAIN, "NonZero")
 def nonzero(context: NodeContext, data: Value) -> tuple[Value, Value]:
     mask = data
     if data.dtype != np.bool_:
@@ -66,7 +75,7 @@ def _coordinates(context: NodeContext, places: Value, sizes: Sequence[Size]) -> 
     return arith.concatenate(context, rows[::-1], 0)
 
 
-@register_op(BOUNDED_DOMAIN, "Compress")
+@register_op(STAGE_DOMAIN, "Compress")
 def compress(
     context: NodeContext, data: Value, condition: Value, *, axis: int | None = None
 ) -> tuple[Value, Value]:

@@ -31,7 +31,7 @@ from byoc_mlir.frontend.ops.counted import (
 )
 from byoc_mlir.frontend.ops.unrolled import Scanned, stacked, unrolled_loop, unrolled_scan
 from byoc_mlir.frontend.registry import onnx_op, register_op
-from byoc_mlir.frontend.split import BOUNDED_DOMAIN
+from byoc_mlir.frontend.stage import STAGE_DOMAIN
 from byoc_mlir.frontend.value import (
     NodeRefused,
     Value,
@@ -119,7 +119,7 @@ def _native_loop(
     return _while(context, made, limit, active, initial, None)
 
 
-@register_op(BOUNDED_DOMAIN, "Loop")
+@register_op(STAGE_DOMAIN, "Loop")
 def bounded_loop(
     context: NodeContext,
     trip_count: Value,

@@ -1,0 +1,154 @@
+"""Which values of a graph are sizes: what its nodes read as lengths, counts and shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
+
+import onnx
+
+from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
+from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.order import read_names
+from byoc_mlir.tensors import MOST_SIZES
+
+_SIZE_OPERANDS: Mapping[str, Sequence[int]] = {
+    "AffineGrid": (1,),
+    "CenterCropPad": (1,),
+    "ConstantOfShape": (0,),
+    "Expand": (1,),
+    "OneHot": (1,),
+    "Pad": (1,),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Resize": (2, 3),
+    "Slice": (1, 2),
+    "Split": (1,),
+    "Tile": (1,),
+    "TopK": (1,),
+    "Upsample": (1,),
+}
+"""Operands that have to be known, or to follow from sizes, when the node is imported."""
+
+_SIZES_OF_SIZES = frozenset(
+    {
+        "Add",
+        "Cast",
+        "Concat",
+        "Div",
+        "Gather",
+        "Identity",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "ReduceProd",
+        "ReduceSum",
+        "Reshape",
+        "Slice",
+        "Squeeze",
+        "Sub",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+"""Ops whose results are known as sizes where their operands are."""
+
+_GIVE_SIZES = frozenset({"Shape", "Size"})
+"""Ops whose results follow from sizes, whatever their operand holds."""
+
+_INTEGERS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+
+
+class SizeValues:
+    """Finds the values behind the sizes that nodes of a graph read.
+
+    Args:
+        model: a checked one.
+        nodes: those of its graph, in order.
+        constants: the names of tensors that are known.
+        arguments: the names of the inputs.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        nodes: Sequence[onnx.NodeProto],
+        constants: Set[str],
+        arguments: Iterable[str],
+    ):
+        self._model = model
+        self._nodes = nodes
+        self._constants = constants
+        self._arguments = frozenset(arguments)
+
+    def computed(self) -> frozenset[str]:
+        """The values that nodes compute of what the inputs hold, and sizes follow from."""
+        wanted = set(_sizes_read(self._nodes)) - self._constants
+        if not wanted:
+            return frozenset()
+        data = _data(self._nodes, self._arguments)
+        if wanted.isdisjoint(data):
+            return frozenset()
+        return self._behind(wanted & data, self._nodes) & (data - self._arguments)
+
+    def read_by(self, nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
+        """The values that some of the nodes read from elsewhere, and sizes follow from."""
+        made = {name for node in nodes for name in node.output}
+        return self._behind(set(_sizes_read(nodes)) - self._constants, nodes) - made
+
+    def _behind(self, wanted: Iterable[str], nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
+        """What the wanted values are computed of, by these nodes, as long as that is sizes."""
+        producers = {name: node for node in nodes for name in node.output}
+        pending, seen, found = list(wanted), set[str](), set[str]()
+        while pending:
+            name = pending.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            node = producers.get(name)
+            if node is not None and self._is_of_sizes(node):
+                pending.extend(read for read in node.input if read not in self._constants)
+            else:
+                found.add(name)
+        return frozenset(found)
+
+    def _is_of_sizes(self, node: onnx.NodeProto) -> bool:
+        if standard_name(node.domain) or node.op_type not in _SIZES_OF_SIZES:
+            return False
+        return all(name in self._constants or name in self._few_integers for name in node.input)
+
+    @cached_property
+    def _few_integers(self) -> Set[str]:
+        """The tensors of the graph that hold so few integers that each may be a symbol."""
+        inferred = inferred_graph(graph_outline(self._model), with_values=True)
+        if inferred is None:
+            return frozenset()
+        infos = (*inferred.input, *inferred.value_info, *inferred.output)
+        return {info.name for info in infos if _holds_few_integers(info.type.tensor_type)}
+
+
+def _sizes_read(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    """The operands of nodes that are sizes."""
+    for node in nodes:
+        places = () if standard_name(node.domain) else _SIZE_OPERANDS.get(node.op_type, ())
+        yield from (node.input[at] for at in places if at < len(node.input) and node.input[at])
+
+
+def _data(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]:
+    """What follows from the values of inputs, and not from their sizes alone."""
+    data = set(arguments)
+    for node in nodes:
+        if node.op_type not in _GIVE_SIZES and not data.isdisjoint(read_names(node)):
+            data.update(node.output)
+    return data
+
+
+def _holds_few_integers(tensor: onnx.TypeProto.Tensor) -> bool:
+    sizes = tensor.shape.dim
+    if tensor.elem_type not in _INTEGERS or not tensor.HasField("shape"):
+        return False
+    is_known = all(dim.HasField("dim_value") for dim in sizes)
+    return is_known and math.prod(dim.dim_value for dim in sizes) <= MOST_SIZES
