@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ from onnx import helper
 
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.inference_session.model_info import type_name
+from byoc_mlir.runtime.addresses import bytes_at
 from byoc_mlir.runtime.program import Array
 
 
@@ -224,5 +224,4 @@ def _array_at(address: int, element_type: Any, shape: Sequence[int]) -> Array:
     size = int(np.prod(tuple(shape), dtype=np.int64)) * dtype.itemsize
     if size == 0:
         return np.empty(tuple(shape), dtype)
-    memory = memoryview((ctypes.c_uint8 * size).from_address(address)).cast("B")
-    return np.frombuffer(memory, np.uint8).view(dtype).reshape(tuple(shape))
+    return np.frombuffer(bytes_at(address, size), np.uint8).view(dtype).reshape(tuple(shape))

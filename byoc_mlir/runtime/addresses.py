@@ -1,15 +1,16 @@
-"""Where the elements of arrays lie in memory."""
+"""Where the elements of arrays and the code of functions lie in memory."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 
-from byoc_mlir.runtime.program import Array
+from byoc_mlir.tensors import Array
 
 _pointer_at: Callable[[int], Any] = ctypes.c_void_p.from_address
 
@@ -35,3 +36,32 @@ def _has_known_layout() -> bool:
 
 address_of = _from_object if _has_known_layout() else _from_interface
 """The address of the first element of an array; a tenth of the time of `array.ctypes.data`."""
+
+
+def function_address(function: Any) -> int:
+    """The address of a function that ctypes knows.
+
+    `ctypes.cast` would leave garbage behind: what it takes and what it gives hold each other.
+    """
+    return cast(int, ctypes.c_void_p.from_buffer(function).value)
+
+
+_WRITABLE = 0x200
+"""`PyBUF_WRITE`."""
+
+_memory_at = ctypes.pythonapi.PyMemoryView_FromMemory
+_memory_at.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+_memory_at.restype = ctypes.py_object
+
+
+def bytes_at(address: int, size: int) -> memoryview:
+    """The bytes that begin at an address, of which nothing is held; they may be written."""
+    return cast(memoryview, _memory_at(address, size, _WRITABLE))
+
+
+@lru_cache(256)
+def c_array(element: type[Any], count: int) -> type[Any]:
+    """The type of C arrays of so many elements. Types refer to themselves, so one that is made for
+    each array would be garbage for long.
+    """
+    return element * count

@@ -17,7 +17,7 @@ from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, FOUND_SLOT, split_statu
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.errors import ExecutionError, OutOfMemoryError
 from byoc_mlir.runtime import packed
-from byoc_mlir.runtime.addresses import address_of
+from byoc_mlir.runtime.addresses import address_of, bytes_at, c_array, function_address
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
@@ -52,7 +52,7 @@ class Context:
         self.allocate(program.arena_bytes)
         self.slots_address = int(self.slots.ctypes.data)
         taken = hidden + len(program.inputs)
-        self.pointers = (ctypes.c_void_p * (taken + len(program.outputs) or 1))()
+        self.pointers = c_array(ctypes.c_void_p, taken + len(program.outputs) or 1)()
         inputs = ctypes.addressof(self.pointers)
         outputs = inputs + taken * ctypes.sizeof(ctypes.c_void_p)
         self.arguments = tuple(
@@ -238,9 +238,7 @@ class Instance:
         for item in program.library_symbols:
             symbols[item.symbol] = resolve_symbol(item.name, [load_own_library(item.library)])
         for region, callback in zip(program.python_regions, self._callbacks, strict=True):
-            address = ctypes.cast(cast(Any, callback), ctypes.c_void_p).value
-            assert address is not None
-            symbols[region.symbol] = address
+            symbols[region.symbol] = function_address(callback)
         return symbols
 
     def _callback(self, region: PythonRegion) -> object:
@@ -330,7 +328,7 @@ def _load_module(region: PythonRegion) -> RegionModule:
 
 def _views(specs: Sequence[TensorSpec], addresses: int) -> list[Array]:
     """Arrays over the memory that a C array of pointers points at."""
-    pointers = (ctypes.c_void_p * len(specs)).from_address(addresses) if specs else ()
+    pointers = c_array(ctypes.c_void_p, len(specs)).from_address(addresses) if specs else ()
     return [_view(spec, cast(int, pointer)) for spec, pointer in zip(specs, pointers, strict=True)]
 
 
@@ -338,5 +336,4 @@ def _view(spec: TensorSpec, address: int) -> Array:
     size = int(np.prod(spec.shape)) * spec.dtype.itemsize
     if size == 0:
         return np.empty(spec.shape, spec.dtype)
-    memory = memoryview((ctypes.c_uint8 * size).from_address(address)).cast("B")
-    return np.frombuffer(memory, np.uint8).view(spec.dtype).reshape(spec.shape)
+    return np.frombuffer(bytes_at(address, size), np.uint8).view(spec.dtype).reshape(spec.shape)

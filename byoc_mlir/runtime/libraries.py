@@ -71,11 +71,9 @@ def resolve_symbol(name: str, libraries: Sequence[ctypes.CDLL]) -> int:
     """
     for library in (*libraries, _process(), *open_system_libraries()):
         try:
-            address = ctypes.cast(library[name], ctypes.c_void_p).value
-        except AttributeError:
+            return ctypes.addressof(ctypes.c_char.in_dll(library, name))
+        except ValueError:
             continue
-        if address is not None:
-            return address
     raise ExecutionError(
         f"no library defines the function '{name}' that the compiled code calls;"
         " a library of another version than at compile time?"

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
 
 from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
+from byoc_mlir.runtime.addresses import function_address
 from byoc_mlir.runtime.mapped_files import drop_pages
 
 _POINTER = ctypes.c_void_p
@@ -106,10 +106,7 @@ _FUNCTIONS = {
     FREE_PACKED: _Free(_copies.free),
 }
 
-ADDRESSES = {
-    name: cast(int, ctypes.cast(cast(Any, function), _POINTER).value)
-    for name, function in _FUNCTIONS.items()
-}
+ADDRESSES = {name: function_address(function) for name, function in _FUNCTIONS.items()}
 """The functions by name, for code that is linked."""
 
 

@@ -33,6 +33,7 @@ from byoc_mlir.backends.dnnl.enums import (
 from byoc_mlir.backends.dnnl.formats import descriptor_strides, format_tag
 from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.runtime.addresses import c_array
 from byoc_mlir.runtime.forks import ForkSafeLock
 
 _ALIGNMENT = 64
@@ -201,9 +202,9 @@ class Api:
             return self.attributes(argument)
         if isinstance(argument, Descriptors):
             handles = [self.descriptor(item).value for item in argument.items]
-            return (ctypes.c_void_p * len(handles))(*handles)
+            return c_array(ctypes.c_void_p, len(handles))(*handles)
         if isinstance(argument, tuple):
-            return (ctypes.c_int64 * len(argument))(*argument)
+            return c_array(ctypes.c_int64, len(argument))(*argument)
         if isinstance(argument, Size):
             return ctypes.c_int64(argument.value)
         if isinstance(argument, float):
@@ -218,10 +219,10 @@ class Api:
 
     def _create_descriptor(self, descriptor: MemoryDescriptor) -> ctypes.c_void_p:
         handle, rank = ctypes.c_void_p(), len(descriptor.dims)
-        dims = (ctypes.c_int64 * rank)(*descriptor.dims)
+        dims = c_array(ctypes.c_int64, rank)(*descriptor.dims)
         tag = format_tag(descriptor)
         if tag is None:
-            strides = (ctypes.c_int64 * rank)(*descriptor_strides(descriptor))
+            strides = c_array(ctypes.c_int64, rank)(*descriptor_strides(descriptor))
             status = self.library.dnnl_memory_desc_create_with_strides(
                 ctypes.byref(handle), rank, dims, descriptor.data_type, strides
             )

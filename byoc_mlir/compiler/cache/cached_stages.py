@@ -66,9 +66,7 @@ class CachedStages:
             return None
         self._keys = {number: stage.key for number, stage in enumerate(entry.stages)}
         stages = [
-            ExecutableStage(
-                stage.inputs, partial(self._compiled, number), stage.trims, stage.sizes
-            )
+            ExecutableStage(stage.inputs, partial(self._compiled, number), stage.trims, stage.sizes)
             for number, stage in enumerate(entry.stages)
         ]
         first = self._compiled(0, None)

@@ -66,9 +66,7 @@ def compile_in_stages(
         return compile_stage(number, cut.stage(number, arrays))
 
     stages = [
-        ExecutableStage(
-            stage.inputs, partial(compile_numbered, number), stage.trims, stage.sizes
-        )
+        ExecutableStage(stage.inputs, partial(compile_numbered, number), stage.trims, stage.sizes)
         for number, stage in enumerate(cut.stages)
     ]
     return StagedExecutable(source.inputs, source.outputs, stages, compile_numbered(0, None))

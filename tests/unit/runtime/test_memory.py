@@ -32,6 +32,35 @@ def test_memory_does_not_grow(model: str, first: int, cycles: int, workers: int)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+GARBAGE = """
+import gc
+import byoc_mlir
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import random_inputs
+
+model = NETWORKS["mlp"]()
+inputs = random_inputs(model)
+
+def cycle():
+    with byoc_mlir.compile(model, threads=1, cache=False) as executable:
+        executable.run(inputs)
+
+for _ in range(3):
+    cycle()
+gc.collect()
+cycle()
+gc.set_debug(gc.DEBUG_SAVEALL)
+gc.collect()
+print(sum(type(one).__name__ == "_FuncPtr" for one in gc.garbage), len(gc.garbage))
+"""
+
+
+def test_what_is_closed_leaves_no_garbage() -> None:
+    """But for three types that llvmlite makes anew each time: six objects each, and a spare one."""
+    functions, objects = map(int, run_script(GARBAGE, timeout=300).split())
+    assert (functions, objects <= 24) == (0, True), objects
+
+
 GROWTH = """
 import sys
 import numpy as np
