@@ -60,7 +60,7 @@ def bytes_at(address: int, size: int) -> memoryview:
 
 
 @lru_cache(256)
-def c_array(element: type[Any], count: int) -> type[Any]:
+def c_array(element: Any, count: int) -> Any:
     """The type of C arrays of so many elements. Types refer to themselves, so one that is made for
     each array would be garbage for long.
     """

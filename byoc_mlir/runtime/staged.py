@@ -50,7 +50,7 @@ def taken(arrays: Named) -> Named:
 
 
 def _are_sizes(array: Array) -> bool:
-    is_integer = array.dtype in (np.int32, np.int64) and 0 < array.size <= MOST_SIZES
+    is_integer = array.dtype.name in ("int32", "int64") and 0 < array.size <= MOST_SIZES
     return is_integer and bool((array >= 0).all())
 
 

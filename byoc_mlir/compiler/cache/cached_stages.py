@@ -118,7 +118,7 @@ def _takes(inputs: tuple[TensorInfo, ...], arrays: Mapping[str, Array] | None) -
     if arrays is None:
         return True
     given = taken(arrays)
-    return given.keys() == {info.name for info in inputs} and all(
+    return set(given) == {info.name for info in inputs} and all(
         info.dtype == given[info.name].dtype
         and len(info.shape) == given[info.name].ndim
         and all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx_models import model_of, node
 
 import byoc_mlir
@@ -157,3 +157,90 @@ def test_a_domain_that_is_not_imported_is_named() -> None:
     model = model_of(nodes, [("x", TensorProto.FLOAT, (3, 4))], ["y"], opset=17)
     with pytest.raises(ByocError, match=r"node 'cast' \(Cast\): .* 'com.example'"):
         byoc_mlir.compile(model, targets=()).run(_samples(3, 4)[0])
+
+
+def _lengths(*nodes: NodeProto) -> ModelProto:
+    """A model of `x [1, n]` that computes the integer `count` from what `x` holds."""
+    computed = [
+        node("Sigmoid", "x", "shares"),
+        node("ReduceSum", "shares", "share", keepdims=0),
+        node("Cast", "share", "count", to=TensorProto.INT64, name="count"),
+        *nodes,
+    ]
+    constants = {"zero": 0, "one": 1, "ones": [1], "two": [2], "seven": [7], "minus": -1}
+    initializers = [_constant(name, content, np.int64) for name, content in constants.items()]
+    inputs = [("x", TensorProto.FLOAT, (1, "n"))]
+    return model_of(computed, inputs, ["y"], opset=17, initializers=initializers)
+
+
+def _of_lengths(*lengths: int) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    return [{"x": rng.standard_normal((1, length), np.float32)} for length in lengths]
+
+
+COMPUTED_LENGTHS = {
+    "range": [node("Range", "zero count one", "r"), node("Cast", "r", "y", to=TensorProto.FLOAT)],
+    "arithmetic": [
+        node("Mul", "count two", "twice"),
+        node("Concat", "twice ones", "shape", axis=0),
+        node("ReduceSum", "x", "row", keepdims=1),
+        node("Expand", "row shape", "y"),
+    ],
+    "a shape of an earlier stage": [
+        node("Shape", "x", "shape"),
+        node("Unsqueeze", "count zero", "counts"),
+        node("Concat", "counts shape", "larger", axis=0),
+        node("Expand", "x larger", "y"),
+    ],
+    "slice": [
+        node("Unsqueeze", "count zero", "counts"),
+        node("Sub", "counts ones", "begin"),
+        node("Slice", "x begin counts ones", "y"),
+    ],
+    "in a later stage again": [
+        node("Range", "zero count one", "places"),
+        node("Cast", "places", "numbers", to=TensorProto.FLOAT),
+        node("ReduceMean", "numbers", "mean", keepdims=0),
+        node("Cast", "mean", "less", to=TensorProto.INT64),
+        node("Range", "less count one", "r"),
+        node("Cast", "r", "y", to=TensorProto.FLOAT),
+    ],
+}
+
+
+@pytest.mark.parametrize("nodes", COMPUTED_LENGTHS.values(), ids=COMPUTED_LENGTHS)
+def test_a_length_that_is_computed_is_a_symbol_of_the_next_stage(nodes: list[NodeProto]) -> None:
+    model = _lengths(*nodes)
+    assert split_model(model)[1].sizes
+    _check(model, _of_lengths(9, 30, 14, 5))
+
+
+def test_one_program_serves_all_lengths() -> None:
+    executable = byoc_mlir.compile(_lengths(*COMPUTED_LENGTHS["range"]), targets=())
+    lengths = {executable.run(inputs)["y"].size for inputs in _of_lengths(9, 30, 14, 40)}
+    assert len(lengths) == 4
+    variants = executable.report().variants
+    assert [(one.guards, one.reason, one.shapes) for one in variants] == [((), "", ())] * 2
+    executable.close()
+
+
+def test_a_computed_value_that_is_no_size_is_compiled_in() -> None:
+    nodes = [
+        node("Mul", "count minus", "back"),
+        node("Unsqueeze", "back zero", "begin"),
+        node("Slice", "x begin seven ones", "y"),
+    ]
+    _check(_lengths(*nodes), _of_lengths(9, 30, 14))
+
+
+def test_a_factor_that_is_computed_is_compiled_into_the_next_stage() -> None:
+    nodes = [
+        node("ReduceMax", "x", "most", keepdims=0),
+        node("Ceil", "most", "factor"),
+        node("Unsqueeze", "factor zero", "factors"),
+        node("Concat", "factors factors", "scales", axis=0),
+        helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest"),
+    ]
+    model = _lengths(*nodes)
+    assert len(split_model(model)) == 2
+    _check(model, _of_lengths(9, 12))
