@@ -47,18 +47,15 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
     """Whether an oracle computes a not-a-number within a model that another need not have.
 
     A node reads it of which ONNX leaves open what becomes of it, or it may come from an infinity
-    that does not count. Or the oracle loses it, in a layer that another node reads. The same holds
+    that does not count. Or the oracle loses it, in a layer that another node reads, or a recurrent
+    layer in its next step. The same holds
     of what the reference evaluator casts to integers that hold no infinity, and of what ONNX
     Runtime has for the largest of no numbers.
     """
     read = {operand for node in model.graph.node for operand in node.input}
-    lost = {
-        result
-        for node in model.graph.node
-        if node.op_type in losing(name)
-        for result in node.output
-    }
-    if lost & read and has_nan(model, feeds):
+    lost_in = [node for node in model.graph.node if node.op_type in losing(name)]
+    read_on = any(node.op_type in RECURRENT or read & set(node.output) for node in lost_in)
+    if read_on and has_nan(model, feeds):
         return True
     if name == "reference" and _quantises_by_zero(model, feeds):
         return True

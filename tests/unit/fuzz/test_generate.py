@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from byoc_mlir.frontend.split import split_model
 from byoc_mlir.testing.fuzz.cases import Plan
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops
@@ -48,6 +49,12 @@ def test_models_pass_the_checker() -> None:
         model = onnx.ModelProto.FromString(Plan(7).case(number).model)
         if all(value.type.tensor_type.HasField("shape") for value in model.graph.output):
             onnx.checker.check_model(model)  # which asks for shapes, though they may be unknown
+
+
+def test_some_sizes_are_computed() -> None:
+    models = (onnx.ModelProto.FromString(Plan(7).case(number).model) for number in range(120))
+    stages = [stage for model in models for stage in split_model(model)]
+    assert sum(bool(stage.sizes) for stage in stages) >= 3
 
 
 def test_every_op_is_made() -> None:

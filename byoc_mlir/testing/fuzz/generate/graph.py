@@ -14,6 +14,7 @@ import onnx
 from onnx import (
     AttributeProto,
     NodeProto,
+    TensorProto,
     helper,
     numpy_helper,
 )
@@ -40,6 +41,8 @@ from byoc_mlir.testing.fuzz.values import (
 )
 
 _LARGEST = 8 * MAX_ELEMENTS
+_COMPUTED = 0.3
+"""How often integers that ops depend on are computed."""
 
 
 @dataclass
@@ -160,11 +163,23 @@ class GraphBuilder:
         return tensor
 
     def parameter(self, array: Any, as_input: float = 0.08) -> Tensor:
-        """A value that the op which reads it depends on: mostly a constant, else an input."""
-        data = np.asarray(array)
-        if self.rng.random() < as_input:
+        """A value that the op which reads it depends on: mostly a constant, else an input, or
+        integers that the graph computes of its data."""
+        data, draw = np.asarray(array), self.rng.random()
+        if draw < as_input:
             return self._input(data, None)
+        if draw > 1 - _COMPUTED and data.dtype == np.int64 and self.outer is None:
+            return self._computed(data)
         return self.constant(data)
+
+    def _computed(self, integers: Array) -> Tensor:
+        """These numbers, but for who does not know that nothing is less than itself."""
+        x = self.tensor(self.dtypes("Less"))
+        [less] = self.emit("Less", [x, x])
+        [ones] = self.emit("Cast", [less], to=TensorProto.INT64)
+        [none] = self.emit("ReduceSum", [ones], keepdims=0)
+        [sum_] = self.emit("Add", [self.constant(integers), none])
+        return sum_
 
     def _input(self, array: Array, style: Style | None) -> Tensor:
         tensor = Tensor(self._name("x"), array.dtype, array.shape)
