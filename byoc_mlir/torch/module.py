@@ -14,6 +14,7 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.torch.capture import capture
 from byoc_mlir.torch.conversion import convert
 from byoc_mlir.torch.parameters import Parameters
+from byoc_mlir.torch.sizes import check_sizes
 from byoc_mlir.torch.tensors import array_of, pytorch, tensor_of
 
 
@@ -149,6 +150,8 @@ def from_torch(
             into a cache.
 
     Raises:
+        InvalidInputError: the module does not take the example, or the example has not the sizes
+            that `dynamic_shapes` names.
         UnsupportedModelError: the module cannot be captured, or has operations that cannot be
             compiled; it names the operation and the line of the user's code.
         MissingExtraError: PyTorch is not installed. All others as `byoc_mlir.compile` raises them.
@@ -157,7 +160,10 @@ def from_torch(
         torch = pytorch()
         check_argument("the module", module, torch.nn.Module, "a torch.nn.Module")
         check_argument("example", example, tuple | list, "a tuple of arguments")
-        program = capture(module, example, kwargs or {}, dynamic_shapes)
+        check_argument("kwargs", kwargs, Mapping | None, "arguments by name")
+        keywords = kwargs or {}
+        check_sizes(module, example, keywords, dynamic_shapes)
+        program = capture(module, example, keywords, dynamic_shapes)
         return compile_program(program, dynamic_shapes, options)
 
 

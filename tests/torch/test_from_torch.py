@@ -138,6 +138,55 @@ def test_an_example_is_left_as_it_was() -> None:
     _check(byoc_mlir.from_torch(module, (x,)), module, x)
 
 
+class Several(nn.Module):
+    def forward(self, x: Tensor, factor: float = 1.0, **others: Tensor) -> Tensor:
+        return x * factor + sum(one.sum() for one in others.values())
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"w": {0: "n"}, "y": None}, r"is \{'w': .*each of: 'x', 'y'"),
+        ({"x": {0: "n"}}, "each of: 'x', 'y'"),
+        (({0: "n"},), "each of: 'x', 'others'"),
+        ("n", "dynamic_shapes is 'n'"),
+        ({"x": {2: "n"}, "y": None}, r"\['x'\] names dimension 2 .* \[2, 4\]; accepted: 0, 1"),
+        ({"x": {-1: "n"}, "y": None}, "dimension -1"),
+        ({"x": {"n": 0}, "y": None}, "dimension 'n'"),
+        ({"x": ["n"], "y": None}, "accepted are .* a list of 2"),
+        ({"x": {0: "n"}, "y": {0: "n"}}, "'n', and in the example the sizes 3 and 2"),
+        ({"x": None, "others": {"z": None}}, r"\['others'\] is .*each of: 'y'"),
+    ],
+)
+def test_sizes_that_the_example_does_not_have(shapes: object, message: str) -> None:
+    keywords = {"y": torch.ones(3)}
+    with pytest.raises(InvalidInputError, match=message):
+        byoc_mlir.from_torch(Several(), (torch.ones(2, 4),), keywords, dynamic_shapes=shapes)
+
+
+def test_sizes_of_what_is_no_tensor() -> None:
+    with pytest.raises(InvalidInputError, match=r"\['factor'\] .* 3\.0 there, which is no tensor"):
+        byoc_mlir.from_torch(Several(), (torch.ones(2), 3.0), dynamic_shapes=(None, {0: "n"}))
+
+
+@pytest.mark.parametrize("shapes", [{"y": {0: "n"}}, {"others": {"y": ["n"]}}], ids=str)
+def test_sizes_of_other_keywords(shapes: dict[str, object]) -> None:
+    x, y = torch.ones(2, 4), torch.arange(3.0)
+    compiled = byoc_mlir.from_torch(Several(), (x,), {"y": y}, dynamic_shapes={"x": None, **shapes})
+    assert [one.shape for one in compiled.executable.inputs] == [(2, 4), ("n",)]
+    assert compiled(x, y=torch.arange(5.0)).tolist() == (x + 10).tolist()
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [((), "missing a required argument: 'x'"), ((1, 2, 3), "too many positional arguments")],
+    ids=["none", "too_many"],
+)
+def test_an_example_that_the_module_does_not_take(example: tuple[int, ...], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        byoc_mlir.from_torch(Several(), example)
+
+
 def test_gradients_are_refused() -> None:
     compiled = byoc_mlir.from_torch(randomised(nn.Linear(4, 2)), (torch.ones(3, 4),))
     x = torch.ones(3, 4, requires_grad=True)
