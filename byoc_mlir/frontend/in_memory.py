@@ -1,4 +1,4 @@
-"""Models whose tensors lie in memory that somebody else owns."""
+"""Models whose large tensors are arrays of this process."""
 
 from __future__ import annotations
 
@@ -21,4 +21,5 @@ class ModelInMemory:
     """Tensors with external data name it by `location` alone."""
     arrays: Mapping[str, Array]
     """By location: C-contiguous, of the tensor's type and shape. They live as long as what is
-    compiled from the model, and must not be changed while it is used."""
+    compiled from the model, and must not be changed while it is used. Those that belong to somebody
+    else are declared so by `relay.constant.borrow`."""

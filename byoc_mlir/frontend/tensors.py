@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from byoc_mlir.dialects.relay.constant import borrow
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 from byoc_mlir.frontend.external_data import ExternalFiles
 from byoc_mlir.frontend.tensor_check import external_entries, payload_bytes
@@ -30,8 +29,6 @@ class TensorReader:
         self._folder = folder
         self._files = None if folder is None else ExternalFiles(folder)
         self._arrays = dict(arrays or {})
-        for array in self._arrays.values():
-            borrow(array)
         self._graphs: dict[int, tuple[onnx.GraphProto, Mapping[str, Array]]] = {}
 
     def __reduce__(self) -> tuple[type[TensorReader], tuple[Path | None, Mapping[str, Array]]]:

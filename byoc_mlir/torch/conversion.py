@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from byoc_mlir.dialects.relay.constant import borrow
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
 from byoc_mlir.extras import import_extra
 from byoc_mlir.frontend.in_memory import ModelInMemory
@@ -23,12 +24,15 @@ _LEAST_BYTES = 1024
 _TARGET = re.compile(r"\[target=torch\.ops\.(?P<target>[\w.]+)\]")
 
 
-def convert(program: Any, dynamic_shapes: Any = None) -> ModelInMemory:
+def convert(
+    program: Any, dynamic_shapes: Any = None, copy_parameters: bool = False
+) -> ModelInMemory:
     """The ONNX model of an `ExportedProgram`.
 
     Args:
-        program: its parameters are not copied.
+        program: what was captured.
         dynamic_shapes: as the program was captured with; names in it name dimensions.
+        copy_parameters: the model has parameters of its own, else those of the program.
 
     Raises:
         UnsupportedModelError: ONNX has nothing for an operation.
@@ -46,7 +50,7 @@ def convert(program: Any, dynamic_shapes: Any = None) -> ModelInMemory:
     except torch.onnx.errors.OnnxExporterError as error:
         raise _refused(program, error) from error
     check_effects(converted.exported_program)  # some of them show in its smaller operations
-    return _shared(converted.model)
+    return _in_memory(converted.model, copy_parameters)
 
 
 def _forget_constants(program: Any) -> None:
@@ -56,15 +60,20 @@ def _forget_constants(program: Any) -> None:
     node.args = (tuple(one if isinstance(one, kind) else None for one in node.args[0]),)
 
 
-def _shared(model: Any) -> ModelInMemory:
-    """The model, whose large tensors stay where they are."""
+def _in_memory(model: Any, copy: bool) -> ModelInMemory:
+    """The model, whose large tensors stay where they are, or are copied."""
     ir = import_extra("onnx_ir", EXTRA)
     arrays: dict[str, Array] = {}
     for name, value in model.graph.initializers.items():
         tensor = value.const_value
         if tensor is None or tensor.nbytes < _LEAST_BYTES:
             continue
-        arrays[name] = _array(tensor, name)
+        array = _array(tensor, name)
+        if copy:
+            array = array.copy()
+        else:
+            borrow(array)
+        arrays[name] = array
         value.const_value = ir.ExternalTensor(
             name, None, None, tensor.dtype, shape=tensor.shape, name=name
         )

@@ -34,7 +34,7 @@ def dynamo_backend(
         graph: a `torch.fx.GraphModule`.
         examples: its inputs, among them the parameters of modules and sizes.
         mode: of PyTorch's own backend, without meaning here.
-        options: of `byoc_mlir.compile`.
+        options: of `byoc_mlir.compile`, and `copy_parameters` of `from_torch`.
     """
     return CompiledGraph(graph, examples, dict(options or {}))
 
@@ -67,7 +67,7 @@ class CompiledGraph:
     Args:
         graph: a `torch.fx.GraphModule`.
         examples: its inputs.
-        options: of `byoc_mlir.compile`.
+        options: of `dynamo_backend`.
     """
 
     def __init__(self, graph: Any, examples: Sequence[Any], options: Mapping[str, Any]):

@@ -135,17 +135,20 @@ def from_torch(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    copy_parameters: bool = False,
     **options: Any,
 ) -> CompiledModule:
     """Compiles a module of PyTorch for this machine.
 
     Args:
-        module: a `torch.nn.Module` in evaluation mode. Its parameters are not copied.
+        module: a `torch.nn.Module` in evaluation mode.
         example: arguments to capture it with; their sizes and values that are no tensors are
             compiled in.
         kwargs: keyword arguments that belong to them.
         dynamic_shapes: which sizes change from call to call, as `torch.export.export` takes it;
             names of dimensions may be text, `{"tokens": {1: "length"}}`.
+        copy_parameters: all matrices are copied into the layout that is the fastest; left out,
+            kernels read them where they are, if they can.
         options: of `byoc_mlir.compile`; `threads`, left out, is what PyTorch uses. Nothing is put
             into a cache.
 
@@ -164,15 +167,18 @@ def from_torch(
         keywords = kwargs or {}
         check_sizes(module, example, keywords, dynamic_shapes)
         program = capture(module, example, keywords, dynamic_shapes)
+        options = {**options, "copy_parameters": copy_parameters}
         return compile_program(program, dynamic_shapes, options)
 
 
 def compile_program(
     program: Any, dynamic_shapes: Any, options: Mapping[str, Any]
 ) -> CompiledModule:
-    """Compiles what `capture` gave; arguments and errors are those of `from_torch`."""
+    """Compiles what `capture` gave; arguments and errors are those of `from_torch`, and so are the
+    options, `copy_parameters` among them.
+    """
     if "cache" in options:
         raise ByocError("cache is not accepted: what shares a module's memory is not kept")
-    model = convert(program, dynamic_shapes)
     options = {"threads": pytorch().get_num_threads(), **options}
+    model = convert(program, dynamic_shapes, options.pop("copy_parameters", False))
     return CompiledModule(program, compile(model, cache=False, **options))

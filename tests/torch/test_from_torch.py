@@ -117,6 +117,18 @@ def test_dense_layers_read_parameters_where_they_are(targets: tuple[str, ...] | 
     assert all(np.shares_memory(one, module.weight.detach().numpy()) for one in weights)
 
 
+@pytest.mark.parametrize("targets", [(), ("dnnl",)], ids=str)
+def test_parameters_are_copied_on_request(targets: tuple[str, ...]) -> None:
+    module = randomised(nn.Sequential(nn.Embedding(200, 160), nn.Linear(160, 96)))
+    x = torch.arange(40)
+    compiled = byoc_mlir.from_torch(module, (x,), copy_parameters=True, targets=targets)
+    _check(compiled, module, x)
+    own = [one.detach().numpy() for one in module.parameters()]
+    held = _weights(compiled)
+    assert held
+    assert not any(np.shares_memory(one, other) for one in held for other in own)
+
+
 def _weights(compiled: byoc_mlir.torch.CompiledModule) -> list[np.ndarray]:
     return list(compiled.executable.program.code.weights.values())
 

@@ -45,6 +45,7 @@ def test_it_computes() -> None:
 def test_other_models_do_not_read_its_memory() -> None:
     """Equal weights are one array, unless somebody else may change one of them."""
     borrowed, own = _weights(), _weights()
+    borrow(borrowed)
     shared = byoc_mlir.compile(ModelInMemory(_model(), {"weights/w": borrowed}), ())
     model = _model()
     model.graph.initializer[0].CopyFrom(numpy_helper.from_array(own, "w"))
@@ -86,6 +87,7 @@ def test_matrices_of_dense_layers_are_read_where_they_are(
     rows: int, targets: tuple[str, ...]
 ) -> None:
     weights = np.random.default_rng(1).standard_normal((96, 160)).astype(np.float32)
+    borrow(weights)
     x = np.random.default_rng(2).standard_normal((rows, 160)).astype(np.float32)
     proto = _model((96, 160))
     proto.graph.CopyFrom(
