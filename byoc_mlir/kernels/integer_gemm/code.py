@@ -195,28 +195,43 @@ class _Units:
         function, parameters = self.function, self.parameters
         line, x = function.divmod(row, parameters.width)
         image, y = function.divmod(line, parameters.height)
-        lefts: list[SSAValue] = []
-        for number in range(self.variant.rows):
-            if number:
-                x = function.add(x, 1)
-                x, y = self._carried(x, parameters.width, y)
-                y, image = self._carried(y, parameters.height, image)
-            place = function.add(
-                function.multiply(image, parameters.image),
-                function.add(
-                    function.multiply(y, parameters.line), function.multiply(x, parameters.pixel)
-                ),
-            )
+        place = function.add(
+            function.multiply(image, parameters.image),
+            function.add(
+                function.multiply(y, parameters.line), function.multiply(x, parameters.pixel)
+            ),
+        )
+        next_line = function.subtract(
+            parameters.line, function.multiply(parameters.width, parameters.pixel)
+        )
+        next_image = function.subtract(
+            parameters.image, function.multiply(parameters.height, parameters.line)
+        )
+        lefts = [self._words(self.arguments.left, place)]
+        for _ in range(1, self.variant.rows):
+            place = function.add(place, parameters.pixel)
+            x, y, place = self._carried(function.add(x, 1), parameters.width, y, place, next_line)
+            y, _, place = self._carried(y, parameters.height, y, place, next_image)
             lefts.append(self._words(self.arguments.left, place))
         return lefts
 
-    def _carried(self, low: SSAValue, limit: SSAValue, high: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """A number of two digits whose lower one has become its limit at most."""
+    def _carried(
+        self,
+        low: SSAValue,
+        limit: SSAValue,
+        high: SSAValue,
+        place: SSAValue,
+        distance: SSAValue,
+    ) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """A number of two digits whose lower one has become its limit at most, and the place that
+        it stands for; the distance is from the last one of a higher digit to the next one's first.
+        """
         function = self.function
         is_full = function.compare("eq", low, limit)
         return (
             function.select(is_full, function.integer(0), low),
             function.select(is_full, function.add(high, 1), high),
+            function.select(is_full, function.add(place, distance), place),
         )
 
     def _word(
@@ -240,14 +255,14 @@ class _Units:
         function, parameters, epilogue = self.function, self.parameters, self.variant.epilogue
         place = function.add(function.multiply(row, parameters.outputs), columns.first)
         factors = self._factors(columns)
-        plain = None if epilogue.residual else self._finished(sums, factors)
 
         def rows(masks: Sequence[SSAValue] | None) -> Iterator[tuple[int, Sequence[SSAValue]]]:
             for number in range(self.variant.rows):
-                if plain is not None:
-                    yield number, plain[number]
-                    continue
-                residuals = self._residuals(self._addresses(place, number, residual=True), masks)
+                residuals: Sequence[SSAValue | None] = [None] * len(self._offsets)
+                if epilogue.residual is not None:
+                    residuals = self._residuals(
+                        self._addresses(place, number, residual=True), masks
+                    )
                 yield number, self._finished_row(sums, number, factors, residuals)
 
         def whole() -> None:
@@ -320,14 +335,6 @@ class _Units:
                 vectors.load(self._words(columns.offset, at)) if epilogue.offset else None,
             )
             for at in self._offsets
-        ]
-
-    def _finished(self, sums: Sequence[SSAValue], factors: Factors) -> list[list[SSAValue]]:
-        """What is written of each row, where nothing is added to it."""
-        nothing = [None] * len(self._offsets)
-        return [
-            self._finished_row(sums, number, factors, nothing)
-            for number in range(self.variant.rows)
         ]
 
     def _finished_row(

@@ -10,19 +10,20 @@ from xdsl.dialects.builtin import IntegerType, VectorType, f32, i8, i32
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from byoc_mlir.dialects.llvm_ext import FPToSIOp
-from byoc_mlir.dialects.llvm_intrinsics import RoundEvenOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters, ResidualParameters
 from byoc_mlir.kernels.ops import float_arithmetic
-from byoc_mlir.kernels.vectors import Vectors
+from byoc_mlir.kernels.vectors import Vectors, broadcast
 
 Kind = Literal["sums", "numbers", "bytes"]
 
 _EXACT = llvm.FastMathAttr(None)
 _NO_NANS = llvm.FastMathAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
+_ROUNDING = 1.5 * 2.0**23
+"""What a number of less than 22 bits is added to, so that its fraction finds no place."""
+
 _SIZES = {"sums": 4, "numbers": 4, "bytes": 1}
 
 
@@ -124,13 +125,19 @@ class Finish:
         return self._added(self._multiplied(total, factor), shift)
 
     def _byte(self, number: SSAValue) -> SSAValue:
-        rounded = self._insert(RoundEvenOp.create(operands=[number], result_types=[number.type]))
-        limits = self.parameters
-        shifted = self._added(rounded, self._number(limits.zero_point))
-        above = self._extreme(llvm.VectorFMaxOp, shifted, self._number(limits.lower))
-        within = self._extreme(llvm.VectorFMinOp, above, self._number(limits.upper))
-        whole = self._insert(FPToSIOp(within, self._vector(i32)))
-        return self._insert(llvm.TruncOp(whole, self._vector(i8)))
+        limits, vectors = self.parameters, Vectors(self.function, self.lanes)
+        lower, upper = (
+            self._number(self.function.subtract(limit, limits.zero_point))
+            for limit in (limits.lower, limits.upper)
+        )
+        above = self._extreme(llvm.VectorFMaxOp, number, lower)
+        within = self._extreme(llvm.VectorFMinOp, above, upper)
+        # the lowest bits of the sum are the integer, rounded to the nearest, halves to even
+        rounded = self._added(within, vectors.splat(_ROUNDING))
+        bits = self._insert(llvm.BitcastOp(rounded, self._vector(i32)))
+        byte = self._insert(llvm.TruncOp(bits, self._vector(i8)))
+        zero_point = self._insert(llvm.TruncOp(limits.zero_point, i8))
+        return self.function.binary(llvm.AddOp, byte, broadcast(self.function, zero_point, byte))
 
     def _vector(self, element: IntegerType) -> VectorType[IntegerType]:
         return VectorType(element, [self.lanes])

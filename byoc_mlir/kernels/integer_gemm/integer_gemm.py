@@ -102,6 +102,8 @@ class IntegerGemm:
         (stride_y, stride_x), (dilation_y, dilation_x) = self.strides, self.dilation
         height, width = self._result
         line = self.pixels * self._words
+        # the pixels of a window's line that are neighbours are one long pixel
+        together = self.window[1] if dilation_x == 1 else 1
         return words(
             Parameters(
                 rows=self.rows,
@@ -114,10 +116,10 @@ class IntegerGemm:
                 line=stride_y * line,
                 pixel=stride_x * self._words,
                 window_height=self.window[0],
-                window_width=self.window[1],
+                window_width=self.window[1] // together,
                 window_line=dilation_y * line,
                 window_pixel=dilation_x * self._words,
-                words=self._words,
+                words=together * self._words,
                 bytes=self.epilogue.parameters(),
             )
         )
