@@ -131,18 +131,18 @@ class _Units:
         """Writes the code of one unit: the tiles of a block of rows, by one panel."""
         function, rows = self.function, self.variant.rows
         block, panel = function.divmod(number, self.parameters.panels)
-        first, last = function.share(self.parameters.rows, block, self.parameters.blocks)
+        tiles = function.divide(
+            function.add(self.parameters.rows, rows - 1), function.integer(rows)
+        )
+        first, last = function.share(tiles, block, self.parameters.blocks)
+        final = function.subtract(self.parameters.rows, rows)
         columns = self._columns(panel)
-        final = function.subtract(last, rows)  # the last tile may repeat rows of the one before
-        count = function.subtract(last, first)
-        tiles = function.divide(function.add(count, rows - 1), function.integer(rows))
 
         def tile(index: SSAValue) -> None:
-            row = function.add(first, function.multiply(index, rows))
-            is_before = function.compare("slt", row, final)
-            self._tile(function.select(is_before, row, final), columns)
+            row = function.multiply(function.add(first, index), rows)
+            self._tile(function.least(row, final), columns)  # the last may repeat some rows
 
-        function.loop(tiles, tile)
+        function.loop(function.subtract(last, first), tile)
 
     def _columns(self, panel: SSAValue) -> _Columns:
         function, parameters = self.function, self.parameters

@@ -22,8 +22,9 @@ from byoc_mlir.kernels.parameters import words
 
 _SUMS = IntegerEpilogue()
 
-_BLOCK_BYTES = 1 << 15
-"""What a block of rows reads of the left numbers for each panel."""
+_BLOCK_BYTES = 1 << 16
+"""What a block of rows reads of the left numbers for each panel: they stay in the second cache of any
+processor, and the panel in the first."""
 
 _FEW = (4, 1)
 """Rows of the tiles for results that may have fewer rows than a tile of the unit."""
@@ -85,10 +86,16 @@ class IntegerGemm:
         largest comes first; there is one where the rows are a number.
         """
         if isinstance(self.rows, int):
-            tiles = [min(self.unit.tile_rows, self.rows)]
+            tiles = [self._tile_rows(self.rows)]
         else:
             tiles = [self.unit.tile_rows, *(few for few in _FEW if few < self.unit.tile_rows)]
         return tuple(Variant(self.unit, tile, self.epilogue) for tile in tiles)
+
+    def _tile_rows(self, rows: int) -> int:
+        """Those of the tiles that are fastest for so many: a tile takes the time of its rows, and
+        of one more to begin and to end."""
+        accepted = range(min(self.unit.tile_rows, rows), 0, -1)
+        return min(accepted, key=lambda tile: ceildiv(rows, tile) * (tile + 1))
 
     def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
         """The weights `[height, width, channels, outputs]` as the code reads them."""
