@@ -374,14 +374,25 @@ class FunctionBuilder:
         type_: Attribute,
     ) -> SSAValue:
         """The value of one computation or of the other."""
-        first, second, after = self._new_block(), self._new_block(), self._new_block(type_)
+        (value,) = self.branches(condition, lambda: [one()], lambda: [other()], [type_])
+        return value
+
+    def branches(
+        self,
+        condition: SSAValue,
+        one: Callable[[], Sequence[SSAValue]],
+        other: Callable[[], Sequence[SSAValue]],
+        types: Sequence[Attribute],
+    ) -> Sequence[SSAValue]:
+        """The values of one computation or of the other."""
+        first, second, after = self._new_block(), self._new_block(), self._new_block(*types)
         self.block.add_op(ops.branch_if(condition, (first, ()), (second, ())))
         for block, compute in ((first, one), (second, other)):
             self.block = block
-            value = compute()
-            self.block.add_op(ops.branch(after, [value]))
+            values = compute()
+            self.block.add_op(ops.branch(after, values))
         self.block = after
-        return after.args[0]
+        return after.args
 
     def finish(self, status: SSAValue | None = None) -> None:
         """Returns, and ends the function."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -210,6 +210,21 @@ def broadcast(function: FunctionBuilder, number: SSAValue, into: SSAValue) -> SS
         operands=[value, value], result_types=[type_], properties={"mask": mask}
     )
     return function.insert(spread)
+
+
+def joined(function: FunctionBuilder, values: Sequence[SSAValue]) -> SSAValue:
+    """One vector of all lanes of two to the power of some vectors of one type."""
+    while len(values) > 1:
+        values = [_pair(function, *values[at : at + 2]) for at in range(0, len(values), 2)]
+    return values[0]
+
+
+def _pair(function: FunctionBuilder, one: SSAValue, other: SSAValue) -> SSAValue:
+    assert isinstance(one.type, VectorType)
+    lanes = 2 * one.type.element_count()
+    mask = DenseArrayBase.from_list(i32, list(range(lanes)))
+    type_ = VectorType(one.type.element_type, [lanes])
+    return function.insert(llvm.ShuffleVectorOp(one, other, mask, type_))
 
 
 @cache

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
     VectorType,
     f32,
     i8,
     i32,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
 from byoc_mlir.kernels.gemm import add_products
@@ -85,7 +83,9 @@ def define_units(module: ModuleBuilder, variant: Variant) -> str:
     *pointers, begin, end = function.parameters
     arguments = Arguments(*pointers)
     parameters = read(function, arguments.parameters, Parameters[SSAValue])
-    units = _Units(function, variant, arguments, parameters)
+    row_bytes = variant.unit.panel * variant.epilogue.element_bytes
+    aside = function.stack_slots(-(-variant.rows * row_bytes // 8))
+    units = _Units(function, variant, arguments, parameters, aside)
     function.loop(
         function.subtract(end, begin), lambda index: units.write(function.add(begin, index))
     )
@@ -117,6 +117,8 @@ class _Units:
     variant: Variant
     arguments: Arguments
     parameters: Parameters[SSAValue]
+    aside: SSAValue
+    """Memory for whole panels of a tile's rows."""
 
     @property
     def _vectors(self) -> IntegerVectors:
@@ -201,19 +203,38 @@ class _Units:
                 function.multiply(y, parameters.line), function.multiply(x, parameters.pixel)
             ),
         )
+        rows = self.variant.rows
+        is_in_line = function.compare("sle", function.add(x, rows), parameters.width)
+        places = function.branches(
+            is_in_line,
+            lambda: self._places_in_line(place),
+            lambda: self._places(place, x, y),
+            [i64] * rows,
+        )
+        return [self._words(self.arguments.left, place) for place in places]
+
+    def _places_in_line(self, place: SSAValue) -> list[SSAValue]:
+        function, pixel = self.function, self.parameters.pixel
+        return [
+            function.add(place, function.multiply(pixel, number))
+            for number in range(self.variant.rows)
+        ]
+
+    def _places(self, place: SSAValue, x: SSAValue, y: SSAValue) -> list[SSAValue]:
+        function, parameters = self.function, self.parameters
         next_line = function.subtract(
             parameters.line, function.multiply(parameters.width, parameters.pixel)
         )
         next_image = function.subtract(
             parameters.image, function.multiply(parameters.height, parameters.line)
         )
-        lefts = [self._words(self.arguments.left, place)]
+        places = [place]
         for _ in range(1, self.variant.rows):
             place = function.add(place, parameters.pixel)
             x, y, place = self._carried(function.add(x, 1), parameters.width, y, place, next_line)
             y, _, place = self._carried(y, parameters.height, y, place, next_image)
-            lefts.append(self._words(self.arguments.left, place))
-        return lefts
+            places.append(place)
+        return places
 
     def _carried(
         self,
@@ -252,78 +273,71 @@ class _Units:
         return add_products(vectors.multiply_add, words, vectors.row(place, panel), sums)
 
     def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
-        function, parameters, epilogue = self.function, self.parameters, self.variant.epilogue
+        """Writes a tile; by way of memory of our own, where the last panel is not filled."""
+        function, unit, parameters = self.function, self.variant.unit, self.parameters
         place = function.add(function.multiply(row, parameters.outputs), columns.first)
+        result = function.gep(self.arguments.result, place, self._element)
+        panel = function.integer(unit.panel)
+        is_whole = function.compare("sge", columns.left_over, panel)
+        is_part = function.compare("slt", columns.left_over, panel)
+        distance = function.select(is_whole, parameters.outputs, panel)
+        target = function.select(is_whole, result, self.aside)
+        residual: SSAValue | None = None
+        if self.variant.epilogue.residual is not None:
+            given = function.gep(self.arguments.residual, place, i8)
+            residual = function.select(is_whole, given, self.aside)
+            function.when(is_part, lambda: self._read_part(given, columns.left_over))
         factors = self._factors(columns)
+        for number in range(self.variant.rows):
+            at = function.multiply(distance, number)
+            added = None if residual is None else function.gep(residual, at, i8)
+            values = self._finished_row(sums, number, factors, self._residuals(added))
+            address = function.gep(target, at, self._element)
+            self._store_row(values, address)
+        function.when(is_part, lambda: self._write_part(result, columns.left_over))
 
-        def rows(masks: Sequence[SSAValue] | None) -> Iterator[tuple[int, Sequence[SSAValue]]]:
-            for number in range(self.variant.rows):
-                residuals: Sequence[SSAValue | None] = [None] * len(self._offsets)
-                if epilogue.residual is not None:
-                    residuals = self._residuals(
-                        self._addresses(place, number, residual=True), masks
-                    )
-                yield number, self._finished_row(sums, number, factors, residuals)
+    @property
+    def _element(self) -> Attribute:
+        return _ELEMENTS[self.variant.epilogue.kind]
 
-        def whole() -> None:
-            for number, values in rows(None):
-                for address, value in zip(self._addresses(place, number), values, strict=True):
-                    function.store(value, address, epilogue.element_bytes)
-
-        def part() -> None:
-            limit = function.insert(llvm.TruncOp(columns.left_over, i32))
-            masks = [self._vectors.is_below(at, limit) for at in self._offsets]
-            for number, values in rows(masks):
-                places = self._addresses(place, number)
-                for address, value, mask in zip(places, values, masks, strict=True):
-                    self._store_some(value, address, mask)
-
-        panel = function.integer(self.variant.unit.panel)
-        function.when(function.compare("sge", columns.left_over, panel), whole)
-        function.when(function.compare("slt", columns.left_over, panel), part)
-
-    def _addresses(
-        self, place: SSAValue, number: int, *, residual: bool = False
-    ) -> Iterator[SSAValue]:
-        """Those of the vectors of a tile's row, of the result or of the residual."""
-        function, element = self.function, _ELEMENTS[self.variant.epilogue.kind]
-        base = self.arguments.residual if residual else self.arguments.result
-        for at in self._offsets:
-            index = function.add(function.multiply(self.parameters.outputs, number), at)
-            target = function.gep(base, place, element)
-            yield function.gep(target, index, element)
-
-    def _residuals(
-        self, addresses: Iterator[SSAValue], masks: Sequence[SSAValue] | None
-    ) -> list[SSAValue]:
-        """The bytes that are added to a row, in the lanes that masks name."""
-        lanes = self.variant.unit.lanes
-        type_ = VectorType(i8, [lanes])
-        if masks is None:
-            return [self.function.load(address, type_, 1) for address in addresses]
-        nothing = self.function.constant(
-            DenseIntOrFPElementsAttr.from_list(type_, [0] * lanes), type_
-        )
-        alignment = self.function.integer(1, i32)
+    def _residuals(self, address: SSAValue | None) -> list[SSAValue | None]:
+        """The bytes that are added to a row, if there are any."""
+        if address is None:
+            return [None] * len(self._offsets)
+        type_ = VectorType(i8, [self.variant.unit.lanes])
         return [
-            self.function.insert(
-                llvm.CallIntrinsicOp(
-                    f"llvm.masked.load.v{lanes}i8.p0", [address, alignment, mask, nothing], [type_]
-                )
-            )
-            for address, mask in zip(addresses, masks, strict=True)
+            self.function.load(self.function.gep(address, at, i8), type_, 1) for at in self._offsets
         ]
 
-    def _store_some(self, value: SSAValue, address: SSAValue, mask: SSAValue) -> None:
-        """Writes the lanes that a mask names."""
-        epilogue, lanes = self.variant.epilogue, self.variant.unit.lanes
-        type_ = f"v{lanes}{_ELEMENTS[epilogue.kind]}"
-        alignment = self.function.integer(epilogue.element_bytes, i32)
-        self.function.append(
-            llvm.CallIntrinsicOp(
-                f"llvm.masked.store.{type_}.p0", [value, address, alignment, mask], []
-            )
-        )
+    def _store_row(self, values: Sequence[SSAValue], address: SSAValue) -> None:
+        function, size = self.function, self.variant.epilogue.element_bytes
+        at = 0
+        for value in values:
+            function.store(value, function.gep(address, at, self._element), size)
+            at += _lanes(value)
+
+    def _read_part(self, residual: SSAValue, columns: SSAValue) -> None:
+        """Lays the bytes that are added to a tile aside, those of so many columns."""
+        vectors, panel = self._vectors, self.variant.unit.panel
+        mask = vectors.are_below(columns, panel)
+        for number in range(self.variant.rows):
+            distance = self.function.multiply(self.parameters.outputs, number)
+            bytes_ = vectors.masked_load(self.function.gep(residual, distance, i8), i8, mask)
+            self.function.store(bytes_, self.function.gep(self.aside, number * panel, i8), 1)
+
+    def _write_part(self, result: SSAValue, columns: SSAValue) -> None:
+        """Copies so many columns of the tile that was laid aside."""
+        function, vectors, unit = self.function, self._vectors, self.variant.unit
+        size = self.variant.epilogue.element_bytes
+        lanes = unit.panel if size == 1 else unit.lanes
+        type_ = VectorType(self._element, [lanes])
+        for at in range(0, unit.panel, lanes):
+            mask = vectors.are_below(function.subtract(columns, at), lanes)
+            for number in range(self.variant.rows):
+                aside = function.gep(self.aside, number * unit.panel + at, self._element)
+                distance = function.multiply(self.parameters.outputs, number)
+                target = function.gep(result, function.add(distance, at), self._element)
+                vectors.masked_store(function.load(aside, type_, size), target, mask, size)
 
     def _factors(self, columns: _Columns) -> Factors:
         """The scale and the offset of each vector of columns, where there are such."""
@@ -343,12 +357,19 @@ class _Units:
         number: int,
         factors: Factors,
         residuals: Sequence[SSAValue | None],
-    ) -> list[SSAValue]:
+    ) -> Sequence[SSAValue]:
         unit, epilogue = self.variant.unit, self.variant.epilogue
         finish = Finish(self.function, unit.lanes, epilogue, self.parameters.bytes)
         width = len(factors)
         row = sums[number * width : (number + 1) * width]
-        return [
-            finish.of(total, *factor, residual)
-            for factor, total, residual in zip(factors, row, residuals, strict=True)
-        ]
+        return finish.of(
+            [
+                (total, *factor, residual)
+                for total, factor, residual in zip(row, factors, residuals, strict=True)
+            ]
+        )
+
+
+def _lanes(value: SSAValue) -> int:
+    assert isinstance(value.type, VectorType)
+    return value.type.element_count()

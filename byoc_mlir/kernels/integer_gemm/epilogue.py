@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerType, VectorType, f32, i8, i32
@@ -15,7 +16,7 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters, ResidualParameters
 from byoc_mlir.kernels.ops import float_arithmetic
-from byoc_mlir.kernels.vectors import Vectors, broadcast
+from byoc_mlir.kernels.vectors import Vectors, broadcast, joined
 
 Kind = Literal["sums", "numbers", "bytes"]
 
@@ -75,6 +76,11 @@ class IntegerEpilogue:
         return _SIZES[self.kind]
 
 
+Finished: TypeAlias = "tuple[SSAValue, SSAValue | None, SSAValue | None, SSAValue | None]"
+"""A vector of sums, integers or the `f32` of them, and three of the same columns: of scales (`None`
+for sums that stay what they are), of offsets and of bytes that are added, where there are such."""
+
+
 @dataclass(frozen=True)
 class Finish:
     """Writes what follows the sums."""
@@ -84,21 +90,18 @@ class Finish:
     epilogue: IntegerEpilogue
     parameters: BytesParameters[SSAValue]
 
-    def of(
+    def of(self, vectors: Sequence[Finished]) -> Sequence[SSAValue]:
+        """Vectors of the result, next to each other in memory: bytes are one vector of all."""
+        numbers = [self._number(*vector) for vector in vectors]
+        return [self._bytes(numbers)] if self.epilogue.kind == "bytes" else numbers
+
+    def _number(
         self,
         total: SSAValue,
         scale: SSAValue | None,
         offset: SSAValue | None,
-        residual: SSAValue | None = None,
+        residual: SSAValue | None,
     ) -> SSAValue:
-        """A vector of the result.
-
-        Args:
-            total: a vector of sums, integers or the `f32` of them.
-            scale: the vector of their scales; `None` for sums that stay what they are.
-            offset: the vector of their offsets, if there are any.
-            residual: the vector of bytes that are added to them, if there are any.
-        """
         if scale is None:
             return total
         vectors = Vectors(self.function, self.lanes)
@@ -107,9 +110,7 @@ class Finish:
         number = self._multiplied(total, scale)
         if offset is not None:
             number = self._added(number, offset)
-        if residual is not None:
-            number = self._with_residual(number, residual)
-        return number if self.epilogue.kind == "numbers" else self._byte(number)
+        return number if residual is None else self._with_residual(number, residual)
 
     def _with_residual(self, number: SSAValue, residual: SSAValue) -> SSAValue:
         vectors, told = Vectors(self.function, self.lanes), self.parameters.residual
@@ -124,25 +125,31 @@ class Finish:
         total = self._added(within, self._insert(llvm.SIToFPOp(byte, vectors.type)))
         return self._added(self._multiplied(total, factor), shift)
 
-    def _byte(self, number: SSAValue) -> SSAValue:
+    def _bytes(self, numbers: Sequence[SSAValue]) -> SSAValue:
         limits, vectors = self.parameters, Vectors(self.function, self.lanes)
         lower, upper = (
-            self._number(self.function.subtract(limit, limits.zero_point))
+            self._limit(self.function.subtract(limit, limits.zero_point))
             for limit in (limits.lower, limits.upper)
         )
-        above = self._extreme(llvm.VectorFMaxOp, number, lower)
-        within = self._extreme(llvm.VectorFMinOp, above, upper)
-        # the lowest bits of the sum are the integer, rounded to the nearest, halves to even
-        rounded = self._added(within, vectors.splat(_ROUNDING))
-        bits = self._insert(llvm.BitcastOp(rounded, self._vector(i32)))
-        byte = self._insert(llvm.TruncOp(bits, self._vector(i8)))
+        words: list[SSAValue] = []
+        for number in numbers:
+            above = self._extreme(llvm.VectorFMaxOp, number, lower)
+            within = self._extreme(llvm.VectorFMinOp, above, upper)
+            # the lowest bits of the sum are the integer, rounded to the nearest, halves to even
+            rounded = self._added(within, vectors.splat(_ROUNDING))
+            words.append(self._insert(llvm.BitcastOp(rounded, self._vector(i32))))
+        whole = joined(self.function, words)
+        lanes = self.lanes * len(numbers)
+        bytes_ = self._insert(llvm.TruncOp(whole, VectorType(i8, [lanes])))
         zero_point = self._insert(llvm.TruncOp(limits.zero_point, i8))
-        return self.function.binary(llvm.AddOp, byte, broadcast(self.function, zero_point, byte))
+        return self.function.binary(
+            llvm.AddOp, bytes_, broadcast(self.function, zero_point, bytes_)
+        )
 
     def _vector(self, element: IntegerType) -> VectorType[IntegerType]:
         return VectorType(element, [self.lanes])
 
-    def _number(self, parameter: SSAValue) -> SSAValue:
+    def _limit(self, parameter: SSAValue) -> SSAValue:
         number = self._insert(llvm.SIToFPOp(parameter, f32))
         return Vectors(self.function, self.lanes).broadcast(number)
 

@@ -23,8 +23,8 @@ from byoc_mlir.kernels.parameters import words
 _SUMS = IntegerEpilogue()
 
 _BLOCK_BYTES = 1 << 16
-"""What a block of rows reads of the left numbers for each panel: they stay in the second cache of any
-processor, and the panel in the first."""
+"""What a block of rows reads of the left numbers for each panel: they stay in the second
+cache of any processor, and the panel in the first."""
 
 _FEW = (4, 1)
 """Rows of the tiles for results that may have fewer rows than a tile of the unit."""
@@ -108,6 +108,8 @@ class IntegerGemm:
         """The words that the code is told."""
         (stride_y, stride_x), (dilation_y, dilation_x) = self.strides, self.dilation
         height, width = self._result
+        if self.window == self.strides == (1, 1):
+            height, width = 1, self.rows  # no pixel is left out: all are one line
         line = self.pixels * self._words
         # the pixels of a window's line that are neighbours are one long pixel
         together = self.window[1] if dilation_x == 1 else 1

@@ -186,7 +186,7 @@ def _define_pixels(module: ModuleBuilder, name: str, it: ThroughFloats) -> str:
                 vectors.load(function.gep(base, at))
                 for base, at in ((sums, place), (scales, channel), (offsets, channel))
             )
-            value = finish.of(total, scale, offset, added)
+            (value,) = finish.of([(total, scale, offset, added)])
             function.store(value, function.gep(result, place, i8), 1)
 
         function.loop(function.divide(told.outputs, lanes), vector)

@@ -173,13 +173,35 @@ class IntegerVectors:
         """`lhs + rhs`."""
         return self.function.binary(llvm.AddOp, lhs, rhs)
 
-    def is_below(self, first: int, limit: SSAValue) -> SSAValue:
-        """For each lane whether its number, counted from `first` on, is less than an `i32`."""
-        numbers = DenseIntOrFPElementsAttr.from_list(
-            self.type, list(range(first, first + self.unit.lanes))
-        )
-        lane = self.function.constant(numbers, self.type)
-        return self.function.compare("slt", lane, self.broadcast(limit))
+    def are_below(self, limit: SSAValue, count: int) -> SSAValue:
+        """For each number below `count`, whether it is less than an `i64`: a mask."""
+        function, type_ = self.function, VectorType(i32, [count])
+        numbers = DenseIntOrFPElementsAttr.from_list(type_, list(range(count)))
+        lanes = function.constant(numbers, type_)
+        narrow = function.insert(llvm.TruncOp(limit, i32))
+        return function.compare("slt", lanes, broadcast(function, narrow, lanes))
+
+    def masked_load(self, address: SSAValue, element: IntegerType, mask: SSAValue) -> SSAValue:
+        """The elements from an address on that a mask names, and zeros."""
+        function, type_ = self.function, VectorType(element, [_count(mask)])
+        nothing = function.constant(_splat(0, type_), type_)
+        name = f"llvm.masked.load.v{_count(mask)}{element}.p0"
+        operands = [address, function.integer(1, i32), mask, nothing]
+        return function.insert(llvm.CallIntrinsicOp(name, operands, [type_]))
+
+    def masked_store(
+        self, value: SSAValue, address: SSAValue, mask: SSAValue, alignment: int
+    ) -> None:
+        """Writes the elements that a mask names."""
+        assert isinstance(value.type, VectorType)
+        name = f"llvm.masked.store.v{_count(mask)}{value.type.element_type}.p0"
+        operands = [value, address, self.function.integer(alignment, i32), mask]
+        self.function.append(llvm.CallIntrinsicOp(name, operands, []))
+
+
+def _count(mask: SSAValue) -> int:
+    assert isinstance(mask.type, VectorType)
+    return mask.type.element_count()
 
 
 @cache
