@@ -102,7 +102,7 @@ def _lower_lstm(op: relay.LstmOp, b: LinalgBuilder) -> Sequence[SSAValue]:
                 _copy_row(k, output, (time, *row), hidden, row)
 
             rows.each(k, lambda row, time=time: _copy_row(k, gates, row, data, (time, *row)))
-            add_product(k, gates, rows, hidden, weight, (0, width))
+            add_product(k, step, gates, rows, hidden, weight, (0, width))
             rows.each(k, end)
     return k.finish(b)
 
@@ -140,10 +140,10 @@ def _lower_gru(op: relay.GruOp, b: LinalgBuilder) -> Sequence[SSAValue]:
                 _copy_row(k, output, (time, *row), hidden, row)
 
             rows.each(k, lambda row: _copy_row(k, sums, row, bias, (row[0],)))
-            add_product(k, sums, rows, hidden, weight, (0, width if linear else 2 * size))
+            add_product(k, step, sums, rows, hidden, weight, (0, width if linear else 2 * size))
             rows.each(k, reset)
             if not linear:
-                add_product(k, sums, rows, reset_hidden, weight, (2 * size, width))
+                add_product(k, step, sums, rows, reset_hidden, weight, (2 * size, width))
             rows.each(k, end)
     return k.finish(b)
 

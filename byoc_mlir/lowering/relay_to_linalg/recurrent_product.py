@@ -2,7 +2,8 @@
 
 A step reads the whole weight, which is as large as a cache, for products with a vector or two. So
 the entries of a tile share what is read, sums stay in registers, and the weight lies in panels of
-16 columns, which are read from their beginning to their end.
+16 columns, which are read from their beginning to their end. Every other step begins with the last
+panels: a cache that is smaller than the weight still has them from the step before.
 """
 
 from __future__ import annotations
@@ -80,12 +81,19 @@ class Rows:
 
 
 def add_product(
-    k: Kernel, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer, columns: tuple[int, int]
+    k: Kernel,
+    step: Num,
+    sums: Buffer,
+    rows: Rows,
+    data: Buffer,
+    weight: Buffer,
+    columns: tuple[int, int],
 ) -> None:
     """`sums[rows, columns] += data[rows] · weight[direction, :, columns]`.
 
     Args:
         k: where it is written.
+        step: the number of the layer's step.
         sums: `[directions, batch, width]`.
         rows: of `sums` and `data`.
         data: `[directions, batch, size]`.
@@ -95,9 +103,9 @@ def add_product(
     if sums.type not in _VECTORS or not all(map(_fills_panels, columns)):
         rows.each(k, lambda row: _add_one_row(k, sums, row, data, weight, columns))
     elif isinstance(rows.count, int):
-        _Product(k, sums, rows, data, weight).write(rows.count, columns)
+        _Product(k, step, sums, rows, data, weight).write(rows.count, columns)
     else:
-        product = _Product(k, sums, rows, data, weight)
+        product = _Product(k, step, sums, rows, data, weight)
         for count in range(1, TILE_ROWS + 1):
             with k.when(k.index(rows.count).equals(count)):
                 product.write(count, columns)
@@ -136,8 +144,11 @@ def _add_one_row(
 class _Product:
     """Tiles of some rows and some panels, whose sums are in registers."""
 
-    def __init__(self, k: Kernel, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer):
+    def __init__(
+        self, k: Kernel, step: Num, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer
+    ):
         self._k = k
+        self._is_backward = (step % 2).equals(1)
         self._vector = VectorType(sums.type, [_LANES])
         self._sums, self._data, self._weight = (
             buffer.reshaped(buffer.size) for buffer in (sums, data, weight)
@@ -159,7 +170,9 @@ class _Product:
         whole = last - (last - first) % together
         for start, end, count in ((first, whole, together), (whole, last, 1)):
             if start < end:
-                with self._k.loop(end, start=start, step=count) as panel:
+                with self._k.loop(end, start=start, step=count) as place:
+                    mirrored = self._k.index(start + end - count) - place
+                    panel = self._k.select(self._is_backward, mirrored, place)
                     self._tile(rows, [panel + offset for offset in range(count)])
 
     def _tile(self, rows: int, panels: Sequence[Num]) -> None:
