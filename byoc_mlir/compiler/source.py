@@ -22,7 +22,7 @@ from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.importer import import_loaded
-from byoc_mlir.frontend.in_memory import ModelInMemory
+from byoc_mlir.frontend.in_memory import ModelInMemory, with_tensors_apart
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.load import load_model
@@ -44,6 +44,7 @@ class Source:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     model: ModelProto | ModuleOp
+    """Of ONNX, without its large tensors, which `tensors` has."""
     tensors: TensorReader = field(default_factory=lambda: TensorReader(None))
     """What reads the model's tensors, once for all shapes it is bound to."""
     symbolic: SymbolicModel | None = None
@@ -55,7 +56,8 @@ class Source:
     def bind(self, shapes: Shapes, values: Values) -> ImportedModel:
         """The model as relay IR for these input shapes, and values that shapes depend on.
 
-        The caller may change the module.
+        The caller may change the module. Where no values are given, a model of fixed shapes is
+        bound only once, and its tensors are the module's alone.
         """
         if isinstance(self.model, ModuleOp):
             return ImportedModel(self.model.clone(), self.inputs, _results(self.model), ())
@@ -69,7 +71,7 @@ class Source:
             if self.symbolic is None:
                 raise
             raise self.symbolic.refused(shapes, error) from error
-        if all(info.is_static for info in self.inputs):  # it is seldom bound again
+        if all(info.is_static for info in self.inputs) and not values:
             self.tensors.let_go()
         if self.symbolic is None:
             return imported
@@ -100,18 +102,17 @@ def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> S
         if sizes:
             raise InvalidModelError("sizes are for models of ONNX; specialise-dims is for modules")
         return _from_module(model)
-    arrays = None
+    given: Mapping[str, Array] = {}
     if isinstance(model, ModelInMemory):
-        model, arrays = model.proto, model.arrays
+        model, given = model.proto, model.arrays
     accepted = "the path of an .onnx or .mlir file, bytes, an onnx.ModelProto, or an xDSL ModuleOp"
     kinds = str | Path | bytes | ModelProto
     check_argument("the model", model, kinds, accepted, InvalidModelError)
-    loaded = load_model(model)
-    if sizes:
-        loaded = with_fixed_sizes(loaded, sizes)
+    apart = with_tensors_apart(load_model(model))
+    loaded = with_fixed_sizes(apart.proto, sizes) if sizes else apart.proto
     outputs = tuple(output.name for output in loaded.graph.output)
     folder = Path(model).parent if isinstance(model, str | Path) else None
-    inputs, tensors = model_inputs(loaded), TensorReader(folder, arrays)
+    inputs, tensors = model_inputs(loaded), TensorReader(folder, {**given, **apart.arrays})
     if all(info.is_static for info in inputs):
         return Source(inputs, outputs, loaded, tensors)
     check_nodes(loaded)  # it is imported when the first inputs come

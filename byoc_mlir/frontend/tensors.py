@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import cast
 
@@ -53,8 +53,24 @@ class TensorReader:
         return known
 
     def let_go(self) -> None:
-        """Forgets what was read."""
+        """Forgets what was read, and what is in memory: from now on it is the IR's."""
         self._graphs.clear()
+        self._arrays.clear()
+
+    @property
+    def in_memory(self) -> Set[str]:
+        """The locations of external data that no file has."""
+        return self._arrays.keys()
+
+    def inline(self, graph: onnx.GraphProto) -> None:
+        """Puts external data of a graph's initializers into it.
+
+        Raises:
+            InvalidModelError: as `array` does.
+        """
+        for tensor in graph.initializer:
+            if tensor.data_location == TensorProto.EXTERNAL:
+                tensor.CopyFrom(numpy_helper.from_array(self.array(tensor), tensor.name))
 
     def array(self, tensor: TensorProto) -> Array:
         """The content; external data is mapped, not copied, where its alignment allows.
@@ -92,15 +108,15 @@ class TensorReader:
 
     def _external_array(self, tensor: TensorProto) -> Array:
         what = f"tensor '{tensor.name}'"
-        if self._arrays:
-            return self._array_in_memory(tensor, what)
-        if self._files is None:
-            raise UnsafeModelError(
-                f"{what}: its data is in a file beside the model, but the model did not come from"
-                " a file; give the path of the model instead"
-            )
         entries = external_entries(tensor)
         location = entries["location"]
+        if location in self._arrays:
+            return self._array_in_memory(tensor, location, what)
+        if self._files is None:
+            raise UnsafeModelError(
+                f"{what}: in memory there is nothing at {location[:200]!r}, and the model did not"
+                " come from a file; give the path of the model instead"
+            )
         try:
             data = self._files.data(location, what)
         except OSError as error:
@@ -116,16 +132,14 @@ class TensorReader:
             self._files.verify_checksum(location, entries["checksum"], what)
         return _typed(tensor, data[offset : offset + length])
 
-    def _array_in_memory(self, tensor: TensorProto, what: str) -> Array:
-        location = external_entries(tensor)["location"]
-        array = self._arrays.get(location)
+    def _array_in_memory(self, tensor: TensorProto, location: str, what: str) -> Array:
+        array = self._arrays[location]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
         shape = tuple(tensor.dims)
-        if array is None or (array.dtype, array.shape) != (dtype, shape):
-            found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+        if (array.dtype, array.shape) != (dtype, shape):
             raise InvalidModelError(
-                f"{what}: in memory there is {found} at {location[:200]!r}, the model says"
-                f" {dtype}{list(shape)}"
+                f"{what}: in memory there is {array.dtype}{list(array.shape)} at"
+                f" {location[:200]!r}, the model says {dtype}{list(shape)}"
             )
         return array
 

@@ -76,7 +76,7 @@ def ship(path: str | Path) -> ShippedModel:
     path = Path(path)
     names = [path.name]
     if path.suffix == ".onnx":
-        names += map(_inside, external_locations(parse_model(path)))
+        names += map(_inside, sorted(external_locations(parse_model(path))))
     contents = {name: read_file(path.parent / name, InvalidModelError) for name in names}
     digest = hashlib.sha256()
     for name, content in contents.items():

@@ -119,8 +119,10 @@ class CachedModel:
         backends = [get_backend(target) for target in options.targets]
         if not all(backend.is_cacheable for backend in backends):
             return make()
-        model = source.model
-        files = self._files(external_locations(model)) if isinstance(model, ModelProto) else None
+        if not isinstance(source.model, ModelProto):
+            return make()
+        locations = external_locations(source.model) - source.tensors.in_memory
+        files = self._files(sorted(locations))
         if files is None:
             return make()
         variables = tuple(name for backend in backends for name in backend.environment)

@@ -9,19 +9,17 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from byoc_mlir.frontend.tensor_check import external_entries
 
 
-def external_locations(model: ModelProto) -> list[str]:
-    """Where the model's external data lies, relative to its folder; sorted."""
+def external_locations(model: ModelProto) -> set[str]:
+    """Where the model's external data lies, relative to its folder."""
     tensors = [
         *_graph_tensors(model.graph),
         *(tensor for function in model.functions for tensor in _node_tensors(function.node)),
     ]
-    return sorted(
-        {
-            external_entries(tensor)["location"]
-            for tensor in tensors
-            if tensor.data_location == TensorProto.EXTERNAL
-        }
-    )
+    return {
+        external_entries(tensor)["location"]
+        for tensor in tensors
+        if tensor.data_location == TensorProto.EXTERNAL
+    }
 
 
 def _graph_tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, helper
 
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.load import load_model
@@ -38,7 +38,7 @@ class WholeModel:
         self.model.CopyFrom(loaded)
         graph = self.model.graph
         if not isinstance(source, bytes | ModelProto):
-            _inline_data(graph, TensorReader(Path(source).parent))
+            TensorReader(Path(source).parent).inline(graph)
         self._constants = {tensor.name for tensor in graph.initializer}
         self._constants |= {tensor.values.name for tensor in graph.sparse_initializer}
         self.inputs = tuple(
@@ -131,12 +131,6 @@ class WholeModel:
 def _repeats(node: NodeProto) -> bool:
     """Whether the node gives the same each time."""
     return not node.op_type.startswith(("Random", "Bernoulli", "Multinomial"))
-
-
-def _inline_data(graph: onnx.GraphProto, reader: TensorReader) -> None:
-    for tensor in graph.initializer:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            tensor.CopyFrom(numpy_helper.from_array(reader.array(tensor), tensor.name))
 
 
 def _declared(name: str, value: Array, shape: Sequence[int | str] | None) -> onnx.ValueInfoProto:

@@ -76,6 +76,7 @@ def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) ->
     """A stage of a source as one of its own; `part` is its model, `number` counts from 1."""
     inputs = model_inputs(part)
     is_fixed = all(info.is_static for info in inputs)
-    symbolic = None if is_fixed else SymbolicModel(part, source.tensors)
+    tensors = source.tensors.for_another()
+    symbolic = None if is_fixed else SymbolicModel(part, tensors)
     name = (*source.part, f"part-{number}")
-    return Source(inputs, stage.outputs, part, source.tensors, symbolic, name)
+    return Source(inputs, stage.outputs, part, tensors, symbolic, name)

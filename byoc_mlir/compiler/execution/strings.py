@@ -52,6 +52,7 @@ def compile_around_strings(
         stage = part.stage
         model_part = stage_model(model, stage, arrays, known)
         if part.has_strings:
+            source.tensors.inline(model_part.graph)
             run = get_backend(interpreter).interpreter(model_part)
             return InterpretedExecutable(stage.outputs, run, _report(stage, interpreter))
         return compile_source(stage_source(model_part, number, stage, source))

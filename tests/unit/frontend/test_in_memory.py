@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, StringStringEntryProto, TensorProto, numpy_helper
+from onnx import ModelProto, StringStringEntryProto, TensorProto, helper, numpy_helper
 
 import byoc_mlir
-from byoc_mlir.dialects.relay import Weight
+from byoc_mlir.compiler.source import read_source
+from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.constant import borrow
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.in_memory import ModelInMemory
+from byoc_mlir.frontend.in_memory import ModelInMemory, with_tensors_apart
+from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.packed import counted_copies
 from byoc_mlir.runtime.program import ObjectCode
@@ -108,3 +113,60 @@ def test_matrices_of_dense_layers_are_read_where_they_are(
     assert isinstance(code, ObjectCode)
     (held,) = code.weights.values()
     assert np.shares_memory(held, weights)
+
+
+def _tensors() -> list[TensorProto]:
+    """Large ones of several types and forms, and others."""
+    rng = np.random.default_rng(0)
+    packed = helper.make_tensor("i4", TensorProto.INT4, [128, 65], rng.integers(-8, 8, 128 * 65))
+    fields = helper.make_tensor("fields", TensorProto.FLOAT, [64, 48], _weights().reshape(-1))
+    texts = numpy_helper.from_array(np.array(["text"] * 5000, object), "texts")
+    return [
+        numpy_helper.from_array(_weights(), "w"),
+        numpy_helper.from_array(rng.integers(0, 9, 5000), "i64"),
+        *(packed, fields, texts, _model().graph.initializer[0]),
+        numpy_helper.from_array(np.array([4, 5]), "shape"),
+    ]
+
+
+def test_large_tensors_are_apart_from_their_model() -> None:
+    model = _model()
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(_tensors())
+    model.metadata_props.append(StringStringEntryProto(key="author", value="nobody"))
+    before = model.SerializeToString(deterministic=True)
+    apart = with_tensors_apart(model)
+    assert model.SerializeToString(deterministic=True) == before
+    initializers = apart.proto.graph.initializer
+    assert [tensor.name for tensor in initializers] == [one.name for one in _tensors()]
+    assert sorted(array.size for array in apart.arrays.values()) == [64 * 48, 5000, 128 * 65]
+    reader = TensorReader(None, {**apart.arrays, "weights/w": _weights()})
+    for found, tensor in zip(initializers, _tensors(), strict=True):
+        if tensor.data_location != TensorProto.EXTERNAL:
+            assert found.HasField("raw_data") <= (tensor.name == "shape")
+            np.testing.assert_array_equal(reader.array(found), numpy_helper.to_array(tensor))
+    reader.inline(apart.proto.graph)
+    assert initializers[0] == _tensors()[0]
+    assert apart.proto.metadata_props == model.metadata_props
+    assert apart.proto.opset_import == model.opset_import
+
+
+def test_equal_models_with_other_weights_are_other_models() -> None:
+    model, other = _model(), _model()
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(_weights(), "w"))
+    other.graph.initializer[0].CopyFrom(numpy_helper.from_array(_weights() + 1, "w"))
+    assert with_tensors_apart(model).proto != with_tensors_apart(other).proto
+
+
+def test_who_bound_a_model_of_fixed_shapes_holds_its_weights_alone() -> None:
+    model = _model()
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(_weights(), "w"))
+    source = read_source(model.SerializeToString())
+    assert isinstance(source.model, ModelProto)
+    assert source.model.ByteSize() < _weights().nbytes / 10
+    imported = source.bind({}, {})
+    (held,) = (weakref.ref(op.array) for op in imported.module.walk() if isinstance(op, ConstantOp))
+    assert held() is not None
+    del imported
+    gc.collect()
+    assert held() is None

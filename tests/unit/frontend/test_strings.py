@@ -88,3 +88,16 @@ def test_inputs_are_arrays_of_objects() -> None:
 
 def test_models_without_strings_are_left_alone() -> None:
     assert string_parts(model_of([node("Relu", "x", "y")])) == ()
+
+
+def test_large_constants_of_nodes_on_strings() -> None:
+    places = np.random.default_rng(0).integers(0, 3, 1000)
+    model = model_of(
+        [node("Gather", "texts places", "y", name="gather")],
+        [("texts", TensorProto.STRING, (3,))],
+        ["y"],
+        initializers=[numpy_helper.from_array(places, "places")],
+    )
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
+    with byoc_mlir.compile(model, (), fallback="allow") as executable:
+        np.testing.assert_array_equal(executable.run({"texts": WORDS})["y"], WORDS[places])
