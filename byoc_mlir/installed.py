@@ -6,12 +6,16 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import Distribution, EntryPoint, distribution, distributions
 from typing import TypeAlias
+
+_FILE = "entry_points.txt"
+_PREFIX = "byoc_mlir."
+"""Of the names of our groups."""
 
 
 def installed_points(group: str) -> Sequence[EntryPoint]:
-    """The entry points of a group.
+    """The entry points of a group, one of ours.
 
     A search reads a file of every installed package. It is repeated when one of the folders that
     modules come from has changed, as by an installation.
@@ -25,13 +29,35 @@ _Folders: TypeAlias = "tuple[tuple[str, int], ...]"
 
 @lru_cache(maxsize=8)
 def _points(group: str, folders: _Folders) -> Sequence[EntryPoint]:
-    return tuple(_all_points(folders).select(group=group))
+    return tuple(
+        point for one in _offering(folders) for point in one.entry_points if point.group == group
+    )
 
 
 @lru_cache(maxsize=1)
-def _all_points(_: _Folders) -> EntryPoints:
-    """Those of all groups: one search serves them."""
-    return entry_points()  # pyright: ignore[reportReturnType]  # 3.11 has a class of its own, alike
+def _offering(_: _Folders) -> Sequence[Distribution]:
+    """What has entry points for us: one search serves all groups.
+
+    Of two that have one name the first one counts, as for `importlib.metadata.entry_points`, which
+    takes apart what all others offer.
+    """
+    found = (one for one in distributions() if _PREFIX in (one.read_text(_FILE) or ""))
+    return tuple(map(distribution, dict.fromkeys(_field(one, "Name") for one in found)))
+
+
+def installed_version(name: str) -> str:
+    """The version of an installed package.
+
+    Raises:
+        PackageNotFoundError: it is not installed.
+    """
+    return _field(distribution(name), "Version")
+
+
+def _field(one: Distribution, name: str) -> str:
+    """What a package says of itself; `one.metadata` imports a parser of mail to find it."""
+    _, is_there, rest = (one.read_text("METADATA") or "").partition(f"\n{name}: ")
+    return rest.partition("\n")[0].strip() if is_there else one.metadata[name]
 
 
 def _changed(folder: str) -> int:

@@ -9,14 +9,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, version
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
 from typing import Any, cast
 
 from byoc_mlir.files import open_regular
-from byoc_mlir.installed import installed_points
+from byoc_mlir.installed import installed_points, installed_version
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Array
@@ -116,7 +116,7 @@ def _software() -> Sequence[Any] | None:
         points.append(found)
     return [
         sys.version,
-        [version(package) for package in _PACKAGES],
+        [installed_version(package) for package in _PACKAGES],
         _folder_stamps(Path(__file__).parents[2]),
         sorted(points),
     ]
@@ -256,9 +256,13 @@ def _source_stamps(file: Path) -> list[list[str]] | None:
 
 def _folder_stamps(folder: Path) -> list[list[str]]:
     """Of all files: beside Python, backends have C, tables and compiled modules."""
-    return sorted(
-        [path := os.path.join(place, name), stamp(path)]
-        for place, _, names in os.walk(folder)
-        for name in names
-        if not name.endswith(".pyc")
-    )
+    found: list[list[str]] = []
+    folders = [os.fspath(folder)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif not entry.name.endswith(".pyc"):
+                    found.append([entry.path, stamp(entry.path)])
+    return sorted(found)

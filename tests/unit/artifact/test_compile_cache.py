@@ -223,7 +223,7 @@ def _other_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _other_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprint, "version", lambda package: f"{package} 99")
+    monkeypatch.setattr(fingerprint, "installed_version", lambda package: f"{package} 99")
 
 
 def _other_source(monkeypatch: pytest.MonkeyPatch) -> None:
