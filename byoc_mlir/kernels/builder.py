@@ -369,20 +369,9 @@ class FunctionBuilder:
     def branch(
         self,
         condition: SSAValue,
-        one: Callable[[], SSAValue],
-        other: Callable[[], SSAValue],
-        type_: Attribute,
-    ) -> SSAValue:
-        """The value of one computation or of the other."""
-        (value,) = self.branches(condition, lambda: [one()], lambda: [other()], [type_])
-        return value
-
-    def branches(
-        self,
-        condition: SSAValue,
         one: Callable[[], Sequence[SSAValue]],
         other: Callable[[], Sequence[SSAValue]],
-        types: Sequence[Attribute],
+        *types: Attribute,
     ) -> Sequence[SSAValue]:
         """The values of one computation or of the other."""
         first, second, after = self._new_block(), self._new_block(), self._new_block(*types)

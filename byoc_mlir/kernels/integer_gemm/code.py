@@ -205,11 +205,11 @@ class _Units:
         )
         rows = self.variant.rows
         is_in_line = function.compare("sle", function.add(x, rows), parameters.width)
-        places = function.branches(
+        places = function.branch(
             is_in_line,
             lambda: self._places_in_line(place),
             lambda: self._places(place, x, y),
-            [i64] * rows,
+            *[i64] * rows,
         )
         return [self._words(self.arguments.left, place) for place in places]
 

@@ -61,15 +61,13 @@ def add_make_descriptors(module: ModuleBuilder) -> str:
         rank, data_type, tag = (function.word(row, word, i32) for word in range(3))
         dims, strides = function.slot(row, 3), function.slot(row, 3 + MAX_DIMS)
         has_tag = function.compare("sge", tag, function.integer(0, i32))
-        status = function.branch(
-            has_tag,
-            lambda: function.call(
-                "dnnl_memory_desc_create_with_tag", slot, rank, dims, data_type, tag
-            ),
-            lambda: function.call(
-                "dnnl_memory_desc_create_with_strides", slot, rank, dims, data_type, strides
-            ),
-            i32,
+
+        def described(what: str, last: SSAValue) -> Sequence[SSAValue]:
+            name = f"dnnl_memory_desc_create_with_{what}"
+            return [function.call(name, slot, rank, dims, data_type, last)]
+
+        (status,) = function.branch(
+            has_tag, lambda: described("tag", tag), lambda: described("strides", strides), i32
         )
         function.check(status)
 
@@ -146,14 +144,13 @@ def add_pack(module: ModuleBuilder) -> str:
     found = function.call(FIND_PACKED, source, wanted, same, result=POINTER)
     function.store(found, kept)
     absent = function.compare("eq", found, function.null())
-    function.check(
-        function.branch(
-            absent,
-            lambda: function.call(_add_pack_anew(module), state, source, table, wanted),
-            lambda: function.integer(0, i32),
-            i32,
-        )
+    (status,) = function.branch(
+        absent,
+        lambda: [function.call(_add_pack_anew(module), state, source, table, wanted)],
+        lambda: [function.integer(0, i32)],
+        i32,
     )
+    function.check(status)
     buffer = function.load(kept, POINTER)
     function.finish(function.call("dnnl_memory_create", memory, wanted, engine, buffer))
     return name

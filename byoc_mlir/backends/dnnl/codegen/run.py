@@ -98,12 +98,13 @@ class _Run:
                 status = function.binary(llvm.OrOp, status, result)
             return status
 
-        return function.branch(
+        (status,) = function.branch(
             special,
-            carefully,
-            lambda: self._execute(function, state, context, execution, first),
+            lambda: [carefully()],
+            lambda: [self._execute(function, state, context, execution, first)],
             i32,
         )
+        return status
 
     def _execute(
         self,
