@@ -83,8 +83,11 @@ class SymbolicModel:
         """
         sizes = sizes_of_symbols(self._model, shapes)
         infos = [info for info in model_inputs(self._model) if not info.is_static]
+        infos = [info for info in infos if info.shape != (0, info.name)]  # those only say sizes
         given = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-        text = f"{error}; found {given} ({'; '.join(map(str, infos))})"
+        text = f"{error}; found {given}"
+        if infos:
+            text += f" ({'; '.join(map(str, infos))})"
         with self._lock:
             guards = [guards_of(variant.module) for variant in self._variants]
         failed = [guard for each in guards for guard in each if not guard.holds(sizes)]

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from onnx import GraphProto, ModelProto, StringStringEntryProto, TensorProto, numpy_helper
 
-from byoc_mlir.dialects.relay.constant import Weight
+from byoc_mlir.dialects.relay.constant import Weight, borrow
 from byoc_mlir.frontend.tensor_check import payload_bytes
 from byoc_mlir.frontend.value import Array
 
@@ -30,7 +30,13 @@ class ModelInMemory:
     arrays: Mapping[str, Array]
     """By location: C-contiguous, of the tensor's type and shape. They live as long as what is
     compiled from the model, and must not be changed while it is used. Those that belong to somebody
-    else are declared so by `relay.constant.borrow`."""
+    else are `borrowed`."""
+
+
+def borrowed(array: Array) -> Array:
+    """The array, declared to be somebody else's: it is read where it is, and has no copy."""
+    borrow(array)
+    return array
 
 
 def with_tensors_apart(model: ModelProto) -> ModelInMemory:

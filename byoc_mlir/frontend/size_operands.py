@@ -84,20 +84,28 @@ class SizeValues:
         self._constants = constants
         self._arguments = frozenset(arguments)
 
+    @cached_property
     def computed(self) -> frozenset[str]:
         """The values that nodes compute of what the inputs hold, and sizes follow from."""
-        wanted = set(_sizes_read(self._nodes)) - self._constants
-        if not wanted:
-            return frozenset()
-        data = _data(self._nodes, self._arguments)
-        if wanted.isdisjoint(data):
-            return frozenset()
-        return self._behind(wanted & data, self._nodes) & (data - self._arguments)
+        return self._values - self._arguments
+
+    @cached_property
+    def given(self) -> frozenset[str]:
+        """The inputs of few integers that sizes follow from."""
+        return self._values & self._arguments & self._few_integers
 
     def read_by(self, nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
         """The values that some of the nodes read from elsewhere, and sizes follow from."""
         made = {name for node in nodes for name in node.output}
         return self._behind(set(_sizes_read(nodes)) - self._constants, nodes) - made
+
+    @cached_property
+    def _values(self) -> frozenset[str]:
+        wanted = set(_sizes_read(self._nodes)) - self._constants
+        if not wanted:
+            return frozenset()
+        data = _data(self._nodes, self._arguments)
+        return self._behind(wanted & data, self._nodes) & data
 
     def _behind(self, wanted: Iterable[str], nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
         """What the wanted values are computed of, by these nodes, as long as that is sizes."""

@@ -31,12 +31,12 @@ MOST_ROWS = 1 << 16
 
 
 def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
-    """The stages of a checked model, none when it needs no cut.
+    """The stages of a checked model, none when it needs no cut, and one where inputs hold sizes.
 
     Nodes that only constants lead to are in every stage that needs them.
     """
     splitter = _Splitter(model)
-    return splitter.stages() if splitter.has_cuts else ()
+    return splitter.stages() if splitter.has_stages else ()
 
 
 def _is_dynamic(node: onnx.NodeProto) -> bool:
@@ -68,10 +68,9 @@ class _Splitter:
         self._trims: dict[str, Trim] = {}
         nodes = ordered_nodes(graph.node, self._level.keys())
         self._size_values = SizeValues(model, nodes, self._constants, self._arguments)
-        self._computed_sizes = self._size_values.computed()
         finds_sizes = any(_is_dynamic(node) or _collects(node) for node in nodes)
-        self.has_cuts = finds_sizes or bool(self._computed_sizes)
-        if self.has_cuts:
+        self.has_stages = finds_sizes or bool(self._size_values.computed or self._size_values.given)
+        if self.has_stages:
             for node, name in zip(nodes, names_of(nodes), strict=True):
                 self._place(node, name)
 
@@ -88,7 +87,7 @@ class _Splitter:
             level += 1
         else:
             self._stages[level].append(placed)
-            level += not self._computed_sizes.isdisjoint(node.output)
+            level += not self._size_values.computed.isdisjoint(node.output)
         if level == len(self._stages):
             self._stages.append([])
         self._level.update((output, level) for output in node.output if output)
@@ -168,7 +167,7 @@ class _Splitter:
         constants: Iterable[str],
     ) -> Stage:
         nodes = self._stages[number]
-        sizes = self._size_values.read_by(nodes) if number else frozenset[str]()
+        sizes = self._size_values.read_by(nodes) if number else self._size_values.given
         made, names = self._closure(constants)
         order = [name for name in self._arguments if name in inputs]
         order += [name for name in inputs if name not in self._arguments]

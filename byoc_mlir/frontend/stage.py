@@ -30,7 +30,7 @@ class Stage:
     trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
     """Of outputs; counts are outputs, too."""
     sizes: tuple[str, ...] = ()
-    """Inputs that other stages compute, and whose values are sizes in this one."""
+    """Inputs whose values are sizes."""
 
 
 def stage_model(
@@ -43,17 +43,17 @@ def stage_model(
 
     Args:
         arrays: what its inputs are like, and those that carry sizes (see `size_input`); `None` for
-            a first stage, which has the model's own.
+            a first stage that takes the model's own.
         known: the sizes of the model's tensors that never change; those of other dimensions change
             from run to run, so that they stay open.
     """
     graph = onnx.GraphProto(name=model.graph.name)
     declared = {value.name: value for value in model.graph.input}
     for name in stage.inputs:
-        if arrays is None:
-            graph.input.append(declared[name])
-        elif size_input(name, 0) in arrays:
+        if arrays is not None and size_input(name, 0) in arrays:
             _take_sizes(graph, name, arrays[name])
+        elif arrays is None or name in declared:
+            graph.input.append(declared[name])
         else:
             graph.input.append(_open_input(name, arrays[name], known.get(name)))
     graph.node.extend(stage.nodes)

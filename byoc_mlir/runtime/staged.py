@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from byoc_mlir.errors import ExecutionError, ExportError
+from byoc_mlir.errors import ExecutionError, ExportError, InputValuesNeededError, NodeProblem
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.profiled import TimedPart, TimedRun
@@ -70,6 +70,7 @@ class StagedExecutable(Executable):
         outputs: the names of the model's outputs, in order.
         stages: all stages.
         first: the first stage, if it is compiled already.
+        remake: makes the executable again, in the process that reads it from a pickle.
     """
 
     def __init__(
@@ -78,9 +79,11 @@ class StagedExecutable(Executable):
         outputs: Sequence[str],
         stages: Sequence[ExecutableStage],
         first: Executable | None = None,
+        remake: Callable[[], Executable | None] | None = None,
     ):
         super().__init__(inputs, outputs)
         self.stages = tuple(stages)
+        self._remake = remake
         compiled = {} if first is None else {(0, ()): first}
         self._compiled = Recent[_Key, Executable](2 * len(stages), compiled)
 
@@ -125,22 +128,40 @@ class StagedExecutable(Executable):
         }
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
+        if self.stages[0].sizes:
+            reason = "its values are sizes in the model, which a run tells"
+            sizes = self.stages[0].sizes
+            problems = [NodeProblem(name, "input", "", reason) for name in sizes]
+            raise InputValuesNeededError(problems, sizes)
         self._first().warmup(shapes)
 
     def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
         raise ExportError(f"{self._because()}; it cannot be exported")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise ExportError(f"{self._because()}; it cannot be pickled: compile it in each process")
+        """What pickle keeps: the model, which is compiled again."""
+        if self._compiled.is_closed:
+            raise ExecutionError("the executable is closed; pickle it before, or compile again")
+        if self._remake is None:
+            raise ExportError(
+                f"{self._because()}; it cannot be pickled: compile it in each process"
+            )
+        return self._remake, ()
 
     def _because(self) -> str:
+        sizes = self.stages[0].sizes
+        if sizes:
+            return f"shapes in the model depend on the values of the inputs {', '.join(sizes)}"
         return (
             f"the model runs in {len(self.stages)} stages, since shapes in it depend on computed"
             " values"
         )
 
     def _first(self) -> Executable:
-        return self._known()[0, ()]
+        """The first stage as it was compiled first."""
+        (number, _), first = next(iter(self._known().items()))
+        assert number == 0
+        return first
 
     def _known(self) -> dict[_Key, Executable]:
         """The stages that are compiled, in their order."""

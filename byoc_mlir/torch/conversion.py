@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.dialects.relay.constant import borrow
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
 from byoc_mlir.extras import import_extra
-from byoc_mlir.frontend.in_memory import ModelInMemory
+from byoc_mlir.frontend.in_memory import ModelInMemory, borrowed
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.torch.capture import check_effects
 from byoc_mlir.torch.places import place_of_node
@@ -69,11 +68,7 @@ def _in_memory(model: Any, copy: bool) -> ModelInMemory:
         if tensor is None or tensor.nbytes < _LEAST_BYTES:
             continue
         array = _array(tensor, name)
-        if copy:
-            array = array.copy()
-        else:
-            borrow(array)
-        arrays[name] = array
+        arrays[name] = array.copy() if copy else borrowed(array)
         value.const_value = ir.ExternalTensor(
             name, None, None, tensor.dtype, shape=tensor.shape, name=name
         )

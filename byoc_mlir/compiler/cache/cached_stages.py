@@ -9,6 +9,7 @@ from functools import partial
 from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
 from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.execution.ahead import compile_ahead
+from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array
@@ -69,8 +70,9 @@ class CachedStages:
             ExecutableStage(stage.inputs, partial(self._compiled, number), stage.trims, stage.sizes)
             for number, stage in enumerate(entry.stages)
         ]
-        first = self._compiled(0, None)
-        self._executable = StagedExecutable(entry.inputs, entry.outputs, stages, first)
+        first = None if entry.stages[0].sizes else self._compiled(0, None)
+        remake = partial(_recompiled, self._model.request)
+        self._executable = StagedExecutable(entry.inputs, entry.outputs, stages, first, remake)
         return self._executable
 
     def _compiled(self, number: int, arrays: Mapping[str, Array] | None) -> Executable:
@@ -111,6 +113,12 @@ class CachedStages:
         )
         entry = _Entry(executable.inputs, executable.outputs, stages)
         self._model.cache.write(self._key, encode_fields(entry, [], without=""))
+
+
+def _recompiled(request: Request) -> Executable:
+    from byoc_mlir.compiler.execution.model import compile_model
+
+    return compile_model(request)
 
 
 def _takes(inputs: tuple[TensorInfo, ...], arrays: Mapping[str, Array] | None) -> bool:

@@ -97,7 +97,8 @@ def _compile_in_stages(
         place = None if kept is None else kept.place(number, stage.model)
         return _compile_whole(stage, options, place)
 
-    executable = compile_in_stages(source, compile_numbered)
+    remake = partial(_compile_in_stages, source, options, None)
+    executable = compile_in_stages(source, compile_numbered, remake)
     if executable is not None and kept is not None:
         kept.keep(executable)
     return executable

@@ -1,4 +1,4 @@
-"""Models whose shapes depend on computed values: every stage is compiled as a model of its own."""
+"""Models whose shapes depend on values: every stage is compiled as a model of its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from byoc_mlir.compiler.source import Source
 from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.frontend.inferred import Sizes, known_sizes
 from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.split import split_model
 from byoc_mlir.frontend.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
@@ -21,7 +22,7 @@ from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
 
 @dataclass(frozen=True)
 class CutModel:
-    """A model that has to run in several stages."""
+    """A model that has to run in stages."""
 
     source: Source
     model: ModelProto
@@ -31,10 +32,12 @@ class CutModel:
 
     @staticmethod
     def of(source: Source) -> CutModel | None:
-        """A model in its stages, `None` for one that runs in one."""
+        """A model in its stages, `None` for one that runs in one, whatever its inputs hold."""
         model = source.model
-        stages = split_model(model) if isinstance(model, ModelProto) else ()
-        if len(stages) < 2 or not isinstance(model, ModelProto):
+        if not isinstance(model, ModelProto):
+            return None
+        stages = split_model(model)
+        if len(stages) < 2 and not any(stage.sizes for stage in stages):
             return None
         return CutModel(source, model, stages, known_sizes(model))
 
@@ -43,7 +46,7 @@ class CutModel:
 
         Args:
             number: counts from 0.
-            arrays: what its inputs are like; `None` for the first one, which has the model's own.
+            arrays: what its inputs are like; `None` for a first one that takes the model's own.
         """
         stage = self.stages[number]
         part = stage_model(self.model, stage, arrays, self.known)
@@ -51,12 +54,15 @@ class CutModel:
 
 
 def compile_in_stages(
-    source: Source, compile_stage: Callable[[int, Source], Executable]
+    source: Source,
+    compile_stage: Callable[[int, Source], Executable],
+    remake: Callable[[], Executable | None] | None = None,
 ) -> StagedExecutable | None:
-    """The executable of a model that has to run in several stages, `None` for other models.
+    """The executable of a model that has to run in stages, `None` for other models.
 
     Args:
         compile_stage: compiles a stage, a model that runs in one; they count from 0.
+        remake: as for `StagedExecutable`.
     """
     cut = CutModel.of(source)
     if cut is None:
@@ -69,7 +75,12 @@ def compile_in_stages(
         ExecutableStage(stage.inputs, partial(compile_numbered, number), stage.trims, stage.sizes)
         for number, stage in enumerate(cut.stages)
     ]
-    return StagedExecutable(source.inputs, source.outputs, stages, compile_numbered(0, None))
+    first = None
+    if cut.stages[0].sizes:
+        check_nodes(cut.model)  # it is imported when the first values come
+    else:
+        first = compile_numbered(0, None)
+    return StagedExecutable(source.inputs, source.outputs, stages, first, remake)
 
 
 def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) -> Source:

@@ -86,14 +86,23 @@ def test_what_cannot_be_pickled_says_so() -> None:
         opset_imports=[helper.make_opsetid("", 18)],
         ir_version=8,
     )
-    for model in (sequences, _of_two_stages()):
-        executable = byoc_mlir.compile(model, targets=(), threads=1)
-        with pytest.raises(ExportError, match="cannot be pickled"):
-            pickle.dumps(executable)
+    executable = byoc_mlir.compile(sequences, targets=(), threads=1)
+    with pytest.raises(ExportError, match="cannot be pickled"):
+        pickle.dumps(executable)
     closed = byoc_mlir.compile(elementwise(), targets=(), threads=1)
     closed.close()
     with pytest.raises(ExecutionError, match="closed"):
         pickle.dumps(closed)
+
+
+def test_a_model_of_stages_is_compiled_again() -> None:
+    executable = byoc_mlir.compile(_of_two_stages(), targets=(), threads=1)
+    inputs = {
+        info.name: np.ones(list(map(int, info.shape)), info.dtype) for info in executable.inputs
+    }
+    expected = executable.run(inputs)
+    for name, array in pickle.loads(pickle.dumps(executable)).run(inputs).items():
+        np.testing.assert_array_equal(array, expected[name])
 
 
 def _of_two_stages() -> ModelProto:
