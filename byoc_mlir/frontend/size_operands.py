@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 
 import onnx
@@ -92,18 +92,17 @@ class SizeValues:
     @cached_property
     def given(self) -> frozenset[str]:
         """The inputs of few integers that sizes follow from."""
-        return self._values & self._arguments & self._few_integers
+        inputs = self._values & self._arguments
+        return inputs & self._few_integers if inputs else inputs
 
     def read_by(self, nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
         """The values that some of the nodes read from elsewhere, and sizes follow from."""
         made = {name for node in nodes for name in node.output}
-        return self._behind(set(_sizes_read(nodes)) - self._constants, nodes) - made
+        return self._behind(sizes_read(nodes) - self._constants, nodes) - made
 
     @cached_property
     def _values(self) -> frozenset[str]:
-        wanted = set(_sizes_read(self._nodes)) - self._constants
-        if not wanted:
-            return frozenset()
+        wanted = sizes_read(self._nodes) - self._constants
         data = _data(self._nodes, self._arguments)
         return self._behind(wanted & data, self._nodes) & data
 
@@ -138,11 +137,15 @@ class SizeValues:
         return {info.name for info in infos if _holds_few_integers(info.type.tensor_type)}
 
 
-def _sizes_read(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+def sizes_read(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     """The operands of nodes that are sizes."""
-    for node in nodes:
-        places = () if standard_name(node.domain) else _SIZE_OPERANDS.get(node.op_type, ())
-        yield from (node.input[at] for at in places if at < len(node.input) and node.input[at])
+    return {
+        node.input[place]
+        for node in nodes
+        if node.op_type in _SIZE_OPERANDS and not standard_name(node.domain)
+        for place in _SIZE_OPERANDS[node.op_type]
+        if place < len(node.input) and node.input[place]
+    }
 
 
 def _data(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]:

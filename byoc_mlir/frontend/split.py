@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from byoc_mlir.frontend.loop_ends import ends_when_it_runs
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
-from byoc_mlir.frontend.size_operands import SizeValues
+from byoc_mlir.frontend.size_operands import SizeValues, sizes_read
 from byoc_mlir.frontend.stage import STAGE_DOMAIN, Stage
 from byoc_mlir.tensors import Trim
 
@@ -35,8 +35,19 @@ def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
 
     Nodes that only constants lead to are in every stage that needs them.
     """
+    if not _may_have_stages(model.graph):
+        return ()
     splitter = _Splitter(model)
     return splitter.stages() if splitter.has_stages else ()
+
+
+def _may_have_stages(graph: onnx.GraphProto) -> bool:
+    """As far as single nodes say: most models are not looked at any further."""
+    known = {tensor.name for tensor in graph.initializer}
+    known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
+    if not sizes_read(graph.node) <= known:
+        return True
+    return any(_is_dynamic(node) or _collects(node) for node in graph.node)
 
 
 def _is_dynamic(node: onnx.NodeProto) -> bool:
