@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import index as relay
@@ -86,6 +87,8 @@ def _lower_gather_nd(op: relay.GatherNdOp, b: LinalgBuilder) -> Sequence[SSAValu
 
 
 def _combined(reduction: str, old: Num, new: Num) -> Num:
+    if old.type == i1:  # True and True is True
+        return old | new if reduction in ("add", "max") else old & new
     match reduction:
         case "add":
             return old + new

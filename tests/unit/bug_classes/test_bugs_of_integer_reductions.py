@@ -47,3 +47,25 @@ def test_logarithms_of_infinite_sums() -> None:
     y = np.full((2, 2), -np.inf, np.float32)
     nodes = [node("ReduceLogSumExp", "x axes"), node("ReduceLogSumExp", "y axes", keepdims=0)]
     check(nodes, {"x": x, "y": y}, {"axes": ints(1)}, oracle=onnxruntime)
+
+
+def test_booleans_that_are_scattered() -> None:
+    """True and true is true: a sum is no addition of bits."""
+    data, more = np.array([0, 0, 0, 1, 1, 1], bool), np.array([0, 1, 1, 0, 1, 1], bool)
+    nodes = [
+        node(op, f"data {places} more", reduction=how)
+        for op, places in (("ScatterElements", "places"), ("ScatterND", "rows"))
+        for how in ("add", "mul", "max", "min")
+    ]
+    feeds = {"data": data, "more": more, "places": ints(0, 1, 1, 3, 4, 4)}
+    check(nodes, {**feeds, "rows": feeds["places"].reshape(6, 1)}, oracle=_of_numbers)
+
+
+def _of_numbers(model: ModelProto, feeds: Arrays) -> dict[str, Array]:
+    combine = {"add": np.maximum, "max": np.maximum, "mul": np.minimum, "min": np.minimum}
+    answers: dict[str, Array] = {}
+    for each in model.graph.node:
+        (reduction,) = (item.s.decode() for item in each.attribute if item.name == "reduction")
+        answers[each.output[0]] = feeds["data"].copy()
+        combine[reduction].at(answers[each.output[0]], feeds["places"], feeds["more"])
+    return answers
