@@ -7,13 +7,10 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
-from onnxruntime.capi.onnxruntime_pybind11_state import (  # pyright: ignore
-    NotImplemented as MissingKernel,  # pyright: ignore
-)
 
 from byoc_mlir.comparison import largest_relative_error
+from byoc_mlir.extras import import_extra
 
 __all__ = [
     "Arrays",
@@ -33,20 +30,23 @@ def run_onnxruntime(
 
     Sums of `u8` by constants of `i8` are exact where its optimiser knows the op; left alone, they
     saturate on processors without VNNI.
+
+    Raises:
+        MissingExtraError: it is not installed.
     """
+    errors = import_extra("onnxruntime.capi.onnxruntime_pybind11_state", "test")
     content = model if isinstance(model, bytes) else model.SerializeToString()
     try:
         session = _session(content, threads, {"session.x64quantprecision": "1"})
-    except MissingKernel:  # it makes nodes of `i8` that have no kernel
+    except errors.NotImplemented:  # it makes nodes of `i8` that have no kernel
         session = _session(content, threads, {})
     names = [output.name for output in session.get_outputs()]
     values = cast("list[npt.NDArray[Any]]", session.run(names, dict(inputs)))
     return dict(zip(names, values, strict=True))
 
 
-def _session(
-    content: bytes, threads: int, entries: Mapping[str, str]
-) -> onnxruntime.InferenceSession:
+def _session(content: bytes, threads: int, entries: Mapping[str, str]) -> Any:
+    onnxruntime = import_extra("onnxruntime", "test")
     options = onnxruntime.SessionOptions()
     for name, value in entries.items():
         options.add_session_config_entry(name, value)

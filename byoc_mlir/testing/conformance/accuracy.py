@@ -18,12 +18,12 @@ import numpy as np
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.comparison import largest_relative_error
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import evaluate, evaluate_op
-from byoc_mlir.testing.reference import largest_relative_error
 from byoc_mlir.transforms.work import estimated_work
 
 SLACK = 64
