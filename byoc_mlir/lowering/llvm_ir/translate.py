@@ -47,7 +47,7 @@ def translate_part(module: ModuleOp, part: Part) -> str:
     lines = _module_strings(module)
     for op in part.declarations:
         if isinstance(op, llvm.FuncOp) and op.body.blocks:
-            lines.append(_declaration_elsewhere(op, part))
+            lines.append(_declaration_elsewhere(op))
         else:
             lines.extend(_top_level(op))
     for op in part.definitions:
@@ -102,9 +102,11 @@ def _declaration(op: llvm.FuncOp) -> str:
     return _declared(op, "" if linkage == "external" else f"{linkage} ")
 
 
-def _declaration_elsewhere(op: llvm.FuncOp, part: Part) -> str:
-    """The declaration of a function that another part defines."""
-    return _declared(op, "hidden " if op.sym_name.data in part.shared else "")
+def _declaration_elsewhere(op: llvm.FuncOp) -> str:
+    """The declaration of a function that another part defines, which may lie anywhere: a hidden one
+    would be expected near.
+    """
+    return _declared(op, "")
 
 
 def _declared(op: llvm.FuncOp, linkage: str) -> str:

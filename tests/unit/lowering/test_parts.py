@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +64,24 @@ _TABLE = """
 %c = "llvm.load"(%a) <{ordering = 0 : i64}> : (!llvm.ptr) -> i64
 %y = arith.addi %c, %x : i64
 """
+_POINTING = (
+    "".join(
+        f"""
+        %a{number} = "llvm.mlir.addressof"() <{{global_name = @{name}}}> : () -> !llvm.ptr
+        %n{number} = "llvm.ptrtoint"(%a{number}) : (!llvm.ptr) -> i64
+        """
+        for number, name in enumerate(("kernel", "other", "counted", "table"))
+    )
+    + """
+    %s = arith.addi %n0, %n1 : i64
+    %t = arith.muli %n2, %n3 : i64
+    %y = arith.addi %s, %t : i64
+    """
+)
 _ALONE = "attributes {no_inline}"
 
 
-def _module() -> ModuleOp:
+def _module(more: str = "") -> ModuleOp:
     """Kernels that are not inlined, helpers that may be, a variable and a constant."""
     calls = "".join(
         f"%{number + 1} = func.call @{name}(%{number}) : (i64) -> i64\n"
@@ -81,6 +97,7 @@ def _module() -> ModuleOp:
       {_function("once", _ONCE)}
       {_function("counted", _COUNTED, _ALONE)}
       {_function("table", _TABLE, _ALONE)}
+      {more}
     """
     module = Parser(make_context(), text).parse_module()
     ConvertToLLVM().apply(make_context(), module)
@@ -155,6 +172,34 @@ def test_parts_are_linked() -> None:
     objects = emit_objects(_module())
     assert len(objects) > 1
     assert _answer(*objects) == _answer(emit_object(_module()))
+
+
+_TABLES, _RELOCATIONS, _DISTANCE = 2, 4, 2
+"""Of ELF: sections of symbols and of relocations, and a relocation by a distance of 32 bits."""
+
+
+def _near_symbols(code: bytes) -> Iterator[int]:
+    """The section of each symbol that must be near, in an object file; 0 is another file."""
+    (start,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<2H", code, 58)
+    sections = [struct.unpack_from("<2I4Q2I2Q", code, start + size * at) for at in range(count)]
+    (symbols,) = [one[4] for one in sections if one[1] == _TABLES]
+    for _, kind, _, _, offset, length, *_ in sections:
+        if kind == _RELOCATIONS:
+            for _, what, _ in struct.iter_unpack("<2Qq", code[offset : offset + length]):
+                if what & 0xFFFFFFFF == _DISTANCE:
+                    yield struct.unpack_from("<H", code, symbols + 24 * (what >> 32) + 6)[0]
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_may_be_far_from_each_other() -> None:
+    """Where a process has much memory, files that are linked get what is left between."""
+    pointing = _function("pointing", _POINTING, _ALONE).replace(" private", "")
+    objects = emit_objects(_module(pointing))
+    near = [number for file in objects for number in _near_symbols(file)]
+    assert len(objects) > 1
+    assert near
+    assert 0 not in near
 
 
 @pytest.mark.usefixtures("small_parts")
