@@ -3,6 +3,7 @@
     python benchmarks/pytorch.py                times, on one thread
     python benchmarks/pytorch.py --threads 2    the same on two, which needs a quiet machine
     python benchmarks/pytorch.py --memory       what compiling a module with large parameters takes
+    python benchmarks/pytorch.py --layers       dense layers with and without `copy_parameters`
 
 Engines run in turns in one process, by the processor's time, on several threads by the clock; the
 median counts. Needs the extra `torch`, and a C++ compiler for PyTorch's own backend.
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--layers", action="store_true")
     parser.add_argument("--modules", nargs="+", choices=_CASES, default=_CASES)
     parser.add_argument("--growth-of", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -48,6 +50,8 @@ def main() -> None:
         print(_growth(arguments.growth_of))
     elif arguments.memory:
         _print_memory()
+    elif arguments.layers:
+        _print_layers(arguments.rounds)
     else:
         with torch.no_grad():
             _print_times(arguments.rounds, arguments.modules)
@@ -83,11 +87,16 @@ def _print_times(rounds: int, modules: Sequence[str]) -> None:
 
 def _engines(module: nn.Module, calls: Sequence[Arguments]) -> dict[str, Engine]:
     engines: dict[str, Engine] = {"eager": module}
-    for backend in ("byoc_mlir", "inductor"):
+    compiled: list[tuple[str, str, dict[str, bool] | None]] = [
+        ("byoc_mlir", "byoc_mlir", None),
+        ("the same, parameters copied", "byoc_mlir", {"copy_parameters": True}),
+        ("inductor", "inductor", None),
+    ]
+    for name, backend, options in compiled:
         torch.compiler.reset()
-        engines[backend] = torch.compile(module, backend=backend)
-        _all_of(engines[backend], calls)()
-        _all_of(engines[backend], calls)()  # sizes become symbols at the second one
+        engines[name] = torch.compile(module, backend=backend, options=options)
+        _all_of(engines[name], calls)()
+        _all_of(engines[name], calls)()  # sizes become symbols at the second one
     if not isinstance(module, Branch):  # it is no single graph
         engines["ONNX Runtime"] = _onnxruntime(module, calls)
     return engines
@@ -133,6 +142,24 @@ def _print_memory() -> None:
         command = [sys.executable, __file__, "--growth-of", target]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         print(done.stdout.strip().splitlines()[-1], flush=True)
+
+
+def _print_layers(rounds: int) -> None:
+    print("| size | rows | where they are | copied | ratio |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    for size, layers in ((2400, 4), (384, 16)):
+        module = nn.Sequential(*(nn.Linear(size, size) for _ in range(layers))).eval()
+        for rows in (1, 4, 16, 64, 128):
+            x = (torch.ones(rows, size),)
+            programs = [
+                byoc_mlir.from_torch(module, x, copy_parameters=copied, targets=())
+                for copied in (False, True)
+            ]
+            runs = [_all_of(program, [x]) for program in programs]
+            held, copied = interleaved(runs, rounds, time.process_time)
+            ratio = held / copied
+            print(f"| {size} | {rows} | {1e3 * held:.2f} | {1e3 * copied:.2f} | {ratio:.2f} |")
+            sys.stdout.flush()
 
 
 def _growth(target: str) -> str:
