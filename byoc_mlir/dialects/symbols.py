@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 def mentioned_symbols(op: Operation) -> Iterator[str]:
     """The symbols that an op and what is in it refer to, each as often as it does."""
     for inner in op.walk():
-        for attribute in (*inner.properties.values(), *inner.attributes.values()):
-            if isinstance(attribute, SymbolRefAttr):
-                yield attribute.root_reference.data
+        for attributes in (inner.properties, inner.attributes):
+            for attribute in attributes.values():
+                if type(attribute) is SymbolRefAttr:  # an `isinstance` takes four times as long
+                    yield attribute.root_reference.data

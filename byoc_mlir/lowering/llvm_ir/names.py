@@ -31,6 +31,8 @@ class FunctionNames:
 
     def __init__(self, body: Region) -> None:
         self._names: dict[SSAValue, str] = {}
+        self._types: dict[int, str] = {}
+        """Texts of types by their identity: a type's own hash is that of all it has."""
         self._labels: dict[Block, str] = {}
         self._edge_labels: dict[Operation, list[str]] = {}
         self.incoming: dict[Block, list[tuple[str, Sequence[SSAValue]]]] = {}
@@ -49,7 +51,11 @@ class FunctionNames:
 
     def typed(self, value: SSAValue) -> str:
         """The value with its type before it."""
-        return f"{type_text(value.type)} {self._names[value]}"
+        type_ = value.type
+        text = self._types.get(id(type_))
+        if text is None:
+            text = self._types[id(type_)] = type_text(type_)
+        return f"{text} {self._names[value]}"
 
     def typed_list(self, values: Iterable[SSAValue]) -> str:
         """Several values, each with its type."""
