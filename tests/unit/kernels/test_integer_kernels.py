@@ -68,9 +68,10 @@ def test_numbers_that_saturate_16_bits(unit: IntegerUnit) -> None:
 
 
 @UNITS
-def test_windows(unit: IntegerUnit) -> None:
+@pytest.mark.parametrize("dilation", [(1, 3), (2, 1)], ids=["apart", "neighbours"])
+def test_windows(unit: IntegerUnit, dilation: tuple[int, int]) -> None:
     """Several images, tiles over their borders, strides, dilation and channels filled up."""
-    it = IntegerGemm(unit, 3, 12, 9, 5, 37, (3, 2), (2, 1), (1, 3))
+    it = IntegerGemm(unit, 3, 12, 9, 5, 37, (3, 2), (2, 1), dilation)
     left, right, start = _left(it), _right(it), _start(it)
     found = Compiled(it)(left, right, start=start)
     np.testing.assert_array_equal(found, expected_sums(it, left, right) + start)
@@ -93,6 +94,24 @@ def test_bytes(unit: IntegerUnit, limits: IntegerEpilogue) -> None:
     rounded = np.rint(sums.astype(np.float32) * scale) + np.float32(limits.zero_point)
     wanted = rounded.clip(limits.lower, limits.upper).astype(np.int32).astype(np.int8)
     np.testing.assert_array_equal(found, wanted)
+
+
+@UNITS
+@pytest.mark.parametrize("zero_point", [2, 3])
+def test_halves_of_bytes_are_rounded_to_even(unit: IntegerUnit, zero_point: int) -> None:
+    epilogue = IntegerEpilogue("bytes", False, zero_point, -128, 127)
+    it = IntegerGemm.of_matrices(unit, 8, 1, 40, epilogue)
+    sums = np.arange(8)[:, None] * np.arange(-20, 20)
+    left, right = sums[:, 21].reshape(1, 1, 8, 1), np.arange(-20, 20).reshape(1, 1, 1, 40)
+    scale, start = np.full(40, 0.5, np.float32), np.zeros(40, np.int32)
+    found = Compiled(it)(left, right, start=start, scale=scale)
+    np.testing.assert_array_equal(found, np.rint(sums / 2) + zero_point)
+
+
+@pytest.mark.parametrize(("rows", "tile"), [(1, 1), (5, 5), (49, 5), (196, 6), (3136, 6)])
+def test_tiles_fit_the_rows(rows: int, tile: int) -> None:
+    it = IntegerGemm.of_matrices(IntegerUnit(8, 16, False), rows, 64, 16, IntegerEpilogue())
+    assert [variant.rows for variant in it.variants] == [tile]
 
 
 @UNITS
