@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects.relay import index as relay
 from byoc_mlir.dialects.relay.base import one_size, sizes_of, tensor_of
 from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dims import smallest
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.index import around
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
@@ -42,7 +43,7 @@ class _Line:
         k, (o, n) = self.k, self.at
         data, values, indices = self.data, self.values, self.indices
         size, count = data.sizes[1], values.sizes[1]
-        with k.loop(size) as i:
+        with k.loop(size * smallest(1, count)) as i:  # there may be no list
             new = data[o, i, n]
             filled = i.min(count)
             last = (filled - 1).max(0)

@@ -16,7 +16,8 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.reference import run_onnxruntime
 
 _X = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
-_ONES = numpy_helper.from_array(np.array([1]), "one")
+_ONE = numpy_helper.from_array(np.array([1]), "one")
+_FIRST = numpy_helper.from_array(np.array([0]), "first")
 
 NODES = {
     "reshape": [node("Reshape", "x s", "r"), node("Exp", "r", "y")],
@@ -26,6 +27,7 @@ NODES = {
         node("Expand", "row shape", "y"),
     ],
     "tile": [node("Tile", "x s", "y")],
+    "topk": [node("Gather", "s first", "k", axis=0), node("TopK", "x k", "y places")],
     "sum": [
         node("ReduceProd", "s", "count", keepdims=0),
         node("Sub", "count count", "zero"),
@@ -38,6 +40,7 @@ VALUES = {
     "reshape": [[3, 8], [8, 3], [2, 12], [24, 1]],
     "expand": [[4, 6], [1, 9], [5, 1], [0, 2]],
     "tile": [[1, 2], [3, 1], [0, 2]],
+    "topk": [[3, 1], [0, 1], [6, 0], [1, 1]],
     "sum": [[2, 3], [7, 1], [0, 5]],
 }
 
@@ -46,7 +49,7 @@ def _model(kind: str) -> ModelProto:
     inputs = [("x", TensorProto.FLOAT, (4, 6)), ("s", TensorProto.INT64, (2,))]
     if kind == "sum":
         del inputs[0]
-    model = model_of(NODES[kind], inputs, ["y"], opset=17, initializers=[_ONES])
+    model = model_of(NODES[kind], inputs, ["y"], opset=17, initializers=[_ONE, _FIRST])
     model.ir_version = 8
     return model
 
