@@ -287,7 +287,8 @@ _WRONG_IN_REFERENCE = frozenset(
         "ai.onnx.ml.Normalizer",  # by the largest magnitude, not by the largest number
         "ai.onnx.ml.TreeEnsemble",  # of a target without leaves the least is the largest number
         *("ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor"),  # not without intercepts
-        *("ai.onnx.ml.SVMClassifier", "ai.onnx.ml.Scaler"),  # of the type of the data, not of `f32`
+        # of the type of the data, not of `f32`
+        *("ai.onnx.ml.SVMClassifier", "ai.onnx.ml.Scaler", "ai.onnx.ml.FeatureVectorizer"),
         "GatherElements",  # places beyond the end are taken
         "OneHot",  # the value for "off" plus a difference, which swallows the value for "on"
         "Gelu",  # by a polynomial that is 1e-7 off

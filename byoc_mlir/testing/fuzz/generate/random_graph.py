@@ -88,6 +88,11 @@ def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
             return graph, _model(graph, outputs)
 
 
+def model_of(graph: GraphBuilder) -> onnx.ModelProto:
+    """The model of a graph, with outputs that nothing reads."""
+    return _model(graph, _outputs(graph))
+
+
 def _grown(rng: Random) -> GraphBuilder:
     opset = rng.randint(1, MAX_OPSET) if rng.random() < 0.1 else rng.choice(_OPSETS)
     opset = min(opset, MAX_OPSET)
