@@ -167,7 +167,7 @@ def _placement(model: ModelProto, op_type: str, target: str) -> str:
         return "host"
     except ByocError:
         return "refused"
-    return [row.placement for row in rows if row.op_type == op_type][-1]
+    return next((row.placement for row in reversed(rows) if row.op_type == op_type), "removed")
 
 
 def _first_stage(model: ModelProto) -> ModelProto:

@@ -41,7 +41,7 @@ Inputs and outputs may be sequences (lists of arrays) and optionals (`None` or a
 is compiled for each length. A map may be an input of DictVectorizer and CastMap (a dict), and the
 maps of a ZipMap may be an output (a list of dicts). Random ops with a `seed` give the same numbers
 in every run, without one others in each. What ops give for zero divisors, NaN and other edges is in
-`semantics.md`.
+`semantics.md`, and which backend takes which element type in `op-types.md`.
 """
 
 

@@ -87,4 +87,5 @@ def _reference_nav() -> list[dict[str, Any]]:
     for chapter, pages in _reference().items():
         entries = [{page.title: page.path} for page in pages]
         chapters += [{chapter: entries}] if chapter else entries
-    return [{"ONNX operators": "operators.md"}, *chapters]
+    tables = [{"ONNX operators": "operators.md"}, {"Their element types": "op-types.md"}]
+    return [*tables, *chapters]
