@@ -132,13 +132,14 @@ def _models(domain: str, op_type: str, dtype: Dtype) -> Iterator[ModelProto]:
 
 @dataclass
 class _OfType(GraphBuilder):
-    """Makes tensors of the preferred type where an op accepts it."""
+    """Makes the first tensor of the preferred type where an op accepts it."""
 
     preferred: Dtype = TYPES[0]
 
     def pick_dtype(self, allowed: Iterable[Dtype]) -> Dtype:
         choices = list(allowed)
-        return self.preferred if self.preferred in choices else super().pick_dtype(choices)
+        is_wanted = not self.values and self.preferred in choices
+        return self.preferred if is_wanted else super().pick_dtype(choices)
 
 
 def _type_of(graph: GraphBuilder, op_type: str) -> Dtype | None:

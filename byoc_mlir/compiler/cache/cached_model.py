@@ -121,8 +121,7 @@ class CachedModel:
             return make()
         if not isinstance(source.model, ModelProto):
             return make()
-        locations = external_locations(source.model) - source.tensors.in_memory
-        files = self._files(sorted(locations))
+        files = self._files(sorted(external_locations(source.model) - source.tensors.in_memory))
         if files is None:
             return make()
         variables = tuple(name for backend in backends for name in backend.environment)
