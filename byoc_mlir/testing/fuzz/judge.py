@@ -29,6 +29,7 @@ from byoc_mlir.testing.fuzz.excuses import (
     slack_of,
 )
 from byoc_mlir.testing.fuzz.graphs import ops_in, part_of
+from byoc_mlir.testing.fuzz.mistakes import knows
 from byoc_mlir.testing.fuzz.oracles import (
     KEYS,
     ORACLES,
@@ -36,7 +37,6 @@ from byoc_mlir.testing.fuzz.oracles import (
     as_arrays,
     differences,
     finite_only,
-    knows,
 )
 
 Say = Callable[[str], None]
