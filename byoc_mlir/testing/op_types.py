@@ -64,7 +64,7 @@ makes some of the lines again.
 
 - **h**: native code of the host.
 - **d**: oneDNN takes it, in some form; **b**: OpenBLAS. Elsewhere it is the host's.
-- **f**: computed when the model is compiled, as it depends on constants only.
+- **f**: computed when the model is compiled, or nothing is left to compute.
 - **n**: the fallback interpreter; **-**: refused. A cell is empty where the op has no such type.
 
 The type is that of the first input, or of the output of an op without inputs. Integers that are not
