@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import onnx
 
+from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.module import RegionFunction, RegionModule
 from byoc_mlir.runtime.program import Array
 
@@ -15,10 +16,17 @@ if TYPE_CHECKING:
 
 
 def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvaluator:
-    """ONNX's evaluator of a model. It is imported only here: 40 ms, and few models need it."""
+    """ONNX's evaluator of a model. It is imported only here: 40 ms, and few models need it.
+
+    Raises:
+        ExecutionError: it does not know an op, or its attributes.
+    """
     from onnx.reference import ReferenceEvaluator
 
-    return ReferenceEvaluator(model)
+    try:
+        return ReferenceEvaluator(model)
+    except Exception as error:  # it raises what it likes
+        raise ExecutionError(f"ONNX's evaluator cannot run a part of the model: {error}") from error
 
 
 class ReferenceModule(RegionModule):

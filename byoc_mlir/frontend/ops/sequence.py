@@ -67,6 +67,8 @@ def sequence_insert(
 @onnx_op("SequenceErase")
 def sequence_erase(context: NodeContext, sequence: Value, position: Value | None = None) -> Value:
     items = list(_items(sequence))
+    if not items:
+        raise NodeRefused("the sequence has no item that could be erased")
     del items[-1 if position is None else _place(context, position, len(items))]
     return SequenceValue(context.name, items)
 

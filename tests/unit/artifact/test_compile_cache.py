@@ -409,9 +409,19 @@ def test_values_that_are_compiled_in_matter(cache: Path) -> None:
         return was_cached(executable)
 
     first = byoc_mlir.compile(value_model(), targets=(), cache=cache)
-    assert [run(first, 2, 3), run(first, 3, 2)] == [False, False]
+    assert [run(first, 2, -1), run(first, -1, 2)] == [False, False]
     second = byoc_mlir.compile(value_model(), targets=(), cache=cache)
-    assert [run(second, 3, 2), run(second, 2, 3), run(second, 6, 1)] == [True, True, False]
+    assert [run(second, -1, 2), run(second, 2, -1), run(second, 6, -1)] == [True, True, False]
+
+
+def test_values_that_are_sizes_do_not(cache: Path) -> None:
+    x = np.arange(6, dtype=np.float32)
+    for shapes in ([(2, 3), (3, 2)], [(3, 2), (6, 1)]):
+        executable = byoc_mlir.compile(value_model(), targets=(), cache=cache)
+        for shape in shapes:
+            found = executable.run({"x": x, "shape": np.array(shape)})["y"]
+            np.testing.assert_array_equal(found, x.reshape(shape))
+    assert was_cached(executable)
 
 
 def test_warnings_are_given_again(cache: Path) -> None:
