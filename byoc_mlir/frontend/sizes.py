@@ -69,8 +69,20 @@ def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | 
     else:
         return None
     types = [numpy_dtype(result.type.element_type) for result in _tensors(op)]
-    objects = (np.asarray(array, object) for array in found)
+    objects = [np.asarray(array, object) for array in found]
+    if any(_may_overflow(item) for array in objects for item in array.reshape(-1)):
+        return None
     return [size_content(array, dtype) for array, dtype in zip(objects, types, strict=True)]
+
+
+def _may_overflow(item: object) -> bool:
+    """Whether it is a size beside a number that `i64` has no room to be added to, such as what
+    stands for the end of an axis.
+    """
+    return isinstance(item, Dim) and any(abs(factor) >= _ENORMOUS for _, factor in item.terms)
+
+
+_ENORMOUS = 1 << 62
 
 
 def _tensors(op: RelayOp) -> Sequence[Any]:
