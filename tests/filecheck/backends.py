@@ -29,7 +29,7 @@ def constant_bias(match: Match) -> str | None:
 
 class NoCode(Backend):
     def codegen(self, region, context):
-        raise NotImplementedError
+        raise NotImplementedError  # models are partitioned here, not compiled
 
 
 @register_backend

@@ -474,7 +474,7 @@ class Replaced(Backend):
         return {rules}
 
     def codegen(self, region, context):
-        raise NotImplementedError
+        raise NotImplementedError  # its rules take nothing
 """
 
 

@@ -29,7 +29,7 @@ from byoc_mlir.transforms.region_graph import build_graph
 
 class NoCode(Backend):
     def codegen(self, region, context):
-        raise NotImplementedError
+        raise NotImplementedError  # models are partitioned here, not compiled
 
 
 @register_backend

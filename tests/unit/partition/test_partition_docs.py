@@ -32,7 +32,7 @@ class Npu(Backend):
     def patterns(self):
         return table
     def codegen(self, region, context):
-        raise NotImplementedError
+        raise NotImplementedError  # models are partitioned here, not compiled
 """
 CONVOLUTION = """
 func.func @main(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32> {

@@ -26,7 +26,7 @@ def accept(names: str):
 
 class NoCode(Backend):
     def codegen(self, region, context):
-        raise NotImplementedError
+        raise NotImplementedError  # models are partitioned here, not compiled
 
 
 @register_backend

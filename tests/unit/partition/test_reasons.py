@@ -22,7 +22,7 @@ from byoc_mlir.transforms.prune_regions import prune_regions
 
 class NoCode(Backend):
     def codegen(self, region, context):
-        raise NotImplementedError
+        raise NotImplementedError  # models are partitioned here, not compiled
 
 
 @register_backend

@@ -75,4 +75,4 @@ class Rules(Backend):
         ]
 
     def codegen(self, region, context):
-        raise NotImplementedError
+        raise NotImplementedError  # models are partitioned here, not compiled
