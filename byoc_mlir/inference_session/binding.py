@@ -10,7 +10,7 @@ from onnx import helper
 
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.inference_session.model_info import type_name
-from byoc_mlir.runtime.addresses import bytes_at
+from byoc_mlir.runtime.addresses import array_at
 from byoc_mlir.runtime.program import Array
 
 
@@ -152,7 +152,7 @@ class IOBinding:
     ) -> None:
         """The memory at this address, which is the caller's, is read at each run."""
         check_device(device_type)
-        self.inputs[name] = _array_at(buffer_ptr, element_type, shape)
+        self.inputs[name] = array_at(buffer_ptr, np.dtype(element_type), tuple(shape))
 
     def bind_output(
         self,
@@ -171,7 +171,7 @@ class IOBinding:
                 raise InvalidInputError(
                     f"output '{name}' is bound to an address; give element_type and shape, too"
                 )
-            array = _array_at(buffer_ptr, element_type, shape)
+            array = array_at(buffer_ptr, np.dtype(element_type), tuple(shape))
         self._bind_output(name, array)
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
@@ -217,11 +217,3 @@ def check_device(device_type: str) -> None:
     """
     if device_type not in ("cpu", "Cpu", "CPU"):
         raise InvalidInputError(f"device_type is {device_type!r}, accepted is 'cpu'")
-
-
-def _array_at(address: int, element_type: Any, shape: Sequence[int]) -> Array:
-    dtype = np.dtype(element_type)
-    size = int(np.prod(tuple(shape), dtype=np.int64)) * dtype.itemsize
-    if size == 0:
-        return np.empty(tuple(shape), dtype)
-    return np.frombuffer(bytes_at(address, size), np.uint8).view(dtype).reshape(tuple(shape))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -54,9 +55,13 @@ _memory_at.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 _memory_at.restype = ctypes.py_object
 
 
-def bytes_at(address: int, size: int) -> memoryview:
-    """The bytes that begin at an address, of which nothing is held; they may be written."""
-    return cast(memoryview, _memory_at(address, size, _WRITABLE))
+def array_at(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    """An array over the memory that begins at an address, which it does not hold."""
+    size = math.prod(shape) * dtype.itemsize
+    if size == 0:
+        return np.empty(shape, dtype)
+    memory = cast(memoryview, _memory_at(address, size, _WRITABLE))
+    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
 
 
 @lru_cache(256)

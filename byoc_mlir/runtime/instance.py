@@ -17,7 +17,7 @@ from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, FOUND_SLOT, split_statu
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.errors import ExecutionError, OutOfMemoryError
 from byoc_mlir.runtime import packed
-from byoc_mlir.runtime.addresses import address_of, bytes_at, c_array, function_address
+from byoc_mlir.runtime.addresses import address_of, array_at, c_array, function_address
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
@@ -329,11 +329,7 @@ def _load_module(region: PythonRegion) -> RegionModule:
 def _views(specs: Sequence[TensorSpec], addresses: int) -> list[Array]:
     """Arrays over the memory that a C array of pointers points at."""
     pointers = c_array(ctypes.c_void_p, len(specs)).from_address(addresses) if specs else ()
-    return [_view(spec, cast(int, pointer)) for spec, pointer in zip(specs, pointers, strict=True)]
-
-
-def _view(spec: TensorSpec, address: int) -> Array:
-    size = int(np.prod(spec.shape)) * spec.dtype.itemsize
-    if size == 0:
-        return np.empty(spec.shape, spec.dtype)
-    return np.frombuffer(bytes_at(address, size), np.uint8).view(spec.dtype).reshape(spec.shape)
+    return [
+        array_at(cast(int, pointer), spec.dtype, spec.shape)
+        for spec, pointer in zip(specs, pointers, strict=True)
+    ]
