@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from byoc_mlir.frontend.loop_ends import ends_when_it_runs
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.size_operands import SizeValues, sizes_read
-from byoc_mlir.frontend.stage import STAGE_DOMAIN, Stage
+from byoc_mlir.frontend.stage import STAGE_DOMAIN, Stage, stage_model
 from byoc_mlir.tensors import Trim
 
 _AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
@@ -41,13 +41,21 @@ def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
     return splitter.stages() if splitter.has_stages else ()
 
 
+def first_stage(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model of the first of several stages; the model itself where there is one."""
+    stages = split_model(model)
+    return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model
+
+
 def _may_have_stages(graph: onnx.GraphProto) -> bool:
     """As far as single nodes say: most models are not looked at any further."""
     known = {tensor.name for tensor in graph.initializer}
     known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
-    if not sizes_read(graph.node) <= known:
-        return True
-    return any(_is_dynamic(node) or _collects(node) for node in graph.node)
+    return not sizes_read(graph.node) <= known or _finds_sizes(graph.node)
+
+
+def _finds_sizes(nodes: Iterable[onnx.NodeProto]) -> bool:
+    return any(_is_dynamic(node) or _collects(node) for node in nodes)
 
 
 def _is_dynamic(node: onnx.NodeProto) -> bool:
@@ -79,8 +87,8 @@ class _Splitter:
         self._trims: dict[str, Trim] = {}
         nodes = ordered_nodes(graph.node, self._level.keys())
         self._size_values = SizeValues(model, nodes, self._constants, self._arguments)
-        finds_sizes = any(_is_dynamic(node) or _collects(node) for node in nodes)
-        self.has_stages = finds_sizes or bool(self._size_values.computed or self._size_values.given)
+        has_values = bool(self._size_values.computed or self._size_values.given)
+        self.has_stages = has_values or _finds_sizes(nodes)
         if self.has_stages:
             for node, name in zip(nodes, names_of(nodes), strict=True):
                 self._place(node, name)

@@ -23,8 +23,7 @@ from byoc_mlir.compiler.source import read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import ByocError, InputValuesNeededError
 from byoc_mlir.frontend.check import MAX_OPSET
-from byoc_mlir.frontend.split import split_model
-from byoc_mlir.frontend.stage import stage_model
+from byoc_mlir.frontend.split import first_stage
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops, model_of
 from byoc_mlir.testing.fuzz.values import Dtype
@@ -159,7 +158,7 @@ def _placement(model: ModelProto, op_type: str, target: str) -> str:
     try:
         with warnings.catch_warnings(), ir_boundary("import"):
             warnings.simplefilter("ignore")
-            source = read_source(_first_stage(model))
+            source = read_source(first_stage(model))
             shapes = {info.name: tuple(map(int, info.shape)) for info in source.inputs}
             build = Build(source, shapes, {}, CompileOptions.of(request))
             with pipeline.compiling(build, None):
@@ -171,9 +170,3 @@ def _placement(model: ModelProto, op_type: str, target: str) -> str:
     except ByocError:
         return "refused"
     return next((row.placement for row in reversed(rows) if row.op_type == op_type), "removed")
-
-
-def _first_stage(model: ModelProto) -> ModelProto:
-    """The model, or its part that ends with the op, if that is in a stage of its own."""
-    stages = split_model(model)
-    return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model

@@ -13,8 +13,7 @@ from byoc_mlir.compiler.pipeline import CANONICALISATION
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.frontend.importer import import_model
-from byoc_mlir.frontend.split import split_model
-from byoc_mlir.frontend.stage import stage_model
+from byoc_mlir.frontend.split import first_stage
 from byoc_mlir.lowering.host_pipeline import run_verified
 from byoc_mlir.testing.light import light_networks
 from byoc_mlir.testing.networks import NETWORKS
@@ -153,9 +152,7 @@ EXPECTED = {
 def network(name: str) -> onnx.ModelProto:
     if name.startswith("light_"):
         return onnx.load(light_networks()[name])
-    model = NETWORKS[name]()
-    stages = split_model(model)
-    return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model
+    return first_stage(NETWORKS[name]())
 
 
 def listed(names: Iterable[str]) -> str:
