@@ -11,6 +11,9 @@ from byoc_mlir.ray.scorer import ERROR, Scorer
 from byoc_mlir.ray.served import EXTRA
 from byoc_mlir.ray.shipping import ShippedModel, ship
 
+_BATCHES_A_BLOCK = 4
+"""Ray hands out blocks of rows: small ones keep all workers busy, large ones cost less."""
+
 
 def score(
     dataset: Any,
@@ -23,7 +26,8 @@ def score(
     """A dataset with the model's outputs and the column `error` in place of the inputs.
 
     The model is shipped to each node once. Ray Data starts a worker that dies again, and the
-    batches that it had are scored by whoever is there: each row is in the result once.
+    batches that it had are scored by whoever is there: each row is in the result once. What Ray
+    reads as one block, such as a small file, is split, so that every worker gets rows of it.
 
     Args:
         dataset: a `ray.data.Dataset`.
@@ -40,7 +44,8 @@ def score(
         InvalidModelError: the model cannot be read.
     """
     shipped = model if isinstance(model, ShippedModel) else ship(model)
-    return dataset.map_batches(
+    split = dataset.repartition(target_num_rows_per_block=_BATCHES_A_BLOCK * batch_rows)
+    return split.map_batches(
         Scorer,
         fn_constructor_args=(shipped,),
         fn_constructor_kwargs=arguments,

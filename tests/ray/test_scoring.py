@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,3 +79,43 @@ def test_each_row_is_scored_once_though_a_worker_dies(ray_machine: None, tmp_pat
     refused = bad.to_pandas()
     assert set(refused["id"]) == BAD
     assert all("shape [2]" in error for error in refused["error"])
+
+
+def _meeting(folder: Path) -> Any:
+    """Reads the row's input; the first row of each worker waits until two workers have rows."""
+
+    def prepare(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = folder / str(os.getpid())
+        if not own.exists():
+            own.touch()
+            end = time.monotonic() + 60
+            while len(list(folder.iterdir())) < 2 and time.monotonic() < end:
+                time.sleep(0.05)
+        return {"x": row["x"]}
+
+    return prepare
+
+
+def test_one_block_of_rows_is_shared_by_all_workers(ray_machine: None, tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    _model(tmp_path / "twice.onnx")
+    parquet.write_table(
+        pyarrow.table({"id": list(range(ROWS)), "x": [[float(n), 1.0] for n in range(ROWS)]}),
+        tmp_path / "rows.parquet",
+    )
+    workers = tmp_path / "workers"
+    workers.mkdir()
+    scored = score(
+        ray.data.read_parquet(str(tmp_path / "rows.parquet"), override_num_blocks=1),
+        tmp_path / "twice.onnx",
+        workers=2,
+        batch_rows=25,
+        prepare=_meeting(workers),
+        keep=["id"],
+        options={"targets": ()},
+    )
+    table = scored.to_pandas().set_index("id").sort_index()
+    assert len(list(workers.iterdir())) == 2
+    np.testing.assert_array_equal(np.stack(table["y"].to_list()), [[2 * n, 2] for n in range(ROWS)])
