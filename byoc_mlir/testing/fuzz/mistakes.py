@@ -121,11 +121,11 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
 
     The reference evaluator has products of integers and their interpolations in double precision,
     and their squares in the type of the integers, though the root would fit; it sums numbers of
-    `bf16` in that type, has the weights of cubic interpolation in `f32`, places that are given as
-    halves in halves, and takes the element before a place that rounding put just behind one. ONNX
-    Runtime takes `beta` of a product for 1 where the sums have no terms, corners of sizes that are
-    no whole numbers for those of the size below, and in double precision the logarithm of a share
-    beside an infinity for minus infinity.
+    `bf16` in that type, for means and variances, too, has the weights of cubic interpolation in
+    `f32`, places that are given as halves in halves, and takes the element before a place that
+    rounding put just behind one. ONNX Runtime takes `beta` of a product for 1 where the sums have
+    no terms, corners of sizes that are no whole numbers for those of the size below, and in double
+    precision the logarithm of a share beside an infinity for minus infinity.
     """
     graph = shape_inference.infer_shapes(model).graph
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
@@ -193,7 +193,10 @@ def _is_cubic(node: onnx.NodeProto) -> bool:
 
 
 _SUMS = frozenset(
-    ("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare", "ReduceMean", "ReduceLogSum")
+    (
+        *("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare", "ReduceMean", "ReduceLogSum"),
+        "LayerNormalization",
+    )
 )
 _INTEGER = frozenset(("Gemm", "ReduceL2", "Resize"))
 _TYPED = _INTEGER | _SUMS | {"GridSample", "LogSoftmax"}
