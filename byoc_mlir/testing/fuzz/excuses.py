@@ -49,8 +49,9 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
     A node reads it of which ONNX leaves open what becomes of it, or it may come from an infinity
     that does not count. Or the oracle loses it, in a layer that another node reads, or a recurrent
     layer in its next step. The same holds
-    of what the reference evaluator casts to integers that hold no infinity, and of what ONNX
-    Runtime has for the largest of no numbers.
+    of what the reference evaluator casts to integers that hold no infinity or has for the logarithm
+    of a share that is too small for its type, and of what ONNX Runtime has for the largest of no
+    numbers.
     """
     read = {operand for node in model.graph.node for operand in node.input}
     lost_in = [node for node in model.graph.node if node.op_type in losing(name)]
@@ -58,6 +59,8 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
     if read_on and has_nan(model, feeds):
         return True
     if name == "reference" and _quantises_by_zero(model, feeds):
+        return True
+    if name == "reference" and _has_vanished_shares(model, feeds):
         return True
     if name == "onnxruntime" and _has_empty_windows(model, feeds):
         return True
@@ -82,6 +85,13 @@ def _quantises_by_zero(model: onnx.ModelProto, feeds: Feeds) -> bool:
     computed = scales & {name for node in model.graph.node for name in node.output}
     values = {**given, **feeds, **_values(reference_answer, model, feeds, computed)}
     return any(not values[name].astype(np.float64).all() for name in scales & values.keys())
+
+
+def _has_vanished_shares(model: onnx.ModelProto, feeds: Feeds) -> bool:
+    """Whether the reference evaluator takes the logarithm of a share that became zero."""
+    shares = {node.output[0] for node in model.graph.node if node.op_type == "LogSoftmax"}
+    values = _values(reference_answer, model, feeds, shares).values()
+    return any(bool(np.isneginf(value.astype(np.float64)).any()) for value in values)
 
 
 def _has_empty_windows(model: onnx.ModelProto, feeds: Feeds) -> bool:
