@@ -36,6 +36,7 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
+from byoc_mlir.dialects.relay.shape import surely_same
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, signless
@@ -85,10 +86,17 @@ def broadcast(value: SSAValue, shape: Sequence[Size]) -> Read:
     sizes = sizes_of(value)
     first = len(shape) - len(sizes)
     exprs = tuple(
-        AffineConstantExpr(0) if size == 1 and shape[axis] != 1 else AffineDimExpr(axis)
+        AffineConstantExpr(0) if shape[axis] != 1 and is_one(size) else AffineDimExpr(axis)
         for axis, size in enumerate(sizes, start=first)
     )
     return Read(value, exprs)
+
+
+def is_one(size: Size) -> bool:
+    """Whether a size is 1, by itself or because a guard says so: its only element is read for all
+    that it is broadcast to.
+    """
+    return surely_same(size, 1)
 
 
 class LinalgBuilder:

@@ -25,6 +25,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     Read,
     dim,
     dims,
+    is_one,
 )
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, accumulator_type, power
 
@@ -74,7 +75,7 @@ def _matrix(value: SSAValue, output: Tensor, last: tuple[int, int]) -> Read:
     shape = sizes_of(value)
     first = len(output.shape) - len(shape)
     batch = [
-        AffineConstantExpr(0) if size == 1 else dim(first + axis)
+        AffineConstantExpr(0) if is_one(size) else dim(first + axis)
         for axis, size in enumerate(shape[:-2])
     ]
     return Read(value, (*batch, *dims(last)))

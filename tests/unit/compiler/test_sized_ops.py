@@ -178,3 +178,17 @@ def test_sizes_that_a_guard_excludes_make_no_program_twice() -> None:
         check_shapes(executable, model, [{"n": n, "k": k} for n, k in [(4, 3), (0, 0), (2, 1)]])
         assert len(executable.variants) == 1
         assert executable.compiled_in == 1
+
+
+def test_computed_sizes_of_one_are_broadcast() -> None:
+    """`m - 2` is 1 for one program, and what the other operands have for another."""
+    b = GraphBuilder("broadcast", seed=0, opset=18)
+    x = b.op("Slice", b.input("x", ["n", "m", 6]), b.ints(2), b.ints(1000), b.ints(1))
+    b.output(b.op("Add", x, b.normal((4, 1), 1.0)), "sum", [None] * 3)
+    b.output(
+        b.op("MatMul", b.op("Unsqueeze", x, b.ints(2)), b.normal((4, 6, 5), 1.0)), "y", [None] * 4
+    )
+    model = b.build()
+    with compiled(model) as executable:
+        check_shapes(executable, model, [{"n": n, "m": m} for n, m in [(2, 3), (3, 6), (1, 3)]])
+        assert len(executable.variants) == 2
