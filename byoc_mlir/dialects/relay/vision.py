@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import AnyFloat, TensorType, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -157,8 +157,21 @@ class NonMaxSuppressionOp(RelayOp):
                 raise VerifyException(
                     f"{self.name}: boxes and scores must be floats, found {value.type}"
                 )
+        for threshold in (self.iou_threshold, self.score_threshold):
+            self._check_threshold(threshold)
         kept = largest(0, smallest(self.max_output_size.value.data, boxes[1]))
         return (tensor_of(i64, [math.prod(scores[:2]) * kept, 3]), tensor_of(i64, []))
+
+    def _check_threshold(self, value: SSAValue | None) -> None:
+        """Refuses what is not one number of the type of the boxes."""
+        if value is None:
+            return
+        element_type = tensor_type(self.boxes).element_type
+        is_number = tensor_type(value).element_type == element_type
+        if not is_number or not agree(math.prod(sizes_of(value)), 1):
+            raise VerifyException(
+                f"{self.name}: a threshold is {value.type}, accepted is one {element_type}"
+            )
 
 
 @irdl_op_definition

@@ -288,6 +288,14 @@ func.func @f(%boxes: tensor<1x4x4xi32>, %scores: tensor<1x1x4xf32>, %overlap: te
 
 // -----
 
+func.func @main(%boxes: tensor<1x4x4xf32>, %scores: tensor<1x1x4xf32>, %overlap: tensor<i8>) -> tensor<2x3xi64> {
+  %0, %1 = relay.vision.non_max_suppression %boxes, %scores, %overlap {max_output_size = 2} : (tensor<1x4x4xf32>, tensor<1x1x4xf32>, tensor<i8>) -> (tensor<2x3xi64>, tensor<i64>)
+  func.return %0 : tensor<2x3xi64>
+}
+// CHECK: relay.vision.non_max_suppression: a threshold is tensor<i8>, accepted is one f32
+
+// -----
+
 func.func @f(%x: tensor<1x4x4x4xf32>) {
   %0 = relay.nn.lrn %x {size = -128} : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
   func.return
