@@ -20,6 +20,7 @@ from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.counting_loops import with_counted_loops
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.in_memory import ModelInMemory, with_tensors_apart
@@ -109,7 +110,8 @@ def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> S
     kinds = str | Path | bytes | ModelProto
     check_argument("the model", model, kinds, accepted, InvalidModelError)
     apart = with_tensors_apart(load_model(model))
-    loaded = with_fixed_sizes(apart.proto, sizes) if sizes else apart.proto
+    loaded = with_counted_loops(apart.proto)
+    loaded = with_fixed_sizes(loaded, sizes) if sizes else loaded
     outputs = tuple(output.name for output in loaded.graph.output)
     folder = Path(model).parent if isinstance(model, str | Path) else None
     inputs, tensors = model_inputs(loaded), TensorReader(folder, {**given, **apart.arrays})

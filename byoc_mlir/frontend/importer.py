@@ -23,6 +23,7 @@ from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
+from byoc_mlir.frontend.counting_loops import with_counted_loops
 from byoc_mlir.frontend.declared import declared_shapes
 from byoc_mlir.frontend.inputs import BoundInput, bind_inputs, size_names, symbolic_inputs
 from byoc_mlir.frontend.load import load_model
@@ -63,7 +64,8 @@ def import_model(
     """
     folder = Path(source).parent if isinstance(source, str | Path) else None
     reader = TensorReader(folder)
-    return import_loaded(load_model(source), reader, shapes or {}, values or {})
+    model = with_counted_loops(load_model(source))
+    return import_loaded(model, reader, shapes or {}, values or {})
 
 
 def import_loaded(

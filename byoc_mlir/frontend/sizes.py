@@ -11,7 +11,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import SEMANTICS
-from byoc_mlir.dialects.relay.shape import at_most, same, shape_of
+from byoc_mlir.dialects.relay.shape import at_most, is_symbolic, same, shape_of, sizes_of
 from byoc_mlir.dims import Dim, Size, floordiv, largest, smallest
 from byoc_mlir.tensors import Array
 
@@ -51,7 +51,11 @@ def size_array(sizes: Size | Sequence[Size]) -> Array:
 
 
 def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | None:
-    """The results of an op of which some operands are sizes; `None` where no rule computes it."""
+    """The results of an op of which some operands are sizes; `None` where no rule computes it, or
+    there are as many as a symbol says.
+    """
+    if any(is_symbolic(sizes_of(result)) for result in op.results):
+        return None
     arrays = [each.items if isinstance(each, SizeTensor) else each for each in operands]
     if type(op) in _MOVES:
         moved: object = SEMANTICS[type(op)](op, *arrays)  # numpy hands out a single object bare
