@@ -69,7 +69,8 @@ class RoiAlignOp(RelayOp):
     """`data [N, C, H, W], rois [R, 4], batch [R] -> output [R, C, h, w]`, `pooled_size` = `[h, w]`.
 
     A region is `x1, y1, x2, y2`; each of its bins is the mean (`avg`) or the largest weighted
-    neighbour (`max`) of samples taken by bilinear interpolation.
+    neighbour (`max`) of samples taken by bilinear interpolation: `sample_ratio` along each axis, at
+    most 1,024, or for 0 as many as the bin has elements.
     https://onnx.ai/onnx/operators/onnx__RoiAlign.html
     """
 
@@ -96,9 +97,18 @@ class RoiAlignOp(RelayOp):
             raise VerifyException(
                 f"{self.name}: regions {self.rois.type} and {self.batch.type} do not fit {data}"
             )
+        samples = self.sample_ratio.value.data
+        if not 0 <= samples <= _MOST_SAMPLES:
+            raise VerifyException(
+                f"{self.name}: sample_ratio is {samples}, accepted are 0 to {_MOST_SAMPLES}"
+            )
         new = [rois[0], shape[1], *size]
         check_addressed(self, [shape[0], *shape[2:]], new)
         return (tensor_of(data.element_type, new),)
+
+
+_MOST_SAMPLES = 1024
+"""Along an axis of a bin: a model alone must not make a run hang."""
 
 
 @irdl_op_definition

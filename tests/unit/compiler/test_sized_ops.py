@@ -192,3 +192,12 @@ def test_computed_sizes_of_one_are_broadcast() -> None:
     with compiled(model) as executable:
         check_shapes(executable, model, [{"n": n, "m": m} for n, m in [(2, 3), (3, 6), (1, 3)]])
         assert len(executable.variants) == 2
+
+
+def test_as_many_sizes_as_a_symbol_says_are_no_known_values() -> None:
+    """The lengths of all sequences are the second size: `[m] * n`."""
+    b = GraphBuilder("reversed", seed=0, opset=18)
+    x = b.input("x", ["m", "n", 4])
+    lengths = b.op("Expand", b.op("Shape", x, start=0, end=1), b.op("Shape", x, start=1, end=2))
+    b.output(b.op("ReverseSequence", x, lengths), "y", [None] * 3)
+    check_one_program(b.build(), [{"n": n, "m": m} for n, m in [(3, 5), (1, 2), (4, 4)]])

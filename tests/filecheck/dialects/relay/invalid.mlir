@@ -301,3 +301,11 @@ func.func @f(%x: tensor<1x4x4x4xf32>) {
   func.return
 }
 // CHECK: relay.nn.lrn: size is -128, accepted are 1 to 2147483647
+
+// -----
+
+func.func @f(%x: tensor<1x2x5x8xf32>, %rois: tensor<1x4xf32>, %batch: tensor<1xi64>) {
+  %0 = relay.vision.roi_align %x, %rois, %batch {pooled_size = [2, 2], sample_ratio = 1025} : (tensor<1x2x5x8xf32>, tensor<1x4xf32>, tensor<1xi64>) -> tensor<1x2x2x2xf32>
+  func.return
+}
+// CHECK: relay.vision.roi_align: sample_ratio is 1025, accepted are 0 to 1024
