@@ -267,10 +267,20 @@ class Backend(ABC):
         host; its text reaches the report.
         """
 
+    def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
+        """About what an outlined region takes on one thread; `None` where that is not known.
+
+        It is compared with an estimate for the host that is right within a fifth: one that is less
+        so had better be `None`. Asked when the user names no targets, before `region_passes`; what
+        it finds out may be kept for `codegen`.
+        """
+        return None
+
     def faster_on_host(self, region: FuncOp) -> str | None:
         """Why the host runs an outlined region faster, where the backend knows; else `None`.
 
-        Asked only when the user names no targets: who names a backend gets it.
+        Asked only when the user names no targets, since who names a backend gets it, and only about
+        regions whose estimates are near or not known, and that are too large to be measured.
         """
         return None
 

@@ -42,6 +42,7 @@ REQUIRED_PASSES: Mapping[str, str] = {
     "annotate-target": "name the backends",
     "partition-graph": "name the backends",
     "inline-partitions": "it runs where a region goes back to the host",
+    "estimate-regions": "prune='off' asks for no estimates",
     "prune-regions": "prune='off' keeps all regions",
     "specialise-dims": "a model with symbolic dimensions has no numbers without it",
     "profile-steps": "profile=False leaves it out",

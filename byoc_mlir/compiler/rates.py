@@ -18,6 +18,12 @@ from byoc_mlir.runtime.cpu import model_name
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.serialise import decode, encode_fields
 
+VERDICTS = "verdicts"
+"""The part that says what regions were measured to take (`byoc_mlir.compiler.partition`)."""
+
+_MOST_KEPT = 4096
+"""So many entries of a part are kept in the cache, the newest ones."""
+
 _PROCESSES = 3
 """So many measure a table, each when it first asks for it."""
 
@@ -26,7 +32,8 @@ _PROCESSES = 3
 def process_rates() -> Rates:
     """What this process has measured so far, and what others of the same machine left."""
     tables = {kind.name: partial(_kept, kind) for kind in MEASURED}
-    return Rates(measure={**tables, PART: _kept_choices})
+    parts = {name: partial(_kept_part, name) for name in (PART, VERDICTS)}
+    return Rates(measure={**tables, **parts})
 
 
 def rates_of(document: Document | None) -> Rates:
@@ -62,10 +69,7 @@ def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> 
         ratio: of the model's times.
     """
     process_rates().part(PART, Tuned.of_json).choices.update(choices)
-    place = _place(PART)
-    if place is not None and choices:
-        cache, key = place
-        cache.write(key, {**(_kept_choices() or {}), **choices})
+    keep_in_part(PART, choices)
     done = _place_of_tuning(request)
     if done is not None:
         done[0].write(done[1], {"ratio": ratio})
@@ -79,8 +83,17 @@ def tuned_before(request: Request) -> float | None:
     return ratio if isinstance(ratio, float) else None
 
 
-def _kept_choices() -> Any:
-    place = _place(PART)
+def keep_in_part(name: str, entries: Mapping[str, Any]) -> None:
+    """Adds what was found on this machine to what the cache has of a part."""
+    place = _place(name)
+    if place is not None and entries:
+        cache, key = place
+        merged = {**(_kept_part(name) or {}), **entries}
+        cache.write(key, dict(list(merged.items())[-_MOST_KEPT:]))
+
+
+def _kept_part(name: str) -> Any:
+    place = _place(name)
     found = None if place is None else place[0].read(place[1])
     return None if found is None else found.document
 

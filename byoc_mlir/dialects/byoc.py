@@ -32,6 +32,9 @@ from byoc_mlir.abi import COMPILER
 REASON = "byoc.reason"
 """On an op: why it is on the host."""
 
+TIMES = "byoc.times"
+"""On an outlined region, and on ops that one sent back: what it takes in both places."""
+
 REFUSED = "byoc.refused"
 """On an op: the composites whose pattern it fitted and whose check refused, with the reasons."""
 

@@ -15,6 +15,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class RegionTimes:
+    """What a region takes with its backend and on the host: why it is where it is."""
+
+    backend: str
+    obtained: str
+    """`estimated`, of one thread, or `measured`."""
+    backend_milliseconds: float | None = None
+    """`None` where it is not known."""
+    host_milliseconds: float | None = None
+
+    def __str__(self) -> str:
+        places = {self.backend: self.backend_milliseconds, "host": self.host_milliseconds}
+        figures = (
+            f"{name} {'unknown' if time is None else f'{time:.3f} ms'}"
+            for name, time in places.items()
+        )
+        return f"{self.obtained}: {', '.join(figures)}"
+
+
+@dataclass(frozen=True)
 class ReportRow:
     """One ONNX node."""
 
@@ -33,6 +53,8 @@ class ReportRow:
     inputs: tuple[str, ...] = ()
     """The tensors that it reads; none where the model is in MLIR."""
     outputs: tuple[str, ...] = ()
+    times: RegionTimes | None = None
+    """Of the region that it is in, or was in before that went back to the host."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +208,8 @@ class Report:
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
         """Each column's name, and its head and cells."""
         for name, head in _COLUMNS.items():
-            yield name, [head, *(str(getattr(row, name)) for row in self.rows)]
+            cells = (getattr(row, name) for row in self.rows)
+            yield name, [head, *("" if cell is None else str(cell) for cell in cells)]
 
     def _shares(self) -> str:
         """How many multiplications run in which precision, most first."""
@@ -205,6 +228,7 @@ _COLUMNS = {
     "composite": "composite",
     "precision": "precision",
     "implementation": "implementation",
+    "times": "whole region",
     "reason": "reason",
 }
 _TACIT = {name: {"", "f32"} if name == "precision" else {""} for name in _COLUMNS}

@@ -31,6 +31,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "unfold-transposed-convolutions",
         "unsigned-bytes",
     ),
+    "compiler.partition": ("estimate-regions",),
     "lowering": (
         "add-entry-points",
         "bind-sizes",

@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects.byoc import REASON, CompositeOp, region_compiler
+from byoc_mlir.dialects.byoc import REASON, TIMES, CompositeOp, region_compiler
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 
 
@@ -68,12 +68,13 @@ def inline_partition(module: ModuleOp, region: FuncOp, reason: str = "") -> None
     Args:
         module: the module that holds region and callers; composites in the region are dissolved.
         region: the outlined function.
-        reason: why, kept on each of the ops as `byoc.reason`.
+        reason: why, kept on each of the ops as `byoc.reason`, with the region's `byoc.times`.
     """
     if reason:
+        times = {TIMES: region.attributes[TIMES]} if TIMES in region.attributes else {}
         for op in region.walk():
             if op is not region and not is_constant(op) and not is_terminator(op):
-                op.attributes[REASON] = StringAttr(reason)
+                op.attributes |= {REASON: StringAttr(reason), **times}
     inline_regions(module, [region])
 
 

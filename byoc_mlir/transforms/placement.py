@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
@@ -12,7 +12,9 @@ from xdsl.ir import Block, Operation
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals, region_compiler
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.blocks import is_annotation, is_constant, is_terminator
+from byoc_mlir.transforms.region_times import times_of
 from byoc_mlir.transforms.work import multiplications, precision
 
 HOST = "host"
@@ -38,6 +40,8 @@ class Placement:
     """What it computes with."""
     multiplications: int = field(default=0, compare=False)
     """How many products it has, for convolutions and matrix products."""
+    times: RegionTimes | None = field(default=None, compare=False)
+    """Of the region that it is in, or was in before that went back to the host."""
 
 
 def placements(module: ModuleOp) -> list[Placement]:
@@ -53,8 +57,10 @@ def placements(module: ModuleOp) -> list[Placement]:
 
 
 def _in_function(func: FuncOp, regions: dict[str, FuncOp]) -> Iterator[Placement]:
+    times = times_of(func)
     for block in func.body.blocks:
-        yield from _in_block(block, region_compiler(func), func.sym_name.data, regions)
+        for row in _in_block(block, region_compiler(func), func.sym_name.data, regions):
+            yield row if times is None else replace(row, times=times)
 
 
 def _in_block(
@@ -92,4 +98,5 @@ def _row(
     reason = reasoned.attributes.get(REASON)
     said = reason.data if isinstance(reason, StringAttr) else ""
     reasons = [said] + [other for other in reasons if other not in said]
-    return Placement(nodes, name, HOST, "", "", "; ".join(filter(None, reasons)), *cost)
+    said = "; ".join(filter(None, reasons))
+    return Placement(nodes, name, HOST, "", "", said, *cost, times_of(reasoned))

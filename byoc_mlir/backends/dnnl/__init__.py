@@ -57,6 +57,8 @@ class DnnlBackend(Backend):
 
     def __init__(self) -> None:
         self._context = Context()
+        self._planned: dict[tuple[FuncOp, int], FuncOp] = {}
+        """Regions after all passes, by what they were before: those that were estimated."""
 
     @cached_property
     def _measuring(self) -> Measuring:
@@ -118,6 +120,18 @@ class DnnlBackend(Backend):
         with _one_at_a_time, measuring(self._measuring):
             return faster_in_f32(op, Choices.of(self.settings))
 
+    def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
+        """Of a region that will hardly go back, the estimate is that of its plan, which is kept."""
+        from byoc_mlir.backends.dnnl.measurements import measuring
+        from byoc_mlir.backends.dnnl.region_costs import planned_milliseconds, separate_milliseconds
+
+        choices = Choices.of(self.settings)
+        with _one_at_a_time, measuring(self._measuring):
+            if self.faster_on_host(region) is not None:
+                return separate_milliseconds(region, choices)
+            planned = self._planned[region, context.threads] = self.lowered(region, context.threads)
+            return planned_milliseconds(planned, choices)
+
     def faster_on_host(self, region: FuncOp) -> str | None:
         from byoc_mlir.backends.dnnl.host_regions import faster_on_host
 
@@ -151,7 +165,8 @@ class DnnlBackend(Backend):
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
 
-        func = self.lowered(region, context.threads)
+        key = region, context.threads
+        func = self._planned.pop(key, None) or self.lowered(*key)
         with openmp_threads(context.threads):
             program = make_program(func, context.threads)
             code = emit(

@@ -5,28 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends import Backend, Target
-from byoc_mlir.compiler.cache.fingerprint import digest
+from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.partition.estimate_regions import estimated_times
+from byoc_mlir.compiler.partition.measuring import Compile, measured_times
+from byoc_mlir.compiler.partition.verdicts import Keys, known_verdicts
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.rates import current_rates
-from byoc_mlir.runtime.instance import Instance
-from byoc_mlir.runtime.program import Array, Program, TensorSpec
-from byoc_mlir.transforms.inline_partitions import inline_partition
-from byoc_mlir.transforms.prune_regions import estimated_work_of, prune_regions
+from byoc_mlir.runtime.report import RegionTimes
+from byoc_mlir.transforms.prune_regions import computations, estimated_work_of, prune_regions
+from byoc_mlir.transforms.region_times import set_times
 
-MEASURED_SECONDS = 0.1
-MEASURED_RUNS = 10
+MEASURING_SECONDS = 0.5
+"""When so much of the processor's time was spent on measuring regions of a model that is not small,
+no other one is measured."""
 
-Compile = Callable[[ModuleOp], Program]
-"""Compiles a partitioned module."""
+_MOST_MEASURED_OPS = 10
+"""Larger regions of such models are not measured: compiling them twice takes too long."""
+
+_LEAST_MEASURED_SHARE = 0.1
+"""Regions that take less of the time of all regions are not measured."""
 
 Judge = Callable[[FuncOp], str | None]
 """Why a region goes back to the host; `None` keeps it."""
@@ -38,12 +41,12 @@ def prune_unprofitable(
     """Sends regions back to the host that are of no use there; their ops say why.
 
     Args:
-        module: the partitioned module.
+        module: the partitioned module. Where times decide, regions and their ops have `byoc.times`.
         options: `prune` says how to tell; only regions of its `targets` are judged.
         backends: those that the module is partitioned for.
         compile_part: compiles a partitioned module, to measure it.
     """
-    targets = {Target.parse(target).name for target in options.targets}
+    targets = _names(options)
     judge = _judge(module, options, backends, compile_part)
     prune_regions(
         module, lambda region: judge(region) if region_compiler(region) in targets else None
@@ -56,31 +59,35 @@ def _judge(
     if options.prune == "estimated":
         return _too_little_work
     if options.prune == "measured" or _work(module) < ASSUMED.small_model:
-        return _slower_than_host(options, compile_part)
-    return _known_to_be_slower(backends)
+        return _MeasuringJudge(options, compile_part)
+    targets = _names(options)
+    regions = [op for op in module.walk() if isinstance(op, FuncOp)]
+    judged = [region for region in regions if region_compiler(region) in targets]
+    return _EstimatingJudge(judged, options, backends, compile_part)
 
 
 def profitable(
     module: ModuleOp, options: CompileOptions, backends: Sequence[Backend]
 ) -> tuple[str, ...]:
     """The targets that are believed to run regions of a partitioned module faster than the host;
-    nothing is measured, and of a model of little work none is.
+    nothing is measured nor estimated, and of a model of little work none is.
     """
     if _work(module) < ASSUMED.small_model:
         return ()
-    keeps = _known_to_be_slower(backends)
-    targets = {Target.parse(target).name for target in options.targets}
+    by_name = {backend.name: backend for backend in backends}
+    targets = _names(options)
     found = (
-        region_compiler(op)
+        name
         for op in module.body.block.ops
-        if isinstance(op, FuncOp) and region_compiler(op) in targets and keeps(op) is None
+        if isinstance(op, FuncOp) and (name := region_compiler(op)) in targets
+        if by_name[str(name)].faster_on_host(op) is None
     )
     return tuple(sorted({str(name) for name in found}))
 
 
-def _known_to_be_slower(backends: Sequence[Backend]) -> Judge:
-    by_name = {backend.name: backend for backend in backends}
-    return lambda region: by_name[str(region_compiler(region))].faster_on_host(region)
+def _names(options: CompileOptions) -> frozenset[str]:
+    """Those of the targets."""
+    return frozenset(Target.parse(target).name for target in options.targets)
 
 
 def _work(module: ModuleOp) -> int:
@@ -95,109 +102,97 @@ def _too_little_work(region: FuncOp) -> str | None:
 
 
 @dataclass
-class Verdicts:
-    """Why regions go back to the host, `None` for those that stay: a part of the rates."""
+class _MeasuringJudge:
+    """Measures all regions, those that are alike once; what may not be measured is estimated."""
 
-    reasons: dict[str, str | None]
-    """By the hash of all that was measured."""
+    options: CompileOptions
+    compile_part: Compile
 
-    @staticmethod
-    def of_json(document: Any) -> Verdicts:
-        """Those that a file has.
-
-        Raises:
-            TypeError, AttributeError: it is something else.
-        """
-        found: dict[str, str | None] = {}
-        for key, reason in ({} if document is None else document).items():
-            if reason is not None and not isinstance(reason, str):
-                raise TypeError(f"{key} is {reason!r}, accepted are a text and null")
-            found[str(key)] = reason
-        return Verdicts(found)
-
-    def as_json(self) -> dict[str, str | None]:
-        """All of them."""
-        return dict(self.reasons)
+    def __call__(self, region: FuncOp) -> str | None:
+        keys = Keys.of(region, self.options)
+        times = known_verdicts().find(keys)
+        if times is None and current_rates().may_measure:
+            times = _measured(region, keys, self.compile_part)
+        return _too_little_work(region) if times is None else _decide(region, times)
 
 
-def _slower_than_host(options: CompileOptions, compile_part: Compile) -> Judge:
-    """Measures regions both ways, equal ones once; what may not be measured is estimated."""
-    verdicts = current_rates().part("verdicts", Verdicts.of_json).reasons
+class _EstimatingJudge:
+    """Compares estimates, and measures where they are near and the region is small but matters.
+    Otherwise, and where it has no estimate, the backend is believed.
 
-    def judge(region: FuncOp) -> str | None:
-        module = _alone(region)
-        key = digest(
-            *(str(module), options.targets, options.threads, options.denormals), *options.disable
-        )
-        if key not in verdicts:
-            if not current_rates().may_measure:
-                return _too_little_work(region)
-            verdicts[key] = _measured(module, compile_part)
-        return verdicts[key]
+    Args:
+        regions: all that are judged.
+    """
 
-    return judge
+    def __init__(
+        self,
+        regions: Sequence[FuncOp],
+        options: CompileOptions,
+        backends: Sequence[Backend],
+        compile_part: Compile,
+    ):
+        self._backends = {backend.name: backend for backend in backends}
+        self._compile_part = compile_part
+        self._keys = {region: Keys.of(region, options) for region in regions}
+        self._times = self._known_times(CodegenContext(options.threads))
+        self._seconds = 0.0
+
+    def _known_times(self, context: CodegenContext) -> dict[FuncOp, RegionTimes]:
+        """What was measured before of each region, or of one that is alike; else an estimate."""
+        times: dict[FuncOp, RegionTimes] = {}
+        estimated: dict[str, RegionTimes] = {}
+        for region, keys in self._keys.items():
+            found = known_verdicts().find(keys) or estimated.get(keys.alike)
+            if found is None:
+                backend = self._backends[str(region_compiler(region))]
+                found = estimated[keys.alike] = estimated_times(region, backend, context)
+            times[region] = found
+        return times
+
+    def __call__(self, region: FuncOp) -> str | None:
+        times, keys = self._times[region], self._keys[region]
+        if times.obtained == "measured" or _are_apart(times):
+            return _decide(region, times)
+        found = known_verdicts().find(keys)
+        if found is None and self._is_worth_measuring(region):
+            start = time.process_time()
+            found = _measured(region, keys, self._compile_part)
+            self._seconds += time.process_time() - start
+        if found is not None:
+            return _decide(region, found)
+        set_times(region, times)
+        return self._backends[times.backend].faster_on_host(region)
+
+    def _is_worth_measuring(self, region: FuncOp) -> bool:
+        milliseconds = self._times[region].backend_milliseconds
+        if milliseconds is None or not current_rates().may_measure:
+            return False
+        total = sum(one.backend_milliseconds or 0.0 for one in self._times.values())
+        is_small = sum(1 for _ in computations(region)) <= _MOST_MEASURED_OPS
+        matters = milliseconds >= _LEAST_MEASURED_SHARE * total
+        return is_small and matters and self._seconds < MEASURING_SECONDS
 
 
-def _measured(module: ModuleOp, compile_part: Compile) -> str | None:
-    on_host = module.clone()
-    region = next(op for op in on_host.walk() if isinstance(op, FuncOp) and region_compiler(op))
-    compiler = region_compiler(region)
-    inline_partition(on_host, region)
-    backend_seconds, host_seconds = _fastest(compile_part(module), compile_part(on_host))
-    if backend_seconds <= host_seconds:
+def _measured(region: FuncOp, keys: Keys, compile_part: Compile) -> RegionTimes:
+    times = measured_times(region, compile_part)
+    known_verdicts().keep(keys, times)
+    return times
+
+
+def _are_apart(times: RegionTimes) -> bool:
+    """Whether estimates differ by more than what they are wrong by."""
+    backend, host = times.backend_milliseconds, times.host_milliseconds
+    if backend is None or host is None:
+        return False
+    return min(backend, host) < ASSUMED.place_margin * max(backend, host)
+
+
+def _decide(region: FuncOp, times: RegionTimes) -> str | None:
+    """Writes down what decides, and says why the region goes back, if it does."""
+    set_times(region, times)
+    backend, host = times.backend_milliseconds, times.host_milliseconds
+    assert backend is not None
+    assert host is not None
+    if backend <= host:
         return None
-    return (
-        f"measured {host_seconds * 1e3:.3f} ms on the host,"
-        f" {backend_seconds * 1e3:.3f} ms on {compiler}"
-    )
-
-
-def _alone(region: FuncOp) -> ModuleOp:
-    """A model that is one region; equal ones for equal regions."""
-    function = region.clone()
-    for op in function.walk():
-        arguments = (
-            value for inner in op.regions for block in inner.blocks for value in block.args
-        )
-        for value in (*op.results, *arguments):
-            value.name_hint = None
-    function.properties["sym_name"] = StringAttr("region")
-    type_ = region.function_type
-    main = FuncOp("main", type_)
-    block = main.body.block
-    call = CallOp("region", block.args, type_.outputs.data)
-    block.add_ops([call, ReturnOp(*call.results)])
-    return ModuleOp([main, function])
-
-
-def _fastest(*programs: Program) -> list[float]:
-    """The shortest run of each, in turns, so that what disturbs one disturbs all."""
-    instances = [Instance(program) for program in programs]
-    inputs = [_random(spec) for spec in programs[0].inputs]
-    try:
-        return _shortest_runs(instances, inputs)
-    finally:
-        for instance in instances:
-            instance.close()
-
-
-def _shortest_runs(instances: list[Instance], inputs: list[Array]) -> list[float]:
-    for instance in instances:
-        instance.run(inputs)
-    shortest = [float("inf")] * len(instances)
-    deadline, runs = time.perf_counter() + MEASURED_SECONDS * len(instances), 0
-    while runs < MEASURED_RUNS or time.perf_counter() < deadline:
-        for index, instance in enumerate(instances):
-            start = time.perf_counter()
-            instance.run(inputs)
-            shortest[index] = min(shortest[index], time.perf_counter() - start)
-        runs += 1
-    return shortest
-
-
-def _random(spec: TensorSpec) -> np.ndarray[Any, np.dtype[Any]]:
-    """Positive numbers: no op is slower than usual for overflows or denormal results."""
-    generator = np.random.default_rng(0)
-    if spec.dtype.kind in "iub":
-        return generator.integers(0, 2, spec.shape).astype(spec.dtype)
-    return generator.uniform(0.5, 1.5, spec.shape).astype(spec.dtype)
+    return f"{times.obtained} {host:.3f} ms on the host, {backend:.3f} ms on {times.backend}"

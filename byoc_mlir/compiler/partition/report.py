@@ -180,11 +180,12 @@ def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
     if not on_host:
         one = ops[0]
         where = (one.backend, one.region, one.composite, one.reason)
-        return ReportRow(name, op_type, *where, precision=most)
+        return ReportRow(name, op_type, *where, precision=most, times=one.times)
     reason = "; ".join(dict.fromkeys(one.reason or "no backend was asked" for one in on_host))
     if len(on_host) < len(ops):
         reason = f"{len(on_host)} of its {len(ops)} ops: {reason}"
-    return ReportRow(name, op_type, HOST, reason=reason, precision=most)
+    times = next((one.times for one in on_host if one.times is not None), None)
+    return ReportRow(name, op_type, HOST, reason=reason, precision=most, times=times)
 
 
 def is_all_on_host(row: ReportRow) -> bool:

@@ -13,9 +13,11 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
+from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.tuned import choice_for, took
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
@@ -28,9 +30,6 @@ from byoc_mlir.lowering.convolutions.description import (
 )
 from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.machine import target_cpu
-
-_PRODUCTS_A_LANE = 3e6
-"""Products that a kernel does per millisecond, thread and lane of a vector: one in a cycle."""
 
 _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3
@@ -93,9 +92,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         if self.algorithm:
             written = self.algorithm in {one.name for one in kernels}
             return {self.algorithm if written else _LOOPS: 0.0}
-        threads = max(self.threads, 1)
-        times = {one.name: _milliseconds(one, threads) for one in kernels if not _is_heavy(one)}
-        times[_LOOPS] = _LOOPS_FACTOR * _direct(convolution, unit) / threads
+        times = _estimates(convolution, kernels, unit, max(self.threads, 1))
         problem = _problem(convolution, self.threads)
         ways = sorted(times, key=lambda name: (*_layout(name), times[name]))
         choice = choice_for(problem, ways, nodes=node_names(op)) if len(times) > 1 else None
@@ -103,6 +100,24 @@ class ChooseConvolutionAlgorithms(ModulePass):
             return {choice: times[choice]}
         # a depthwise kernel does so little that what is around it decides whether its layout pays
         return times if convolution.groups == 1 else {_LOOPS: times[_LOOPS]}
+
+
+def estimated_milliseconds(op: ConvolutionOp, threads: int) -> float:
+    """About what the host takes for a convolution, by the fastest algorithm that it chooses."""
+    convolution, unit = described(op), VectorUnit.of(target_cpu().features)
+    kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
+    return min(_estimates(convolution, kernels, unit, threads).values())
+
+
+def _estimates(
+    convolution: Convolution, kernels: Sequence[ConvolutionKernel], unit: VectorUnit, threads: int
+) -> dict[str, float]:
+    """The milliseconds by each of the kernels, and by loops."""
+    times = {one.name: _milliseconds(one, threads) for one in kernels if not _is_heavy(one)}
+    pixels = 4 * hint(math.prod(convolution.source.shape) + math.prod(convolution.result.shape))
+    traffic = pixels / rates(ConvolutionRates).transformed_bytes
+    times[_LOOPS] = (_LOOPS_FACTOR * _direct(convolution, unit) + traffic) / threads
+    return times
 
 
 def _layout(name: str) -> tuple[bool, bool]:
@@ -145,7 +160,8 @@ def _is_heavy(kernel: ConvolutionKernel) -> bool:
 
 def _direct(convolution: Convolution, unit: VectorUnit) -> float:
     """The milliseconds of all products, on one thread."""
-    return convolution.products / (_PRODUCTS_A_LANE * unit.lanes)
+    longest = VectorUnit.of(target_cpu().features).lanes
+    return convolution.products * longest / (rates(ConvolutionRates).products * unit.lanes)
 
 
 def _milliseconds(kernel: ConvolutionKernel, threads: int) -> float:

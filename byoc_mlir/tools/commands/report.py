@@ -50,7 +50,10 @@ def run(args: argparse.Namespace) -> int:
 def grouped_text(report: Report) -> str:
     """What became of the nodes in 80 columns: those of one kind in one entry."""
     groups = Counter(
-        (row.op_type, row.placement, row.composite, row.implementation, row.precision, row.reason)
+        (
+            *(row.op_type, row.placement, row.composite, row.implementation, row.precision),
+            *(row.reason, str(row.times) if row.region and row.times else ""),
+        )
         for row in report
     )
     lines = [_entry(count, *kind) for kind, count in groups.items()]
@@ -65,6 +68,7 @@ def _entry(
     implementation: str,
     precision: str,
     reason: str,
+    times: str,
 ) -> str:
     parts = [placement]
     if composite:
@@ -73,7 +77,8 @@ def _entry(
         parts.append(f"by {implementation}")
     if precision not in ("", "f32"):
         parts.append(f"in {precision}")
-    text = f"{count:5} {op_type}: {' '.join(parts)}{f'; {reason}' if reason else ''}"
+    said = "; ".join(filter(None, (" ".join(parts), reason, times and f"region {times}")))
+    text = f"{count:5} {op_type}: {said}"
     return "\n".join(_wrapped(text))
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
+from xdsl.dialects.func import FuncOp
 
 import byoc_mlir
-from byoc_mlir.backends import Backend, CSource, register_backend
+from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
 from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.partition import profitability
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
+from byoc_mlir.rates import Rates, write_rates
+from byoc_mlir.runtime.report import RegionTimes
 
 
 @register_backend
@@ -40,13 +47,16 @@ class Loops(Backend):
 
 TANHS = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[8] x) => (float[8] y) { a = Tanh(x)  b = Exp(a)  y = Tanh(b) }"""
+SIZED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[n, 24] x) => (float[n, 24] y) { y = MatMul(x, w) }"""
 PRODUCT = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[64, 512] x, float[512, 512] w) => (float[64, 512] y) { y = MatMul(x, w) }"""
 
 
-def compiled(text: str, prune: str):
+def compiled(text: str, prune: str, **options: Any):
     model: onnx.ModelProto = parser.parse_model(text)
-    return byoc_mlir.compile(model, targets=("pruned",), threads=1, fallback="allow", prune=prune)
+    options = {"targets": ("pruned",), "threads": 1, "fallback": "allow", **options}
+    return byoc_mlir.compile(model, prune=prune, **options)
 
 
 def placements(executable: byoc_mlir.Executable) -> list[tuple[str, str]]:
@@ -95,11 +105,97 @@ def test_small_models_are_measured():
 
 def test_backends_are_believed_about_larger_models(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Loops, "faster_on_host", lambda self, region: "the host has a better way")
-    with compiled(PRODUCT, "auto") as executable:
+    unmeasured = PRODUCT.replace("512", "768")
+    with compiled(unmeasured, "auto") as executable:
         [row] = executable.report()
     assert (row.placement, row.reason) == ("host", "demoted: the host has a better way")
     with compiled(PRODUCT, "off") as executable:
         assert placements(executable) == [("MatMul", "pruned")]
+
+
+@register_backend
+class Estimates(Loops):
+    """Says what regions take on it."""
+
+    name = "estimates"
+    milliseconds: float | None = None
+
+    def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
+        return self.milliseconds
+
+
+@pytest.fixture
+def no_rates(tmp_path: Path) -> Path:
+    """A file with which nothing is measured: the host is estimated to take 0.4 ms for PRODUCT."""
+    write_rates(Rates({}), tmp_path / "rates.json")
+    return tmp_path / "rates.json"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "placement", "reason"),
+    [
+        (0.1, "estimates", ""),
+        (9.0, "host", "demoted: estimated 0.373 ms on the host, 9.000 ms on estimates"),
+        (0.4, "host", "demoted: it says so"),
+        (None, "host", "demoted: it says so"),
+    ],
+)
+def test_estimates_decide_unless_they_are_near(
+    milliseconds: float | None,
+    placement: str,
+    reason: str,
+    no_rates: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(Estimates, "milliseconds", milliseconds)
+    monkeypatch.setattr(Estimates, "faster_on_host", lambda self, region: "it says so")
+    options: dict[str, Any] = {"targets": ("estimates",), "rates": no_rates}
+    with compiled(PRODUCT, "auto", **options) as executable:
+        [row] = executable.report()
+    assert (row.placement, row.reason) == (placement, reason)
+    assert row.times is not None
+    assert (row.times.obtained, row.times.backend_milliseconds) == ("estimated", milliseconds)
+
+
+def test_an_estimate_that_fails_is_none(no_rates: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(self: Backend, region: FuncOp, context: CodegenContext) -> float:
+        raise KeyError("no such table")
+
+    monkeypatch.setattr(Estimates, "estimated_milliseconds", fail)
+    with compiled(PRODUCT, "auto", targets=("estimates",), rates=no_rates) as executable:
+        assert placements(executable) == [("MatMul", "estimates")]
+
+
+def test_near_ones_are_measured(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(profitability, "_are_apart", lambda times: False)
+    monkeypatch.setattr(Estimates, "milliseconds", 0.4)
+    with compiled(PRODUCT.replace("512", "640"), "auto", targets=("estimates",)) as executable:
+        [row] = executable.report()
+    assert row.times is not None
+    assert (row.placement, row.times.obtained) == ("estimates", "measured")
+
+
+def test_one_measurement_is_for_all_sizes(monkeypatch: pytest.MonkeyPatch):
+    """A region of a model is known by its weights, and regions that are alike by their ops."""
+    measured: list[FuncOp] = []
+
+    def counted(region: FuncOp, compile_part: Any) -> RegionTimes:
+        measured.append(region)
+        return RegionTimes("pruned", "measured", 3.0, 2.0)
+
+    monkeypatch.setattr(profitability, "measured_times", counted)
+    weight = np.random.default_rng(5).normal(size=(24, 24)).astype(np.float32)
+    models: list[onnx.ModelProto] = [parser.parse_model(SIZED), parser.parse_model(SIZED)]
+    for model, scale in zip(models, (1, 2), strict=True):
+        model.graph.initializer.append(numpy_helper.from_array(weight * scale, "w"))
+    options: dict[str, Any] = {"targets": ("pruned",), "threads": 1, "fallback": "allow"}
+    for model, sizes in zip(models, ((4, 5, 9), (4, 7)), strict=True):
+        with byoc_mlir.compile(model, prune="measured", **options) as executable:
+            for size in sizes:
+                x = np.ones((size, 24), np.float32)
+                [y] = executable.run([x]).values()
+                np.testing.assert_allclose(y, x @ (weight * (1 + (model is models[1]))), rtol=1e-4)
+    assert len(measured) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from dnnl_models import model, node
 from onnx import ModelProto, TensorProto, helper, numpy_helper
@@ -10,6 +14,7 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir import compile as compile_model
 from byoc_mlir.backends.dnnl.host_regions import faster_on_host
 from byoc_mlir.frontend.importer import import_model
+from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 PRODUCTS = model(
@@ -31,24 +36,39 @@ CONVOLUTION = model(
 )
 
 
-def _placements(built: ModelProto) -> tuple[set[str], set[str]]:
-    """Where nodes ran, and why; the numbers are checked."""
-    inputs = random_inputs(built, seed=3)
-    with compile_model(built, threads=1) as executable:
+def _placements(built: ModelProto, folder: Path) -> tuple[set[str], set[str]]:
+    """Where nodes ran, and why, where nothing may be measured; the numbers are checked."""
+    inputs, path = random_inputs(built, seed=3), folder / "rates.json"
+    write_rates(Rates({}), path)
+    with compile_model(built, threads=1, rates=path) as executable:
         assert_agrees(executable.run(inputs), run_onnxruntime(built, inputs), tolerance=1e-5)
         rows = list(executable.report())
     return {row.placement for row in rows}, {row.reason for row in rows}
 
 
-def test_products_stay_on_the_host() -> None:
-    placements, reasons = _placements(PRODUCTS)
+def test_products_stay_on_the_host(tmp_path: Path) -> None:
+    placements, reasons = _placements(PRODUCTS, tmp_path)
     assert placements == {"host"}
     assert any(reason.startswith("demoted: matrix products") for reason in reasons)
 
 
-def test_convolutions_go_to_onednn() -> None:
-    placements, _ = _placements(CONVOLUTION)
+def test_convolutions_go_to_onednn(tmp_path: Path) -> None:
+    placements, _ = _placements(CONVOLUTION, tmp_path)
     assert placements == {"dnnl"}
+
+
+def test_the_same_rates_give_the_same_figures(tmp_path: Path) -> None:
+    """Those of the region are in each of its rows, and in the JSON form."""
+    first, second = (_times(CONVOLUTION, tmp_path) for _ in range(2))
+    assert first == second
+    assert all(one["obtained"] == "estimated" for one in first)
+    assert all(one["backend_milliseconds"] and one["host_milliseconds"] for one in first)
+
+
+def _times(built: ModelProto, folder: Path) -> list[dict[str, Any]]:
+    write_rates(Rates({}), folder / "rates.json")
+    with compile_model(built, threads=1, rates=folder / "rates.json") as executable:
+        return [row["times"] for row in json.loads(executable.report().to_json())["nodes"]]
 
 
 def _function(built: ModelProto) -> FuncOp:

@@ -1,0 +1,68 @@
+"""The pass `estimate-regions`: what each region would take with its backend, and on the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from byoc_mlir.backends import Backend, CodegenContext, get_backends
+from byoc_mlir.compiler.partition.host_costs import host_milliseconds
+from byoc_mlir.dialects.byoc import region_compiler
+from byoc_mlir.rates import using_file
+from byoc_mlir.runtime.report import RegionTimes
+from byoc_mlir.transforms.region_times import set_times
+
+
+@dataclass(frozen=True)
+class EstimateRegions(ModulePass):
+    """Writes on each outlined region what it is estimated to take, on one thread.
+
+    Options:
+        targets: the backends whose regions are estimated.
+        threads: those that will run the regions.
+        rates: a file of rates, `compile(rates=…)`; nothing is measured then.
+
+    ```mlir
+    func.func private @npu_main_0(…) -> … attributes {byoc.compiler = "npu"}
+    ```
+
+    becomes
+
+    ```mlir
+    func.func private @npu_main_0(…) -> … attributes {byoc.compiler = "npu", byoc.times =
+        {backend = "npu", obtained = "estimated", backend_milliseconds = 1.2 : f64,
+         host_milliseconds = 3.4 : f64}}
+    ```
+    """
+
+    name = "estimate-regions"
+
+    targets: tuple[str, ...] = ()
+    threads: int = 1
+    rates: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        context = CodegenContext(self.threads)
+        with using_file(self.rates):
+            backends = {backend.name: backend for backend in get_backends(self.targets)}
+            for region in op.ops:
+                backend = backends.get(region_compiler(region) or "")
+                if isinstance(region, FuncOp) and backend is not None:
+                    set_times(region, estimated_times(region, backend, context))
+
+
+def estimated_times(region: FuncOp, backend: Backend, context: CodegenContext) -> RegionTimes:
+    """What is believed of an outlined region."""
+    backend_milliseconds = _asked(region, backend, context)
+    return RegionTimes(backend.name, "estimated", backend_milliseconds, host_milliseconds(region))
+
+
+def _asked(region: FuncOp, backend: Backend, context: CodegenContext) -> float | None:
+    try:
+        return backend.estimated_milliseconds(region, context)
+    except Exception:  # a backend is foreign code; what is wrong is said when it makes the code
+        return None

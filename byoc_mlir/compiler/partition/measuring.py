@@ -1,0 +1,67 @@
+"""What a region takes with its backend and on the host, by running it both ways."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.compiler.partition.alone import alone
+from byoc_mlir.dialects.byoc import region_compiler
+from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.program import Array, Program, TensorSpec
+from byoc_mlir.runtime.report import RegionTimes
+from byoc_mlir.transforms.inline_partitions import inline_partition
+
+MEASURED_SECONDS = 0.1
+MEASURED_RUNS = 10
+
+Compile = Callable[[ModuleOp], Program]
+"""Compiles a partitioned module."""
+
+
+def measured_times(region: FuncOp, compile_part: Compile) -> RegionTimes:
+    """The shortest of some runs each."""
+    with_backend, _ = alone(region)
+    on_host, function = alone(region)
+    inline_partition(on_host, function)
+    programs = compile_part(with_backend), compile_part(on_host)
+    backend, host = (1e3 * seconds for seconds in _shortest(*programs))
+    return RegionTimes(str(region_compiler(region)), "measured", backend, host)
+
+
+def _shortest(*programs: Program) -> list[float]:
+    """The shortest run of each, in turns, so that what disturbs one disturbs all."""
+    instances = [Instance(program) for program in programs]
+    inputs = [_random(spec) for spec in programs[0].inputs]
+    try:
+        return _shortest_runs(instances, inputs)
+    finally:
+        for instance in instances:
+            instance.close()
+
+
+def _shortest_runs(instances: list[Instance], inputs: list[Array]) -> list[float]:
+    for instance in instances:
+        instance.run(inputs)
+    shortest = [float("inf")] * len(instances)
+    deadline, runs = time.perf_counter() + MEASURED_SECONDS * len(instances), 0
+    while runs < MEASURED_RUNS or time.perf_counter() < deadline:
+        for index, instance in enumerate(instances):
+            start = time.perf_counter()
+            instance.run(inputs)
+            shortest[index] = min(shortest[index], time.perf_counter() - start)
+        runs += 1
+    return shortest
+
+
+def _random(spec: TensorSpec) -> np.ndarray[Any, np.dtype[Any]]:
+    """Positive numbers: no op is slower than usual for overflows or denormal results."""
+    generator = np.random.default_rng(0)
+    if spec.dtype.kind in "iub":
+        return generator.integers(0, 2, spec.shape).astype(spec.dtype)
+    return generator.uniform(0.5, 1.5, spec.shape).astype(spec.dtype)

@@ -1,0 +1,48 @@
+"""What a region takes in both places, as an attribute."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, StringAttr, f64
+from xdsl.ir import Attribute, Operation
+
+from byoc_mlir.dialects.byoc import TIMES
+from byoc_mlir.runtime.report import RegionTimes
+
+_BACKEND, _OBTAINED = "backend", "obtained"
+_BACKEND_MILLISECONDS, _HOST_MILLISECONDS = "backend_milliseconds", "host_milliseconds"
+
+
+def set_times(op: Operation, times: RegionTimes) -> None:
+    """Writes `byoc.times`, in place of what was said before."""
+    found: dict[str, Attribute] = {
+        _BACKEND: StringAttr(times.backend),
+        _OBTAINED: StringAttr(times.obtained),
+    }
+    if times.backend_milliseconds is not None:
+        found[_BACKEND_MILLISECONDS] = FloatAttr(times.backend_milliseconds, f64)
+    if times.host_milliseconds is not None:
+        found[_HOST_MILLISECONDS] = FloatAttr(times.host_milliseconds, f64)
+    op.attributes[TIMES] = DictionaryAttr(found)
+
+
+def times_of(op: Operation) -> RegionTimes | None:
+    """What `byoc.times` says, if there is one."""
+    said = op.attributes.get(TIMES)
+    if not isinstance(said, DictionaryAttr):
+        return None
+    return RegionTimes(
+        _text(said, _BACKEND),
+        _text(said, _OBTAINED),
+        _number(said, _BACKEND_MILLISECONDS),
+        _number(said, _HOST_MILLISECONDS),
+    )
+
+
+def _text(said: DictionaryAttr, name: str) -> str:
+    value = said.data.get(name)
+    return value.data if isinstance(value, StringAttr) else ""
+
+
+def _number(said: DictionaryAttr, name: str) -> float | None:
+    value = said.data.get(name)
+    return value.value.data if isinstance(value, FloatAttr) else None
