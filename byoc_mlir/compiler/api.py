@@ -69,8 +69,8 @@ def compile(
         backend_options: the targets' options in another form, `{"mine": {"mode": "fast"}}`.
         prune: `"estimated"` sends regions with little work back to the host, `"measured"` those
             that ran faster there when both were timed while compiling; `"auto"` times models of
-            little work, and believes the backends about others; `"off"` keeps all. Left out:
-            `"off"` where targets are named or `fallback="forbid"`, else `"auto"`.
+            little work, and compares estimates in others (docs/partitioning.md); `"off"` keeps
+            all. Left out: `"off"` where targets are named or `fallback="forbid"`, else `"auto"`.
         denormals: `"keep"` computes with them, `"flush"` takes them for zero while the model runs,
             which some processors do much faster. See docs/processes.md.
         cache: a folder that keeps compiled models for other processes, or `False` for none; left

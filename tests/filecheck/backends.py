@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from byoc_mlir.backends import Backend, Gains, Rule, register_backend
+from byoc_mlir.backends import Backend, CodegenContext, Gains, Rule, register_backend
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.window import Conv2DOp
 from byoc_mlir.patterns import CompositePattern, Match, is_constant, is_op, wildcard
@@ -65,6 +66,9 @@ class Beta(NoCode):
 
     def op_rules(self) -> Mapping[str, Rule]:
         return dict.fromkeys(("sigmoid", "multiply", "add"), accept)
+
+    def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float:
+        return 2.5
 
     def patterns(self) -> Sequence[CompositePattern]:
         x = wildcard()
