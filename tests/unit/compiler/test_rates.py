@@ -14,6 +14,7 @@ import pytest
 
 import byoc_mlir
 from byoc_mlir.compiler import rates as compiler_rates
+from byoc_mlir.compiler.partition.verdicts import Keys, Verdicts, known_verdicts
 from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.costs import (
@@ -26,6 +27,7 @@ from byoc_mlir.kernels.costs import (
 )
 from byoc_mlir.lowering.calibration import CALIBRATIONS, Calibration
 from byoc_mlir.rates import Rates, read_rates, using, write_rates
+from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc import main
 
@@ -124,6 +126,21 @@ def test_the_command_line_writes_and_reads_rates(
     capsys.readouterr()
     assert main(["compile", str(model), "--rates", str(tmp_path / "nowhere.json")]) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+def test_what_regions_were_measured_to_take_is_kept_for_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "on")
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path))
+    times = RegionTimes("npu", "measured", 2.0, 1.0)
+    for name in ("first", "second"):
+        Verdicts({}).keep(Keys(f"like {name}", name), times)
+    another_process = compiler_rates.process_rates.__wrapped__()
+    with using(another_process):
+        assert known_verdicts().find(Keys("of other sizes", "first")) == times
+        assert known_verdicts().find(Keys("like second", "of another model")) == times
+        assert known_verdicts().find(Keys("of other sizes", "of a third model")) is None
 
 
 @pytest.mark.parametrize("kind", MEASURED, ids=lambda kind: kind.name)
