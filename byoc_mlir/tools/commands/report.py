@@ -48,16 +48,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def grouped_text(report: Report) -> str:
-    """What became of the nodes in 80 columns: those of one kind in one entry."""
+    """What became of the nodes in 80 columns, those of one kind in one entry; then what each
+    region takes."""
     groups = Counter(
-        (
-            *(row.op_type, row.placement, row.composite, row.implementation, row.precision),
-            *(row.reason, str(row.times) if row.region and row.times else ""),
-        )
+        (row.op_type, row.placement, row.composite, row.implementation, row.precision, row.reason)
         for row in report
     )
     lines = [_entry(count, *kind) for kind, count in groups.items()]
-    return "\n".join([*lines, *(line for text in report.summary() for line in _wrapped(text))])
+    regions = {row.region: row.times for row in report if row.region and row.times is not None}
+    texts = [*(f"{name}, {times}" for name, times in regions.items()), *report.summary()]
+    return "\n".join([*lines, *(line for text in texts for line in _wrapped(text))])
 
 
 def _entry(
@@ -68,7 +68,6 @@ def _entry(
     implementation: str,
     precision: str,
     reason: str,
-    times: str,
 ) -> str:
     parts = [placement]
     if composite:
@@ -77,8 +76,7 @@ def _entry(
         parts.append(f"by {implementation}")
     if precision not in ("", "f32"):
         parts.append(f"in {precision}")
-    said = "; ".join(filter(None, (" ".join(parts), reason, times and f"region {times}")))
-    text = f"{count:5} {op_type}: {said}"
+    text = f"{count:5} {op_type}: {' '.join(parts)}{f'; {reason}' if reason else ''}"
     return "\n".join(_wrapped(text))
 
 
