@@ -21,6 +21,7 @@ from byoc_mlir.dialects.relay.reduce import SoftmaxOp
 from byoc_mlir.patterns import match_pattern
 from byoc_mlir.tools.byoc_opt import main
 from byoc_mlir.transforms.partition_graph import PartitionGraph
+from byoc_mlir.transforms.region_times import times_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 BACKEND = """
@@ -96,10 +97,16 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_annotation():
-    drawn, outlined = blocks("partitioning.md", "mlir")
+    drawn, outlined, _ = blocks("partitioning.md", "mlir")
     type_ = "tensor<4xf32>"
     text = f"func.func @main(%x: {type_}) -> {type_} {{ {drawn} func.return %2 : {type_} }}"
     module = Parser(make_context(), text).parse_module()
     module.verify()
     PartitionGraph().apply(Context(), module)
     assert outlined.strip() in str(module)
+
+
+def test_times():
+    *_, region = blocks("partitioning.md", "mlir")
+    (function,) = Parser(make_context(), region).parse_module().ops
+    assert str(times_of(function)) == "estimated: npu 1.200 ms, host 3.400 ms"
