@@ -133,30 +133,33 @@ class _EstimatingJudge:
     ):
         self._backends = {backend.name: backend for backend in backends}
         self._compile_part = compile_part
-        self._keys = {region: Keys.of(region, options) for region in regions}
-        self._times = self._known_times(CodegenContext(options.threads))
+        self._keys = {
+            region: Keys.of(region, options)
+            for region in regions
+            if sum(1 for _ in computations(region)) <= _MOST_MEASURED_OPS
+        }
+        """Of those that are small enough to be measured."""
+        context = CodegenContext(options.threads)
+        self._times = {region: self._known_times(region, context) for region in regions}
         self._seconds = 0.0
 
-    def _known_times(self, context: CodegenContext) -> dict[FuncOp, RegionTimes]:
-        """What was measured before of each region, or of one that is alike; else an estimate."""
-        times: dict[FuncOp, RegionTimes] = {}
-        estimated: dict[str, RegionTimes] = {}
-        for region, keys in self._keys.items():
-            found = known_verdicts().find(keys) or estimated.get(keys.alike)
-            if found is None:
-                backend = self._backends[str(region_compiler(region))]
-                found = estimated[keys.alike] = estimated_times(region, backend, context)
-            times[region] = found
-        return times
+    def _known_times(self, region: FuncOp, context: CodegenContext) -> RegionTimes:
+        """What was measured before of a region, or of one that is alike; else an estimate."""
+        backend = self._backends[str(region_compiler(region))]
+        return self._measured_before(region) or estimated_times(region, backend, context)
+
+    def _measured_before(self, region: FuncOp) -> RegionTimes | None:
+        keys = self._keys.get(region)
+        return None if keys is None else known_verdicts().find(keys)
 
     def __call__(self, region: FuncOp) -> str | None:
-        times, keys = self._times[region], self._keys[region]
+        times = self._times[region]
         if times.obtained == "measured" or _are_apart(times):
             return _decide(region, times)
-        found = known_verdicts().find(keys)
+        found = self._measured_before(region)
         if found is None and self._is_worth_measuring(region):
             start = time.process_time()
-            found = _measured(region, keys, self._compile_part)
+            found = _measured(region, self._keys[region], self._compile_part)
             self._seconds += time.process_time() - start
         if found is not None:
             return _decide(region, found)
@@ -168,9 +171,8 @@ class _EstimatingJudge:
         if milliseconds is None or not current_rates().may_measure:
             return False
         total = sum(one.backend_milliseconds or 0.0 for one in self._times.values())
-        is_small = sum(1 for _ in computations(region)) <= _MOST_MEASURED_OPS
         matters = milliseconds >= _LEAST_MEASURED_SHARE * total
-        return is_small and matters and self._seconds < MEASURING_SECONDS
+        return region in self._keys and matters and self._seconds < MEASURING_SECONDS
 
 
 def _measured(region: FuncOp, keys: Keys, compile_part: Compile) -> RegionTimes:
