@@ -270,9 +270,9 @@ class Backend(ABC):
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
         """About what an outlined region takes on one thread; `None` where that is not known.
 
-        It is compared with an estimate for the host that is right within a fifth: one that is less
-        so had better be `None`. Asked when the user names no targets, before `region_passes`; what
-        it finds out may be kept for `codegen`.
+        It is compared with an estimate for the host that is mostly right within a fifth: one that
+        is less so had better be `None`. Asked when the user names no targets, before
+        `region_passes`; what it finds out may be kept for `codegen`.
         """
         return None
 

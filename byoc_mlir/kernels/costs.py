@@ -130,7 +130,7 @@ class Assumptions(Table):
         0.9, "of a time that was measured", "an estimate is right within a tenth"
     )
     place_margin: float = _number(
-        0.65, "of the other place's time", "both estimates of a region are right within a fifth"
+        0.65, "of the other place's time", "estimates of a region are mostly right within a fifth"
     )
     layout_margin: float = _number(
         0.85, "of the other layout's time", "two measurements of one thing differ by as much"
