@@ -131,24 +131,30 @@ class _HashingFile:
 
     def __init__(self, file: BinaryIO):
         self._file = file
-        self._pending = bytearray()
+        self._piece = memoryview(mmap.mmap(-1, _CHUNK))
+        """Filled again and again: fresh memory costs more than the copy into it."""
+        self._filled = 0
         self.hash = hashlib.sha256()
         self.position = 0
 
     def write(self, data: Blob) -> None:
         self.hash.update(data)
         self.position += len(data)
-        for start in range(0, len(data), _CHUNK):
-            self._pending += data[start : start + _CHUNK]
-            if len(self._pending) >= _CHUNK:
-                self._file.write(self._pending[:_CHUNK])
-                del self._pending[:_CHUNK]
+        rest = memoryview(data)
+        while rest:
+            taken = rest[: _CHUNK - self._filled]
+            self._piece[self._filled : self._filled + len(taken)] = taken
+            self._filled += len(taken)
+            rest = rest[len(taken) :]
+            if self._filled == _CHUNK:
+                self._file.write(self._piece)
+                self._filled = 0
 
     def align(self) -> None:
         self.write(bytes(-self.position % _ALIGNMENT))
 
     def finish(self) -> None:
-        self._file.write(self._pending + self.hash.digest())
+        self._file.write(bytes(self._piece[: self._filled]) + self.hash.digest())
 
 
 def _write(
