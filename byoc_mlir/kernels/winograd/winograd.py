@@ -46,9 +46,9 @@ _WEIGHTS_TO_ROWS = 2
 _MOST_WEIGHTS = 1 << 20
 """Elements of the weights for each tile at most; 512 channels at 7² have 2.4 million in F(4x4)."""
 
-_PACKED_TOGETHER = 1024
-"""Windows that are transformed at once: their points fit in a cache, and are too few for the
-library of products to start threads for them."""
+_PACKED_TOGETHER = 1 << 18
+"""Multiplications for the windows that are transformed at once: their points fit in a cache.
+OpenBLAS starts threads for more, which wait for each other longer than they compute."""
 
 _TILE_GAP = 16
 """Elements between the matrices' rows of one tile and of the next, so that the same row of
@@ -188,12 +188,13 @@ class Winograd(ConvolutionKernel):
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         along_axis = self.algorithm.weight_transform()
         transform = np.kron(along_axis, along_axis)  # a window to the points of a tile
+        together = _PACKED_TOGETHER // transform.size
         matrices, panels, inputs, columns = self.weights_shape
         points = np.empty((matrices, panels, inputs * columns), np.float32)
         for number in range(panels):
             panel = panel_of(weights, number, columns).reshape(-1, inputs * columns)
-            for first in range(0, inputs * columns, _PACKED_TOGETHER):
-                some = slice(first, first + _PACKED_TOGETHER)
+            for first in range(0, inputs * columns, together):
+                some = slice(first, first + together)
                 points[:, number, some] = transform @ panel[:, some]
         return points.reshape(self.weights_shape)
 
