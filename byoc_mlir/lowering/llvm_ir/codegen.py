@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import llvmlite
@@ -73,7 +73,8 @@ def emit_object(module: ModuleOp) -> bytes:
     Raises:
         CompilationError: the module is not legal LLVM.
     """
-    (code,) = _emitted({"model": _Unit(translate_module(module), _HIGHEST_LEVEL)})
+    unit = _Unit("model", lambda: translate_module(module), _HIGHEST_LEVEL)
+    (code,) = _emitted([unit])
     return code
 
 
@@ -94,43 +95,76 @@ def emit_modules(
         modules: by names, which are those of the files where IR is dumped.
         timing: told how long each step took.
     """
-    with _timed("translate-to-llvm-ir", timing):
-        units = {
-            (name, number): _Unit(
-                translate_part(module, part), 0 if part.vectorised else _HIGHEST_LEVEL
-            )
-            for name, module in modules.items()
-            for number, part in enumerate(cut(module))
-        }
-    files = {f"{name}-{number}" if number else name: unit for (name, number), unit in units.items()}
-    codes = _emitted(files, timing)
-    compiled = [*zip(units, codes, strict=True)]
-    return {name: [code for (of, _), code in compiled if of == name] for name in modules}
+    parts = {name: cut(module) for name, module in modules.items()}
+    units = [
+        _Unit(
+            f"{name}-{number}" if number else name,
+            partial(translate_part, modules[name], part),
+            0 if part.vectorised else _HIGHEST_LEVEL,
+        )
+        for name, of in parts.items()
+        for number, part in enumerate(of)
+    ]
+    codes = iter(_emitted(units, timing))
+    return {name: [next(codes) for _ in of] for name, of in parts.items()}
 
 
 class _Unit(NamedTuple):
-    """What becomes an object: assembly, and how much LLVM optimises it."""
+    """What becomes an object."""
 
-    assembly: str
+    name: str
+    """That of the files where IR is dumped."""
+    assembly: Callable[[], str]
     level: int
+    """How much LLVM optimises it."""
 
 
-def _emitted(parts: Mapping[str, _Unit], timing: Timing | None = None) -> Sequence[bytes]:
-    """Object code of units, by the names of the files where IR is dumped."""
+def _emitted(units: Sequence[_Unit], timing: Timing | None = None) -> Sequence[bytes]:
+    """Object code of units: while LLVM works on some, others are translated."""
     target = Target.current()
-    machines = [_target_machine(target, max(unit.level, _LEAST_LEVEL)) for unit in parts.values()]
-    with _timed("llvm-optimise", timing):
-        optimised = at_once(
-            lambda part: _optimised(part[0].assembly, target, part[1], part[0].level),
-            [*zip(parts.values(), machines, strict=True)],
-        )
-    pairs = [*zip(machines, optimised, strict=True)]
-    for (name, unit), (machine, module) in zip(parts.items(), pairs, strict=True):
-        dump_text(f"{name}.ll", lambda text=unit.assembly: text)
-        dump_text(f"{name}-optimised.ll", lambda module=module: str(module))
-        dump_text(f"{name}.s", lambda machine=machine, module=module: machine.emit_assembly(module))
-    with _timed("llvm-emit-object", timing):
-        return at_once(lambda pair: emit_unlocked(*pair), pairs)
+    machines = [_target_machine(target, max(unit.level, _LEAST_LEVEL)) for unit in units]
+    clock, start = _Clock(), time.perf_counter()
+    codes = at_once(
+        lambda pair: _object_of(*pair, target, clock), [*zip(units, machines, strict=True)]
+    )
+    if timing is not None:
+        for name, seconds in clock.shares(time.perf_counter() - start):
+            timing(name, seconds)
+    return codes
+
+
+def _object_of(unit: _Unit, machine: llvm.TargetMachine, target: Target, clock: _Clock) -> bytes:
+    """Object code of one unit; inside of `at_once`."""
+    with clock.measured("translate-to-llvm-ir"):
+        assembly = unit.assembly()
+    dump_text(f"{unit.name}.ll", lambda: assembly)
+    with clock.measured("llvm-optimise"):
+        module = _optimised(assembly, target, machine, unit.level)
+    dump_text(f"{unit.name}-optimised.ll", lambda: str(module))
+    dump_text(f"{unit.name}.s", lambda: machine.emit_assembly(module))
+    with clock.measured("llvm-emit-object"):
+        return emit_unlocked(machine, module)
+
+
+class _Clock:
+    """The time of steps that threads take at once."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[str, float]] = []
+
+    @contextmanager
+    def measured(self, step: str) -> Generator[None]:
+        """Measures a step."""
+        start = time.perf_counter()
+        yield
+        self._steps.append((step, time.perf_counter() - start))
+
+    def shares(self, seconds: float) -> Iterator[tuple[str, float]]:
+        """Each step with its share of the seconds that all of them took."""
+        whole = sum(taken for _, taken in self._steps)
+        for name in dict.fromkeys(step for step, _ in self._steps):
+            own = sum(taken for step, taken in self._steps if step == name)
+            yield name, seconds * own / whole
 
 
 def optimised_assembly(
@@ -148,14 +182,6 @@ def optimised_assembly(
         [translate_module(module)],
     )
     return str(optimised)
-
-
-@contextmanager
-def _timed(name: str, timing: Timing | None) -> Generator[None]:
-    start = time.perf_counter()
-    yield
-    if timing is not None:
-        timing(name, time.perf_counter() - start)
 
 
 def _target(cpu: str | None, features: str | None) -> Target:

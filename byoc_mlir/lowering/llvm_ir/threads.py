@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -55,7 +56,7 @@ def emit_unlocked(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
 
 def at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
     """The results of a function of each item, on as many threads as there are cores; this one is
-    among them. What one of them raises is raised."""
+    among them, and the others have its context. What one of them raises is raised."""
     results: dict[int, _Result] = {}
     errors: list[BaseException] = []
     numbers = iter(range(len(items)))
@@ -68,9 +69,12 @@ def at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
                 errors.append(error)
                 return
 
-    helpers = [threading.Thread(target=work) for _ in range(min(available_threads(), len(items)))]
+    helpers = [
+        threading.Thread(target=copy_context().run, args=(work,))
+        for _ in range(1, min(available_threads(), len(items)))
+    ]
     with llvm_at_work:
-        started = [helper for helper in helpers[1:] if _starts(helper)]
+        started = [helper for helper in helpers if _starts(helper)]
         work()
         for helper in started:
             helper.join()
