@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
+
+from byoc_mlir.lowering.symbols import ops_to_lower
 
 Stage = Literal["relay", "linalg", "buffers", "loops", "llvm"]
 
@@ -98,10 +100,14 @@ class CheckLegal(ModulePass):
 
 
 def check_legal(module: ModuleOp, stage: Stage) -> None:
-    """Raises `PassFailedException` that lists every kind of op not legal in `stage`."""
+    """Raises `PassFailedException` that lists every kind of op not legal in `stage`.
+
+    The last stage looks into kernels, too: what it accepts, LLVM gets next.
+    """
     legal = _STAGES[stage]
+    ops = module.walk() if stage == "llvm" else ops_to_lower(module)
     found: dict[str, _Illegal] = {}
-    for op in _illegal_ops(module, legal):
+    for op in _illegal_ops(ops, legal):
         found.setdefault(_name(op), _Illegal(op)).count += 1
     if not found:
         return
@@ -120,10 +126,10 @@ def _name(op: Operation) -> str:
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
-def _illegal_ops(module: ModuleOp, legal: _Legal) -> Iterator[Operation]:
-    """The illegal ops of a module."""
+def _illegal_ops(ops: Iterable[Operation], legal: _Legal) -> Iterator[Operation]:
+    """The illegal ones of some ops."""
     verdicts: dict[str, bool] = {}
-    for op in module.walk():
+    for op in ops:
         verdict = verdicts.get(op.name)
         if verdict is None:
             verdict = verdicts[op.name] = legal.accepts(op)

@@ -84,7 +84,6 @@ def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
         ExpandMath(),
         LowerScfToCf(),
         ConvertToLLVM(),
-        CheckLegal("llvm"),
     )
 
 

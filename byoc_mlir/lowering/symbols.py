@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 
@@ -23,3 +25,14 @@ def is_declaration(op: Operation) -> bool:
     if isinstance(op, llvm.GlobalOp):
         return op.value is None and not op.body.blocks
     return not any(region.blocks for region in op.regions)
+
+
+def ops_to_lower(module: ModuleOp) -> Iterator[Operation]:
+    """The ops of a module without the bodies of functions that were written in the `llvm` dialect,
+    as kernels are: most of the ops, and nothing is to be done in them.
+    """
+    for op in module.ops:
+        if isinstance(op, llvm.FuncOp):
+            yield op
+        else:
+            yield from op.walk()

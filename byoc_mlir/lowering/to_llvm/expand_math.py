@@ -14,6 +14,7 @@ from xdsl.rewriter import InsertPoint
 
 from byoc_mlir.kernels.f32_code import F32Code
 from byoc_mlir.kernels.f32_functions import FUNCTIONS
+from byoc_mlir.lowering.symbols import ops_to_lower
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class ExpandMath(ModulePass):
     name = "expand-math"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in tuple(op.walk()):
+        for inner in tuple(ops_to_lower(op)):
             if type(inner) in FUNCTIONS:
                 _expand(inner)
 

@@ -12,6 +12,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from byoc_mlir.lowering.symbols import ops_to_lower
 from byoc_mlir.lowering.to_llvm.memref import memref_type
 from byoc_mlir.lowering.to_llvm.types import is_contiguous
 
@@ -37,7 +38,7 @@ class ExpandMemrefCopy(ModulePass):
     name = "expand-memref-copy"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        copies = [inner for inner in op.walk() if isinstance(inner, memref.CopyOp)]
+        copies = [inner for inner in ops_to_lower(op) if isinstance(inner, memref.CopyOp)]
         for copy in copies:
             if not _is_memcpy(copy):
                 _expand(copy)
