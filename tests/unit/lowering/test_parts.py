@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,8 @@ from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.program import ObjectCode
 from byoc_mlir.testing.networks import NETWORKS
+
+_said: ContextVar[str] = ContextVar("said", default="nothing")
 
 _CALLS = ("kernel", "once", "counted", "small", "other", "counted", "table")
 
@@ -228,3 +232,15 @@ def test_results_come_in_order_and_errors_are_raised() -> None:
 
     with pytest.raises(CompilationError, match="three"):
         at_once(failing, range(5))
+
+
+def test_threads_have_the_context_of_the_caller() -> None:
+    def heard(_: int) -> str:
+        time.sleep(0.01)  # for the others to take items
+        return _said.get()
+
+    token = _said.set("a word")
+    try:
+        assert at_once(heard, range(8)) == ["a word"] * 8
+    finally:
+        _said.reset(token)
