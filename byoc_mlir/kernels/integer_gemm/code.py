@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     VectorType,
     f32,
     i8,
+    i16,
     i32,
     i64,
 )
@@ -29,8 +31,8 @@ _PREFIX = "byoc_integer_gemm"
 Factors: TypeAlias = "Sequence[tuple[SSAValue | None, SSAValue | None]]"
 """The scale and the offset of each vector of a tile's columns."""
 
-_LINE = 16
-"""Words of a cache line."""
+_LINE_BYTES = 64
+"""Of a cache line."""
 
 _ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
@@ -107,6 +109,8 @@ class _Columns:
     """How many there are from the panel's first on."""
     size: SSAValue
     """The words of a panel."""
+    shift: SSAValue
+    """What is added to right numbers that are widened."""
 
 
 @dataclass(frozen=True)
@@ -156,14 +160,19 @@ class _Units:
             self._words(pointer, first)
             for pointer in (self.arguments.start, self.arguments.scale, self.arguments.offset)
         )
-        right = self._words(self.arguments.right, function.multiply(first, depth))
+        right = self._right_words(self.arguments.right, function.multiply(first, depth))
         left_over = function.subtract(parameters.outputs, first)
         size = function.multiply(depth, self.variant.unit.panel)
-        return _Columns(right, start, scale, added, first, left_over, size)
+        shift = function.insert(llvm.TruncOp(parameters.shift, i16))
+        return _Columns(right, start, scale, added, first, left_over, size, shift)
 
     def _words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
         """The address of a word of 32 bits."""
         return self.function.gep(pointer, index, i32)
+
+    def _right_words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
+        """The address of a word of right numbers."""
+        return self.function.gep(pointer, index, self.variant.unit.right_word)
 
     def _tile(self, row: SSAValue, columns: _Columns) -> None:
         function, parameters = self.function, self.parameters
@@ -182,10 +191,10 @@ class _Units:
                     function.multiply(y, window_words), function.multiply(x, parameters.words)
                 )
                 sources = [self._words(left, place) for left in lefts]
-                right = self._words(
+                right = self._right_words(
                     columns.right, function.multiply(depth, self.variant.unit.panel)
                 )
-                step = partial(self._word, sources, right, columns.size)
+                step = partial(self._word, sources, right, columns)
                 return function.fold(parameters.words, sums, step)
 
             return function.fold(parameters.window_width, sums, pixel)
@@ -259,18 +268,22 @@ class _Units:
         self,
         sources: Sequence[SSAValue],
         right: SSAValue,
-        next_panel: SSAValue,
+        columns: _Columns,
         index: SSAValue,
         sums: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
         """Adds the products of a word of each row, and prefetches that of the next panel."""
-        vectors, panel = self._vectors, self.variant.unit.panel
-        place = self._words(right, self.function.multiply(index, panel))
-        following = self._words(place, next_panel)
-        for at in range(0, panel, _LINE):
-            self.function.prefetch(self._words(following, at))
+        vectors, unit = self._vectors, self.variant.unit
+        place = self._right_words(right, self.function.multiply(index, unit.panel))
+        following = self._right_words(place, columns.size)
+        for at in range(0, unit.panel * unit.right_word.size, _LINE_BYTES):
+            self.function.prefetch(self.function.gep(following, at, i8))
         words = (vectors.repeated(self._words(source, index)) for source in sources)
-        return add_products(vectors.multiply_add, words, vectors.row(place, panel), sums)
+        if unit.widens:
+            weights = vectors.widened_row(place, unit.panel, columns.shift)
+        else:
+            weights = vectors.row(place, unit.panel)
+        return add_products(vectors.multiply_add, words, weights, sums)
 
     def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
         """Writes a tile; by way of memory of our own, where the last panel is not filled."""

@@ -7,13 +7,14 @@ right ones are constant weights. Padding is there already: rows are made of what
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byoc_mlir.dims import Size, ceildiv
 from byoc_mlir.kernels.convolution import Pair
+from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
@@ -25,6 +26,8 @@ _SUMS = IntegerEpilogue()
 _BLOCK_BYTES = 1 << 16
 """What a block of rows reads of the left numbers for each panel: they stay in the second
 cache of any processor, and the panel in the first."""
+
+_BYTES = np.iinfo(np.int8)
 
 _FEW = (4, 1)
 """Rows of the tiles for results that may have fewer rows than a tile of the unit."""
@@ -52,6 +55,8 @@ class IntegerGemm:
     strides: Pair = (1, 1)
     dilation: Pair = (1, 1)
     epilogue: IntegerEpilogue = _SUMS
+    shift: int = 0
+    """What right numbers that are widened are less in memory."""
 
     @staticmethod
     def of_matrices(
@@ -97,11 +102,35 @@ class IntegerGemm:
         accepted = range(min(self.unit.tile_rows, rows), 0, -1)
         return min(accepted, key=lambda tile: ceildiv(rows, tile) * (tile + 1))
 
+    def milliseconds(self, rows: int) -> float:
+        """About what so many rows take on one thread.
+
+        Right numbers come from memory for each block, and are widened for each tile: a vector of
+        them as fast as one is multiplied.
+        """
+        known, right = rates(ConvolutionRates), self._depth * self.columns
+        tiles, blocks = (-(-rows // size) for size in (self._tile_rows(rows), self._block_rows))
+        widened = tiles * right // self.unit.group if self.unit.widens else 0
+        read = blocks * right * self.unit.right_type.itemsize
+        return (rows * right + widened) / known.products + read / known.weight_bytes
+
+    def forms(self, right: NDArray[np.integer]) -> tuple[IntegerGemm, ...]:
+        """The product with its right numbers in each form in memory that they fit."""
+        lowest, highest = int(right.min()), int(right.max())
+        fits = _BYTES.min <= lowest and highest <= _BYTES.max
+        if fits and self.unit.has_vnni:
+            return (self,)
+        pairs = replace(self, unit=replace(self.unit, has_vnni=False))
+        if highest - lowest > _BYTES.max - _BYTES.min:
+            return (pairs,)
+        shift = 0 if fits else lowest - _BYTES.min
+        return pairs, replace(pairs, unit=replace(pairs.unit, widens=True), shift=shift)
+
     def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
         """The weights `[height, width, channels, outputs]` as the code reads them."""
         height, width, channels, outputs = right.shape
         filled = np.zeros((height, width, self.left_channels, outputs), self.unit.right_type)
-        filled[:, :, :channels] = right
+        filled[:, :, :channels] = right - self.shift
         return self.unit.packed(filled.reshape(-1, outputs))
 
     def parameters(self) -> tuple[Size, ...]:
@@ -129,6 +158,7 @@ class IntegerGemm:
                 window_line=dilation_y * line,
                 window_pixel=dilation_x * self._words,
                 words=together * self._words,
+                shift=self.shift,
                 bytes=self.epilogue.parameters(),
             )
         )
@@ -136,6 +166,11 @@ class IntegerGemm:
     @property
     def _words(self) -> int:
         return -(-self.channels // self.unit.group)
+
+    @property
+    def _depth(self) -> int:
+        """The left numbers of a window, filled up."""
+        return math.prod(self.window) * self.left_channels
 
     @property
     def _panels(self) -> int:
@@ -160,6 +195,9 @@ class IntegerGemm:
     @property
     def _blocks(self) -> Size:
         """Into how many blocks the rows are cut; each has a tile at least."""
+        return ceildiv(self.rows, self._block_rows)
+
+    @property
+    def _block_rows(self) -> int:
         read = WORD_BYTES * self._words * math.prod(self.strides)
-        together = max(_BLOCK_BYTES // read, _BLOCK_ROWS)
-        return ceildiv(self.rows, together)
+        return max(_BLOCK_BYTES // read, _BLOCK_ROWS)

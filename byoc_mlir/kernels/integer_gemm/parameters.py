@@ -53,4 +53,6 @@ class Parameters(Generic[T]):
     """The window, and what its lines and pixels step."""
     words: T
     """Those of a pixel of the window."""
+    shift: T
+    """What is added to right numbers that are widened."""
     bytes: BytesParameters[T]

@@ -2,7 +2,9 @@
 
 Numbers are multiplied in *words* of 32 bits: four bytes, the left ones without a sign and the right
 ones with one, where there is an instruction for that (VNNI); pairs of `i16` elsewhere, since the
-instruction that older processors have for bytes saturates in 16 bits.
+instruction that older processors have for bytes saturates in 16 bits. The right ones of such pairs
+may be bytes in memory, which are widened on the way to a register: half of what is read, for more
+instructions.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ class IntegerUnit:
     has_vnni: bool
     panel_vectors: int = NARROW
     """The vectors of right numbers that a tile has."""
+    widens: bool = False
+    """Whether the right numbers of pairs are bytes in memory, less a number for all of them."""
 
     @staticmethod
     def of(features: Collection[str]) -> IntegerUnit:
@@ -70,7 +74,12 @@ class IntegerUnit:
     @property
     def right_type(self) -> np.dtype[np.int8] | np.dtype[np.int16]:
         """That of the right numbers in memory."""
-        return np.dtype(np.int8) if self.has_vnni else np.dtype(np.int16)
+        return np.dtype(np.int8) if self.has_vnni or self.widens else np.dtype(np.int16)
+
+    @property
+    def right_word(self) -> IntegerType:
+        """A word of right numbers in memory."""
+        return IntegerType(8 * self.group * self.right_type.itemsize)
 
     def for_outputs(self, outputs: int) -> IntegerUnit:
         """The same vectors with the widest panels that so many outputs fill well."""
@@ -93,7 +102,8 @@ class IntegerUnit:
     @property
     def name(self) -> str:
         """What tells the code of units apart."""
-        return f"{'bytes' if self.has_vnni else 'pairs'}_{self.panel_vectors}x{self.lanes}"
+        kind = "bytes" if self.has_vnni else "widened" if self.widens else "pairs"
+        return f"{kind}_{self.panel_vectors}x{self.lanes}"
 
     def packed(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
         """A matrix `[steps, columns]` in the order in which tiles read it.
@@ -130,6 +140,18 @@ class IntegerVectors:
         columns = range(0, panel, self.unit.lanes)
         return [self.load(self.function.gep(address, column, i32)) for column in columns]
 
+    def widened_row(self, address: SSAValue, panel: int, shift: SSAValue) -> list[SSAValue]:
+        """The same of words of two bytes, to each of which an `i16` is added."""
+        function, narrow, wide = self.function, self._of(i8), self._of(i16)
+
+        def widened(column: int) -> SSAValue:
+            bytes_ = function.load(function.gep(address, column, i16), narrow, 1)
+            numbers = function.insert(llvm.SExtOp(bytes_, wide))
+            shifted = function.binary(llvm.AddOp, numbers, broadcast(function, shift, numbers))
+            return function.insert(llvm.BitcastOp(shifted, self.type))
+
+        return [widened(column) for column in range(0, panel, self.unit.lanes)]
+
     def repeated(self, address: SSAValue) -> SSAValue:
         """The word at an address, for all lanes."""
         return self.broadcast(self.function.load(address, i32, 1))
@@ -162,8 +184,11 @@ class IntegerVectors:
 
     def _numbers(self, element: IntegerType, *words: SSAValue) -> list[SSAValue]:
         """Vectors of words as vectors of the numbers in them."""
-        type_ = VectorType(element, [self.unit.lanes * self.unit.group])
-        return [self.function.insert(llvm.BitcastOp(word, type_)) for word in words]
+        return [self.function.insert(llvm.BitcastOp(word, self._of(element))) for word in words]
+
+    def _of(self, element: IntegerType) -> VectorType[IntegerType]:
+        """The numbers of a vector of words."""
+        return VectorType(element, [self.unit.lanes * self.unit.group])
 
     def _shuffled(self, value: SSAValue, lanes: Sequence[int]) -> SSAValue:
         mask = DenseArrayBase.from_list(i32, list(lanes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import arith, llvm
@@ -50,19 +50,37 @@ _SIGN = 128
 """What makes bytes with a sign bytes without one."""
 
 
+def gemms_of(product: Product, chain: Chain, unit: IntegerUnit) -> tuple[IntegerGemm, ...]:
+    """A product and its chain for the kernel, with weights in each form in memory that they fit."""
+    images, lines, pixels = product.image
+    (top, left), (bottom, right) = product.padding.begins, product.padding.ends
+    return IntegerGemm(
+        unit.for_outputs(product.outputs),
+        images,
+        top + lines + bottom,
+        left + pixels + right,
+        product.channels,
+        product.outputs,
+        product.window,
+        product.strides,
+        product.dilation,
+        chain.epilogue,
+    ).forms(product.weights)
+
+
 @dataclass(frozen=True)
 class ProductWriter:
     """Writes a product and its chain, before the last op of the chain."""
 
     product: Product
     chain: Chain
-    unit: IntegerUnit
+    gemm: IntegerGemm
     module: ModuleBuilder
     """Where the kernels' code goes."""
 
     def write(self) -> SSAValue:
         """The value that the last op of the chain stands for."""
-        b, gemm = LinalgBuilder(self.chain.ops[-1]), self._gemm()
+        b, gemm = LinalgBuilder(self.chain.ops[-1]), self.gemm
         inputs = [
             self._left(b, gemm),
             b.emit(ConstantOp.of("packed_weight", self._packed(gemm))),
@@ -75,29 +93,9 @@ class ProductWriter:
         ]
         return self._as_result(b, self._call(b, gemm, inputs))
 
-    def _gemm(self) -> IntegerGemm:
-        it = self.product
-        unit = self.unit.for_outputs(it.outputs)
-        if unit.has_vnni and (it.weights.min() < -_SIGN or it.weights.max() >= _SIGN):
-            unit = replace(unit, has_vnni=False)
-        images, lines, pixels = it.image
-        (top, left), (bottom, right) = it.padding.begins, it.padding.ends
-        return IntegerGemm(
-            unit,
-            images,
-            top + lines + bottom,
-            left + pixels + right,
-            it.channels,
-            it.outputs,
-            it.window,
-            it.strides,
-            it.dilation,
-            self.chain.epilogue,
-        )
-
     def _packed(self, gemm: IntegerGemm) -> Array:
         weights = self.product.weights
-        how = ("integer_gemm", gemm.unit)
+        how = ("integer_gemm", gemm.unit, gemm.shift)
         return derived_array(how, [weights], lambda: gemm.pack(weights).reshape(-1))
 
     def _left(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
@@ -146,7 +144,7 @@ class ProductWriter:
 
     @property
     def _takes_bytes(self) -> bool:
-        return self._gemm().unit.has_vnni
+        return self.gemm.unit.has_vnni
 
     @property
     def _is_signed(self) -> bool:

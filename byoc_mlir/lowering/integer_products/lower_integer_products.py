@@ -12,11 +12,13 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.builder import ModuleBuilder
+from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.lowering.integer_products.chain import chain_of
-from byoc_mlir.lowering.integer_products.emit import ProductWriter
+from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
 from byoc_mlir.lowering.integer_products.product import product_of
 from byoc_mlir.runtime.machine import target_cpu
 
@@ -31,6 +33,8 @@ class LowerIntegerProducts(ModulePass):
     Options:
         lanes: those of a vector of `i32`; 0 for what the processor has.
         vnni: whether to multiply bytes in words of four; not for 0 lanes.
+        widens: whether pairs of weights are bytes in memory; left out, where that takes less time
+            for as many rows as there are, by what the machine reads and multiplies.
 
     ```mlir
     %0 = relay.qnn.dense %x, %w, %x_zero, %w_zero : … -> tensor<3x8xi32>
@@ -47,32 +51,39 @@ class LowerIntegerProducts(ModulePass):
 
     lanes: int = 0
     vnni: bool = False
+    widens: bool | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         module, unit = ModuleBuilder(), self._unit()
         with asking_of(op):
             for block in host_blocks(op):
-                _lower_block(block, unit, module)
+                self._lower(block, unit, module)
         for kernel in tuple(module.module.ops):
             kernel.detach()
             op.body.block.add_op(kernel)
+
+    def _lower(self, block: Block, unit: IntegerUnit, module: ModuleBuilder) -> None:
+        for op in tuple(block.ops):
+            product = product_of(op)
+            if product is None:
+                continue
+            chain = chain_of(product)
+            gemm = self._chosen(gemms_of(product, chain, unit))
+            result = ProductWriter(product, chain, gemm, module).write()
+            result.name_hint = chain.result.name_hint
+            chain.result.replace_all_uses_with(result)
+            _erase(block, chain.ops)
+
+    def _chosen(self, forms: Sequence[IntegerGemm]) -> IntegerGemm:
+        wanted = [one for one in forms if self.widens in (None, one.unit.widens)] or forms
+        if len(wanted) == 1:  # nothing has to be measured
+            return wanted[0]
+        return min(wanted, key=lambda one: one.milliseconds(hint(one.rows)))
 
     def _unit(self) -> IntegerUnit:
         if self.lanes:
             return IntegerUnit(self.lanes, 2 * max(self.lanes, 8), self.vnni)
         return IntegerUnit.of(target_cpu().features)
-
-
-def _lower_block(block: Block, unit: IntegerUnit, module: ModuleBuilder) -> None:
-    for op in tuple(block.ops):
-        product = product_of(op)
-        if product is None:
-            continue
-        chain = chain_of(product)
-        result = ProductWriter(product, chain, unit, module).write()
-        result.name_hint = chain.result.name_hint
-        chain.result.replace_all_uses_with(result)
-        _erase(block, chain.ops)
 
 
 def _erase(block: Block, ops: Sequence[RelayOp]) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.rates import Rates, using
 from byoc_mlir.runtime.cpu import Cpu
 
 _PAIRS = [IntegerUnit(4, 16, False), IntegerUnit(8, 16, False), IntegerUnit(16, 32, False)]
@@ -20,9 +21,11 @@ _WIDE = [replace(unit[-1], panel_vectors=4) for unit in (_PAIRS, _VNNI)]
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
 """Instructions that LLVM cannot make of others: where they are missing there is nothing to run."""
 
+_WIDENED = [replace(unit, widens=True) for unit in (*_PAIRS[:2], _WIDE[0])]
+
 UNITS = pytest.mark.parametrize(
     "unit",
-    [*_PAIRS[:2], _WIDE[0], *((*_VNNI[:2], _WIDE[1]) if _HAS_VNNI else ())],
+    [*_PAIRS[:2], _WIDE[0], *_WIDENED, *((*_VNNI[:2], _WIDE[1]) if _HAS_VNNI else ())],
     ids=lambda unit: unit.name,
 )
 
@@ -39,7 +42,8 @@ def _left(it: IntegerGemm, *, saturating: bool = False) -> NDArray[np.int16]:
 
 def _right(it: IntegerGemm, *, saturating: bool = False) -> NDArray[np.int16]:
     shape = (*it.window, it.channels, it.outputs)
-    low, high = (-128, 128) if it.unit.has_vnni else (-255, 256)
+    bytes_ = it.unit.has_vnni or it.unit.widens
+    low, high = (-128, 128) if bytes_ else (-255, 256)
     generator = np.random.default_rng(1)
     if saturating:
         return np.full(shape, high - 1, np.int16)
@@ -65,6 +69,19 @@ def test_numbers_that_saturate_16_bits(unit: IntegerUnit) -> None:
     left, right = (made(it, saturating=True) for made in (_left, _right))
     found = Compiled(it)(left, right, start=np.zeros(40, np.int32))
     np.testing.assert_array_equal(found, expected_sums(it, left, right))
+
+
+@pytest.mark.parametrize("ends", [(-128, 127), (-255, 0), (-7, 248)])
+def test_weights_less_a_number(ends: tuple[int, int]) -> None:
+    """Bytes of any zero point, both ends of them: what is in memory has a sign."""
+    it = IntegerGemm.of_matrices(_PAIRS[1], 3, 18, 20, IntegerEpilogue())
+    right = np.random.default_rng(6).choice(ends, (1, 1, 18, 20)).astype(np.int16)
+    pairs, widened = it.forms(right)
+    assert pairs == it
+    assert widened.pack(right).nbytes == pairs.pack(right).nbytes // 2
+    left, start = _left(it, saturating=True), _start(it)
+    found = Compiled(widened)(left, right, start=start)
+    np.testing.assert_array_equal(found, expected_sums(it, left, right) + start)
 
 
 @UNITS
@@ -112,6 +129,36 @@ def test_halves_of_bytes_are_rounded_to_even(unit: IntegerUnit, zero_point: int)
 def test_tiles_fit_the_rows(rows: int, tile: int) -> None:
     it = IntegerGemm.of_matrices(IntegerUnit(8, 16, False), rows, 64, 16, IntegerEpilogue())
     assert [variant.rows for variant in it.variants] == [tile]
+
+
+@pytest.mark.parametrize(
+    ("weights", "unit", "widens"),
+    [
+        ((-128, 127), _VNNI[1], [False]),
+        ((-3, 252), _VNNI[1], [False, True]),
+        ((-128, 127), _PAIRS[1], [False, True]),
+        ((-200, 200), _PAIRS[1], [False]),
+    ],
+)
+def test_forms_that_weights_fit(
+    weights: tuple[int, int], unit: IntegerUnit, widens: list[bool]
+) -> None:
+    it = IntegerGemm.of_matrices(unit, 8, 2, 1, IntegerEpilogue())
+    found = it.forms(np.array(weights, np.int16))
+    assert [one.unit.widens for one in found] == widens
+
+
+def test_few_rows_read_bytes() -> None:
+    """What is read once and multiplied often is not worth an instruction each time."""
+    known = {"products": 5e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
+    it = IntegerGemm.of_matrices(_PAIRS[1], 1, 64, 16, IntegerEpilogue())
+    forms = it.forms(np.zeros((1, 1, 64, 16), np.int16))
+    with using(Rates({"convolutions": known})):
+        found = {
+            rows: min(forms, key=lambda one: one.milliseconds(rows)).unit.widens
+            for rows in (1, 12, 600)
+        }
+    assert found == {1: True, 12: True, 600: False}
 
 
 @UNITS

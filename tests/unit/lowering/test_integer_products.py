@@ -22,8 +22,12 @@ from byoc_mlir.runtime.cpu import Cpu
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
 PASSES = pytest.mark.parametrize(
     "lowering",
-    [LowerIntegerProducts(8, False), *([LowerIntegerProducts(8, True)] if _HAS_VNNI else [])],
-    ids=lambda it: "bytes" if it.vnni else "pairs",
+    [
+        LowerIntegerProducts(8, widens=False),
+        LowerIntegerProducts(8, widens=True),
+        *([LowerIntegerProducts(8, True)] if _HAS_VNNI else []),
+    ],
+    ids=lambda it: "bytes" if it.vnni else "widened" if it.widens else "pairs",
 )
 BYTES = (np.uint8, np.int8)
 

@@ -1,4 +1,5 @@
-// RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8}' | filecheck %s
+// RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8 widens=false}' | filecheck %s
+// RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8}' | filecheck %s --check-prefix FEW
 // RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=16 vnni=true}' | filecheck %s --check-prefix VNNI
 
 // Pairs of i16, the zero point taken off; with VNNI bytes as they are, and sums that begin with
@@ -22,6 +23,11 @@ func.func @dense(%x: tensor<2x4xui8>) -> tensor<2x1xui8> {
 // CHECK:       host.kernel "requantize" %[[PAIRS]], {{.*}} -> tensor<2x1xui8>
 // CHECK:       llvm.call @byoc_integer_gemm_2_pairs_2x8_bytes
 // CHECK:       llvm.func internal @byoc_integer_gemm_2_pairs_2x8_bytes
+
+// Weights of so few rows are bytes in memory: the panel of 2 words by 16 columns, two bytes each.
+// FEW-LABEL:  func.func @dense
+// FEW:        host.kernel "requantize" %{{.*}}, {{.*}} : (tensor<1x1x2x4xi16>, tensor<64xi8>, {{.*}} -> tensor<2x1xui8>
+// FEW:        llvm.call @byoc_integer_gemm_2_widened_2x8_bytes
 
 // VNNI-LABEL: func.func @dense
 // VNNI-SAME:  (%[[X:.*]]: tensor<2x4xui8>)
