@@ -50,7 +50,7 @@ def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Ke
     wanted = layouts.channels_last(len(sizes) + 2)
     if any(layout(value) != wanted for value in (source, op.output, *op.post_op_operands)):
         return
-    outputs, _, *window = shape_of(op.weights)
+    groups, (outputs, _, *window) = op.groups.value.data, shape_of(op.weights)
     lines, pixels = pair_of(sizes, 1)
     windows = (
         *(pair_of(window, 1), pair_of(ints(op.strides), 1), pair_of(ints(op.dilation), 1)),
@@ -59,14 +59,17 @@ def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Ke
     signed, zero_point = _is_signed(source), int(_known(op.source_zero_point)[0])
     epilogue, features = _epilogue(op), Cpu.host().features
     yield IntegerConvolution(
-        IntegerUnit.of(features).for_outputs(outputs),
+        IntegerUnit.of(features).for_outputs(outputs // groups),
         (images, lines, pixels, channels),
         signed,
         zero_point,
         outputs,
         *windows,
         epilogue,
+        groups,
     )
+    if groups > 1:
+        return
     result = (images, outputs, *pair_of(shape_of(op.output)[2:], 1))
     floats = Convolution(
         Image((images, channels, lines, pixels), channels),

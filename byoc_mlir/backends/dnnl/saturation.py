@@ -20,8 +20,8 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 _HARMLESS = 64
 """Weights up to here: two products with a byte, 2 * 64 * 255, fit 16 bits."""
 
-_RANKS = (3, 4)
-"""Of the images that our kernel is written for."""
+_RANKS, _PAIR = (3, 4), 2
+"""Of the images that our kernel is written for; what divides the channels of several groups."""
 
 
 def saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
@@ -42,7 +42,8 @@ def saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
 
 def has_own_kernel(found: QuantizedConvolution) -> bool:
     """Whether code of our own computes such a convolution, on any machine."""
-    return found.op.groups.value.data == 1 and len(shape_of(found.data)) in _RANKS
+    groups, channels = found.op.groups.value.data, found.weights.shape[1]
+    return len(shape_of(found.data)) in _RANKS and (groups == 1 or channels % _PAIR == 0)
 
 
 def _is_depthwise(found: QuantizedConvolution) -> bool:

@@ -99,14 +99,17 @@ def define_units(module: ModuleBuilder, variant: Variant) -> str:
 class _Columns:
     """What a unit has of the columns."""
 
+    left: SSAValue
+    """Where the left numbers of its group begin."""
     right: SSAValue
     start: SSAValue
     scale: SSAValue
     offset: SSAValue
     """Where those of its panel begin."""
     first: SSAValue
+    """The panel's first one in the result."""
     left_over: SSAValue
-    """How many there are from the panel's first on."""
+    """How many of the group there are from the panel's first on."""
     size: SSAValue
     """The words of a panel."""
     shift: SSAValue
@@ -152,19 +155,26 @@ class _Units:
 
     def _columns(self, panel: SSAValue) -> _Columns:
         function, parameters = self.function, self.parameters
-        first = function.multiply(panel, self.variant.unit.panel)
+        group, number = function.divmod(panel, parameters.group_panels)
+        place, begin = (function.multiply(at, self.variant.unit.panel) for at in (panel, number))
         depth = function.multiply(
             function.multiply(parameters.window_height, parameters.window_width), parameters.words
         )
         start, scale, added = (
-            self._words(pointer, first)
+            self._words(pointer, place)
             for pointer in (self.arguments.start, self.arguments.scale, self.arguments.offset)
         )
-        right = self._right_words(self.arguments.right, function.multiply(first, depth))
-        left_over = function.subtract(parameters.outputs, first)
-        size = function.multiply(depth, self.variant.unit.panel)
-        shift = function.insert(llvm.TruncOp(parameters.shift, i16))
-        return _Columns(right, start, scale, added, first, left_over, size, shift)
+        return _Columns(
+            left=self._words(self.arguments.left, function.multiply(group, parameters.words)),
+            right=self._right_words(self.arguments.right, function.multiply(place, depth)),
+            start=start,
+            scale=scale,
+            offset=added,
+            first=function.add(function.multiply(group, parameters.group_outputs), begin),
+            left_over=function.subtract(parameters.group_outputs, begin),
+            size=function.multiply(depth, self.variant.unit.panel),
+            shift=function.insert(llvm.TruncOp(parameters.shift, i16)),
+        )
 
     def _words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
         """The address of a word of 32 bits."""
@@ -178,7 +188,7 @@ class _Units:
         function, parameters = self.function, self.parameters
         starts = self._vectors.row(columns.start, self.variant.unit.panel)
         sums: Sequence[SSAValue] = starts * self.variant.rows
-        lefts = self._lefts(row)
+        lefts = self._lefts(row, columns)
         window_words = function.multiply(parameters.window_width, parameters.words)
 
         def line(y: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -201,7 +211,7 @@ class _Units:
 
         self._store(function.fold(parameters.window_height, sums, line), row, columns)
 
-    def _lefts(self, row: SSAValue) -> list[SSAValue]:
+    def _lefts(self, row: SSAValue, columns: _Columns) -> list[SSAValue]:
         """Where the windows of the tile's rows begin."""
         function, parameters = self.function, self.parameters
         line, x = function.divmod(row, parameters.width)
@@ -220,7 +230,7 @@ class _Units:
             lambda: self._places(place, x, y),
             *[i64] * rows,
         )
-        return [self._words(self.arguments.left, place) for place in places]
+        return [self._words(columns.left, place) for place in places]
 
     def _places_in_line(self, place: SSAValue) -> list[SSAValue]:
         function, pixel = self.function, self.parameters.pixel

@@ -64,6 +64,8 @@ class IntegerConvolution:
     begins: Pair
     ends: Pair
     epilogue: IntegerEpilogue
+    groups: int = 1
+    """Of channels; those of several groups fill whole words."""
 
     @property
     def _gemm(self) -> IntegerGemm:
@@ -80,6 +82,7 @@ class IntegerConvolution:
             self.strides,
             self.dilation,
             self.epilogue,
+            self.groups,
         )
 
     @property
@@ -110,13 +113,13 @@ class IntegerConvolution:
         scales: NDArray[np.float32],
         offsets: NDArray[np.float32],
     ) -> NDArray[np.int32]:
-        """The weights `[O, I, H, W]` as the code reads them, then zeros, scales and offsets of
-        columns."""
+        """The weights `[O, I / groups, H, W]` as the code reads them, then zeros, scales and
+        offsets of columns."""
         gemm = self._gemm
         packed = gemm.pack(weights.astype(np.int16).transpose(2, 3, 1, 0)).reshape(-1)
-        columns = np.zeros((3, gemm.columns), np.float32)
-        columns[1, : self.outputs], columns[2, : self.outputs] = scales, offsets
-        return np.concatenate((packed.view(np.int32), columns.view(np.int32).reshape(-1)))
+        starts = np.zeros(gemm.columns, np.int32)
+        factors = (gemm.in_columns(one).view(np.int32) for one in (scales, offsets))
+        return np.concatenate((packed.view(np.int32), starts, *factors))
 
     def code(self, threads: int) -> Code:
         """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
@@ -132,7 +135,8 @@ class IntegerConvolution:
             *self.begins,
             *(int(gemm.lines), int(gemm.pixels), gemm.left_channels),
         )
-        depth = math.prod(self.window) * gemm.left_channels * 2 // WORD_BYTES
+        channels = gemm.left_channels // self.groups
+        depth = math.prod(self.window) * channels * 2 // WORD_BYTES
         return _Told(centring, self._lines, depth * gemm.columns, gemm.columns)
 
 

@@ -40,8 +40,9 @@ _BLOCK_ROWS = 48
 class IntegerGemm:
     """A product of windows `[images, height, width]` of pixels by a matrix.
 
-    The pixels are `[images, lines, pixels, channels]`, of the unit's left type; the channels are
-    filled up to whole words. How many images, lines and pixels there are may be symbolic.
+    The pixels are `[images, lines, pixels, channels]`, of the unit's left type; the channels of
+    each group are filled up to whole words. How many images, lines and pixels there are may be
+    symbolic.
     """
 
     unit: IntegerUnit
@@ -55,6 +56,8 @@ class IntegerGemm:
     strides: Pair = (1, 1)
     dilation: Pair = (1, 1)
     epilogue: IntegerEpilogue = _SUMS
+    groups: int = 1
+    """Of channels and of outputs, each multiplied with its own weights."""
     shift: int = 0
     """What right numbers that are widened are less in memory."""
 
@@ -68,7 +71,7 @@ class IntegerGemm:
     @property
     def left_channels(self) -> int:
         """The left numbers of a pixel in memory."""
-        return self._words * self.unit.group
+        return self._pixel_words * self.unit.group
 
     @property
     def columns(self) -> int:
@@ -83,7 +86,8 @@ class IntegerGemm:
     @property
     def products(self) -> Size:
         """How many products of numbers there are."""
-        return self.rows * self.outputs * self.channels * math.prod(self.window)
+        inner = self.channels // self.groups * math.prod(self.window)
+        return self.rows * self.outputs * inner
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -127,11 +131,20 @@ class IntegerGemm:
         return pairs, replace(pairs, unit=replace(pairs.unit, widens=True), shift=shift)
 
     def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
-        """The weights `[height, width, channels, outputs]` as the code reads them."""
-        height, width, channels, outputs = right.shape
-        filled = np.zeros((height, width, self.left_channels, outputs), self.unit.right_type)
-        filled[:, :, :channels] = right - self.shift
-        return self.unit.packed(filled.reshape(-1, outputs))
+        """The weights `[height, width, channels / groups, outputs]` as the code reads them."""
+        return np.concatenate([self._pack_group(one) for one in np.split(right, self.groups, -1)])
+
+    def _pack_group(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
+        *window, channels, outputs = right.shape
+        words = np.zeros((*window, self._words * self.unit.group, outputs), self.unit.right_type)
+        words[:, :, :channels] = right - self.shift
+        return self.unit.packed(words.reshape(-1, outputs))
+
+    def in_columns(self, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+        """One number for each output, as many as there are columns: zeros behind each group."""
+        columns = np.zeros((self.groups, self.columns // self.groups), numbers.dtype)
+        columns[:, : self._group_outputs] = numbers.reshape(self.groups, -1)
+        return columns.reshape(-1)
 
     def parameters(self) -> tuple[Size, ...]:
         """The words that the code is told."""
@@ -139,24 +152,26 @@ class IntegerGemm:
         height, width = self._result
         if self.window == self.strides == (1, 1):
             height, width = 1, self.rows  # no pixel is left out: all are one line
-        line = self.pixels * self._words
+        line = self.pixels * self._pixel_words
         # the pixels of a window's line that are neighbours are one long pixel
-        together = self.window[1] if dilation_x == 1 else 1
+        together = self.window[1] if dilation_x == self.groups == 1 else 1
         return words(
             Parameters(
                 rows=self.rows,
                 blocks=self._blocks,
                 panels=self._panels,
                 outputs=self.outputs,
+                group_panels=self._group_panels,
+                group_outputs=self._group_outputs,
                 height=height,
                 width=width,
                 image=self.lines * line,
                 line=stride_y * line,
-                pixel=stride_x * self._words,
+                pixel=stride_x * self._pixel_words,
                 window_height=self.window[0],
                 window_width=self.window[1] // together,
                 window_line=dilation_y * line,
-                window_pixel=dilation_x * self._words,
+                window_pixel=dilation_x * self._pixel_words,
                 words=together * self._words,
                 shift=self.shift,
                 bytes=self.epilogue.parameters(),
@@ -165,16 +180,29 @@ class IntegerGemm:
 
     @property
     def _words(self) -> int:
-        return -(-self.channels // self.unit.group)
+        """Those of a group of a pixel."""
+        return -(-(self.channels // self.groups) // self.unit.group)
+
+    @property
+    def _pixel_words(self) -> int:
+        return self.groups * self._words
 
     @property
     def _depth(self) -> int:
-        """The left numbers of a window, filled up."""
-        return math.prod(self.window) * self.left_channels
+        """The left numbers of a group in a window, filled up."""
+        return math.prod(self.window) * self._words * self.unit.group
 
     @property
     def _panels(self) -> int:
-        return -(-self.outputs // self.unit.panel)
+        return self.groups * self._group_panels
+
+    @property
+    def _group_panels(self) -> int:
+        return -(-self._group_outputs // self.unit.panel)
+
+    @property
+    def _group_outputs(self) -> int:
+        return self.outputs // self.groups
 
     @property
     def _result(self) -> tuple[Size, Size]:

@@ -39,6 +39,9 @@ class Parameters(Generic[T]):
     panels: T
     outputs: T
     """The columns of the result."""
+    group_panels: T
+    group_outputs: T
+    """The panels, and the columns of the result, of a group of channels."""
     height: T
     width: T
     """The pixels of an image of the result."""

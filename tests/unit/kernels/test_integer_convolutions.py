@@ -35,6 +35,10 @@ _FLAT = IntegerConvolution(
     *((1, 1), (1, 1), (1, 1), (0, 0), (0, 0)),
     IntegerEpilogue("bytes", True, 100, 100, 255),
 )
+_GROUPED = IntegerConvolution(
+    *(IntegerUnit(8, 16, False), (2, 7, 9, 12), True, -11, 60),
+    *((3, 2), (2, 1), (1, 1), (1, 0), (2, 3), _BYTES, 3),
+)
 _WINDOWS = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 7, 9, 16), True, -11, 24),
     *((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), _BYTES),
@@ -63,7 +67,7 @@ def _run(
 
 
 @UNITS
-@pytest.mark.parametrize("case", [_PADDED, _FLAT], ids=["padded", "flat"])
+@pytest.mark.parametrize("case", [_PADDED, _FLAT, _GROUPED], ids=["padded", "flat", "groups"])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])
 def test_against_the_definition(
     unit: IntegerUnit, case: IntegerConvolution, residual: ByteResidual | None
@@ -94,7 +98,8 @@ def _found_and_wanted(
     generator, residual = np.random.default_rng(0), it.epilogue.residual
     source = generator.integers(0, 256, it.shape).astype(np.uint8)
     source = source.view(np.int8 if it.is_signed else np.uint8)
-    weights = generator.integers(-128, 128, (it.outputs, it.shape[3], *it.window)).astype(np.int8)
+    inner = it.shape[3] // it.groups
+    weights = generator.integers(-128, 128, (it.outputs, inner, *it.window)).astype(np.int8)
     scales = generator.uniform(1e-4, 1e-3, it.outputs).astype(np.float32)
     offsets = generator.uniform(-20, 20, it.outputs).astype(np.float32)
     (top, left), (bottom, right) = it.begins, it.ends
@@ -102,10 +107,15 @@ def _found_and_wanted(
     padded = np.pad(source.astype(np.int16) - it.zero_point, pads)
     images, lines, pixels, channels = padded.shape
     gemm = IntegerGemm(
-        *(it.unit, images, lines, pixels, channels, it.outputs),
+        *(it.unit, images, lines, pixels, channels // it.groups, it.outputs // it.groups),
         *(it.window, it.strides, it.dilation),
     )
-    sums = expected_sums(gemm, padded, weights.transpose(2, 3, 1, 0))
+    groups = zip(
+        np.split(padded, it.groups, -1),
+        np.split(weights.transpose(2, 3, 1, 0), it.groups, -1),
+        strict=True,
+    )
+    sums = np.concatenate([expected_sums(gemm, *group) for group in groups], -1)
     numbers = sums.astype(np.float32) * scales + offsets
     added = None
     if residual is not None:

@@ -41,9 +41,10 @@ from byoc_mlir.testing.reference import run_onnxruntime
             ),
             False,
         ),
+        (Convolution(draw(np.int8, 2, 18, 7, 9), draw(np.int8, 30, 6, 1, 1), groups=3), False),
         (Convolution(draw(np.uint8, 1, 3, 12, 11), draw(np.int8, 8, 3, 5, 5) // 2), False),
     ],
-    ids=["3x3", "of i8", "depthwise", "few channels"],
+    ids=["3x3", "of i8", "depthwise", "groups", "few channels"],
 )
 def test_convolution(it: Convolution, needs_vnni: bool) -> None:
     model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
