@@ -76,6 +76,17 @@ class ConvolutionRates(Table):
 
 
 @dataclass(frozen=True)
+class IntegerRates(Table):
+    """Products of bytes by our own kernels without VNNI, on one thread."""
+
+    name: ClassVar[str] = "integers"
+
+    products: float = _number(
+        7e7, "multiply-adds / ms", "pairs of i16, a 1x1 convolution of 256 channels at 14 x 14"
+    )
+
+
+@dataclass(frozen=True)
 class ActivationRates(Table):
     """Activations in place, on one thread."""
 
@@ -147,7 +158,7 @@ class Assumptions(Table):
 
 ASSUMED = Assumptions()
 
-MEASURED: tuple[type[Table], ...] = (ConvolutionRates, ActivationRates)
+MEASURED: tuple[type[Table], ...] = (ConvolutionRates, IntegerRates, ActivationRates)
 """The tables of rates."""
 
 

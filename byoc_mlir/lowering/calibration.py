@@ -12,7 +12,7 @@ import operator
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import cycle
 from pathlib import Path
@@ -25,8 +25,11 @@ from byoc_mlir.kernels.activations import FORMULAS, activation_code
 from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
-from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, Table
+from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, IntegerRates, Table
 from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
+from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
@@ -52,8 +55,8 @@ _COPIES = 4
 _LEAST_SHARE = 0.02
 """Of a run, for what is the difference between two times: noise may make it nothing."""
 
-_LINE = 16
-"""Numbers of a cache line."""
+_LINE, _NUMBER_BYTES = 16, 4
+"""Numbers of a cache line, and how large one is."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,32 @@ def _products() -> ConvolutionKernel:
     return _kernel(_convolution(256, 14, window=1), "implicit_gemm")
 
 
+def _integers() -> list[float]:
+    """Milliseconds of products of pairs."""
+    kernel = _pairs()
+    code, outputs = kernel.code(1), kernel.outputs
+    factors = np.ones((2, outputs), np.float32)
+    held = {
+        Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // _NUMBER_BYTES),
+        Slot.SOURCE: _filled(math.prod(kernel.shape) // _NUMBER_BYTES),
+        Slot.RESULT: _filled(int(kernel.products) // kernel.shape[3] // _NUMBER_BYTES),
+        Slot.WEIGHTS: kernel.pack(np.ones((outputs, outputs, 1, 1), np.int8), *factors),
+    }
+    with _native({"pairs": code}) as functions:
+        return _shortest([_Run(functions["pairs"], [_with_words(held, code)])])
+
+
+def _integer_rates(times: Sequence[float]) -> IntegerRates:
+    return IntegerRates(_pairs().products / times[0])
+
+
+def _pairs() -> IntegerConvolution:
+    channels, pixels, one, nothing = 256, 14, (1, 1), (0, 0)
+    unit = replace(IntegerUnit.of(Cpu.host().features), has_vnni=False).for_outputs(channels)
+    shape, windows = (1, pixels, pixels, channels), (one, one, one, nothing, nothing)
+    return IntegerConvolution(unit, shape, False, 0, channels, *windows, IntegerEpilogue("bytes"))
+
+
 def _activations() -> list[float]:
     """Milliseconds of each activation."""
     codes = {name: activation_code(name, _ELEMENTS) for name in FORMULAS}
@@ -118,6 +147,7 @@ def _activation_rates(times: Sequence[float]) -> ActivationRates:
 
 CALIBRATIONS: Mapping[type[Table], Calibration] = {
     ConvolutionRates: Calibration(_convolutions, _convolution_rates),
+    IntegerRates: Calibration(_integers, _integer_rates),
     ActivationRates: Calibration(_activations, _activation_rates),
 }
 
@@ -196,9 +226,7 @@ def _memories(
     return [{**_with_words(held, code), Slot.WEIGHTS: _filled(weights)} for _ in range(copies)]
 
 
-def _with_words(
-    held: Mapping[Slot, NDArray[np.float32]], code: Code
-) -> Mapping[Slot, NDArray[Any]]:
+def _with_words(held: Mapping[Slot, NDArray[Any]], code: Code) -> Mapping[Slot, NDArray[Any]]:
     return {**held, Slot.PARAMETERS: np.array(code.numbers, np.int64)}
 
 

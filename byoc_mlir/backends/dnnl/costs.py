@@ -149,16 +149,14 @@ class Costs:
     def _by_our_integer_kernels(
         self, op: QuantizedConvolutionOp, layout: LayoutOf
     ) -> Sequence[Cost]:
-        threads, rate = self._api.threads, rates(ConvolutionRates).products
+        threads = self._api.threads
         found: list[Cost] = []
         for kernel in integer_kernels(op, layout):
             if isinstance(kernel, IntegerConvolution):
-                direct = kernel.products / rate / threads
+                found.append(Cost(kernel.milliseconds(threads), kernel.name))
             elif self._choices.winograd == MEASURED:
                 direct = self._products(kernel.kernel)
-            else:
-                continue
-            found.append(Cost(kernel.milliseconds(direct, threads), kernel.name))
+                found.append(Cost(kernel.milliseconds(direct, threads), kernel.name))
         return found or [Cost(_UNWANTED_PENALTY, op.algorithm.data)]
 
     def _products(self, kernel: ConvolutionKernel) -> float:

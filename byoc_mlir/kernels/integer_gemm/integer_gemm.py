@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from byoc_mlir.dims import Size, ceildiv
 from byoc_mlir.kernels.convolution import Pair
-from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ConvolutionRates, IntegerRates, rates
 from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
@@ -112,11 +112,12 @@ class IntegerGemm:
         Right numbers come from memory for each block, and are widened for each tile: a vector of
         them as fast as one is multiplied.
         """
-        known, right = rates(ConvolutionRates), self._depth * self.columns
+        right = self._depth * self.columns
         tiles, blocks = (-(-rows // size) for size in (self._tile_rows(rows), self._block_rows))
         widened = tiles * right // self.unit.group if self.unit.widens else 0
         read = blocks * right * self.unit.right_type.itemsize
-        return (rows * right + widened) / known.products + read / known.weight_bytes
+        multiplying = (rows * right + widened) / rates(IntegerRates).products
+        return multiplying + read / rates(ConvolutionRates).weight_bytes
 
     def forms(self, right: NDArray[np.integer]) -> tuple[IntegerGemm, ...]:
         """The product with its right numbers in each form in memory that they fit."""
