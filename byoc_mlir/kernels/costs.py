@@ -84,6 +84,9 @@ class IntegerRates(Table):
     products: float = _number(
         7e7, "multiply-adds / ms", "pairs of i16, a 1x1 convolution of 256 channels at 14 x 14"
     )
+    depthwise: float = _number(
+        2e7, "multiply-adds / ms", "3x3 windows of 256 channels apart at 14 x 14"
+    )
 
 
 @dataclass(frozen=True)

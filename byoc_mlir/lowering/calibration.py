@@ -28,6 +28,7 @@ from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, IntegerRates, Table
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
+from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -57,6 +58,10 @@ _LEAST_SHARE = 0.02
 
 _LINE, _NUMBER_BYTES = 16, 4
 """Numbers of a cache line, and how large one is."""
+
+
+_BYTES_SHAPE = (1, 14, 14, 256)
+"""An image of bytes."""
 
 
 @dataclass(frozen=True)
@@ -104,29 +109,56 @@ def _products() -> ConvolutionKernel:
 
 
 def _integers() -> list[float]:
-    """Milliseconds of products of pairs."""
-    kernel = _pairs()
-    code, outputs = kernel.code(1), kernel.outputs
-    factors = np.ones((2, outputs), np.float32)
-    held = {
-        Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // _NUMBER_BYTES),
-        Slot.SOURCE: _filled(math.prod(kernel.shape) // _NUMBER_BYTES),
-        Slot.RESULT: _filled(int(kernel.products) // kernel.shape[3] // _NUMBER_BYTES),
-        Slot.WEIGHTS: kernel.pack(np.ones((outputs, outputs, 1, 1), np.int8), *factors),
-    }
-    with _native({"pairs": code}) as functions:
-        return _shortest([_Run(functions["pairs"], [_with_words(held, code)])])
+    """Milliseconds of products of pairs, and of windows of channels apart."""
+    kernels = {"pairs": _pairs(), "depthwise": _channels_apart()}
+    codes = {name: kernel.code(1) for name, kernel in kernels.items()}
+    with _native(codes) as functions:
+        return _shortest(
+            [
+                _Run(functions[name], [_bytes_memory(kernel, codes[name])])
+                for name, kernel in kernels.items()
+            ]
+        )
 
 
 def _integer_rates(times: Sequence[float]) -> IntegerRates:
-    return IntegerRates(_pairs().products / times[0])
+    kernels = (_pairs(), _channels_apart())
+    return IntegerRates(
+        *(kernel.products / taken for kernel, taken in zip(kernels, times, strict=True))
+    )
+
+
+def _bytes_memory(
+    kernel: IntegerConvolution | DepthwiseOfBytes, code: Code
+) -> Mapping[Slot, NDArray[Any]]:
+    """What the slots point at; source and result are of one size."""
+    image = math.prod(kernel.shape) // _NUMBER_BYTES
+    inner, channels = kernel.products // math.prod(kernel.shape), kernel.shape[3]
+    weights, factors = np.ones((channels, inner, 1, 1), np.int8), np.ones((2, channels), np.float32)
+    held = {
+        Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // _NUMBER_BYTES),
+        Slot.SOURCE: _filled(image),
+        Slot.RESULT: _filled(image),
+        Slot.WEIGHTS: kernel.pack(weights, *factors),
+    }
+    return _with_words(held, code)
 
 
 def _pairs() -> IntegerConvolution:
-    channels, pixels, one, nothing = 256, 14, (1, 1), (0, 0)
-    unit = replace(IntegerUnit.of(Cpu.host().features), has_vnni=False).for_outputs(channels)
-    shape, windows = (1, pixels, pixels, channels), (one, one, one, nothing, nothing)
-    return IntegerConvolution(unit, shape, False, 0, channels, *windows, IntegerEpilogue("bytes"))
+    shape, unit = _BYTES_SHAPE, _pairs_unit()
+    windows = ((1, 1), (1, 1), (1, 1), (0, 0), (0, 0))
+    unit = unit.for_outputs(shape[3])
+    return IntegerConvolution(unit, shape, False, 0, shape[3], *windows, IntegerEpilogue("bytes"))
+
+
+def _channels_apart() -> DepthwiseOfBytes:
+    windows = ((3, 3), (1, 1), (1, 1), (1, 1), (1, 1))
+    epilogue = IntegerEpilogue("bytes", offset=True)
+    return DepthwiseOfBytes(_pairs_unit(), _BYTES_SHAPE, False, 0, *windows, epilogue)
+
+
+def _pairs_unit() -> IntegerUnit:
+    return replace(IntegerUnit.of(Cpu.host().features), has_vnni=False)
 
 
 def _activations() -> list[float]:

@@ -35,7 +35,8 @@ from byoc_mlir.backends.dnnl.weighted import by_algorithm
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
 from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
-from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
+from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
+from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.runtime.cpu import Cpu
@@ -108,6 +109,9 @@ class Costs:
             return self._by_our_integer_kernels(op, layout)
         described = primitive(op, layout)
         assert described is not None
+        if isinstance(op, QuantizedConvolutionOp):
+            direct = self._described(described, "direct")
+            return [direct, *self._channels_apart(op, layout, direct.milliseconds)]
         if not isinstance(op, ConvolutionOp):
             return [self._described(described)]
         return self._convolution(op, layout, by_algorithm(described, "direct"))
@@ -146,13 +150,26 @@ class Costs:
             if milliseconds < accepted:
                 yield Cost(milliseconds, kernel.name)
 
+    def _channels_apart(
+        self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
+    ) -> Iterator[Cost]:
+        """The cost by our kernel for channels apart, if it is estimated to gain enough."""
+        if op.post_op_operands:
+            return
+        accepted = min(ASSUMED.estimate_margin * direct, direct - ASSUMED.kernel_code)
+        for kernel in integer_kernels(op, layout):
+            if isinstance(kernel, DepthwiseOfBytes):
+                milliseconds = kernel.milliseconds(self._api.threads)
+                if milliseconds < accepted:
+                    yield Cost(milliseconds, kernel.name)
+
     def _by_our_integer_kernels(
         self, op: QuantizedConvolutionOp, layout: LayoutOf
     ) -> Sequence[Cost]:
         threads = self._api.threads
         found: list[Cost] = []
         for kernel in integer_kernels(op, layout):
-            if isinstance(kernel, IntegerConvolution):
+            if not isinstance(kernel, ThroughFloats):
                 found.append(Cost(kernel.milliseconds(threads), kernel.name))
             elif self._choices.winograd == MEASURED:
                 direct = self._products(kernel.kernel)

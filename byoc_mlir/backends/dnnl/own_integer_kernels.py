@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ from byoc_mlir.kernels.convolution import Convolution, Image, pair_of
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
+from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
 from byoc_mlir.kernels.integer_gemm.epilogue import ByteResidual, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
@@ -35,7 +37,7 @@ from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.tensors import Array
 
-Kernel: TypeAlias = "IntegerConvolution | ThroughFloats"
+Kernel: TypeAlias = "IntegerConvolution | DepthwiseOfBytes | ThroughFloats"
 
 
 def is_ours(op: object) -> bool:
@@ -58,9 +60,16 @@ def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Ke
     )
     signed, zero_point = _is_signed(source), int(_known(op.source_zero_point)[0])
     epilogue, features = _epilogue(op), Cpu.host().features
+    unit, image = IntegerUnit.of(features), (images, lines, pixels, channels)
+    if groups == channels > 1:
+        pairs = replace(unit, has_vnni=False)
+        depthwise = DepthwiseOfBytes(pairs, image, signed, zero_point, *windows, epilogue)
+        if outputs == channels and channels % depthwise.block == 0:
+            yield depthwise
+        return
     yield IntegerConvolution(
-        IntegerUnit.of(features).for_outputs(outputs // groups),
-        (images, lines, pixels, channels),
+        unit.for_outputs(outputs // groups),
+        image,
         signed,
         zero_point,
         outputs,
@@ -101,7 +110,7 @@ def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kern
 def packed(op: QuantizedConvolutionOp, kernel: Kernel) -> Weight:
     """What the kernel reads of weights, scales and bias; once for all uses of them."""
     given = [_known(value) for value in (op.weights, op.scales, op.bias)]
-    how = kernel.unit if isinstance(kernel, IntegerConvolution) else kernel.kernel.packing
+    how = kernel.kernel.packing if isinstance(kernel, ThroughFloats) else kernel.unit
     array = derived_array((kernel.name, how), given, lambda: kernel.pack(*given))
     return Weight.of(f"packed_weights.{kernel.name}", array)
 

@@ -158,7 +158,7 @@ class IntegerVectors:
 
     def broadcast(self, word: SSAValue) -> SSAValue:
         """A word for all lanes."""
-        zeros = self.function.constant(_splat(0, self.type), self.type)
+        zeros = self.function.constant(splat(0, self.type), self.type)
         return broadcast(self.function, word, zeros)
 
     def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
@@ -209,7 +209,7 @@ class IntegerVectors:
     def masked_load(self, address: SSAValue, element: IntegerType, mask: SSAValue) -> SSAValue:
         """The elements from an address on that a mask names, and zeros."""
         function, type_ = self.function, VectorType(element, [_count(mask)])
-        nothing = function.constant(_splat(0, type_), type_)
+        nothing = function.constant(splat(0, type_), type_)
         name = f"llvm.masked.load.v{_count(mask)}{element}.p0"
         operands = [address, function.integer(1, i32), mask, nothing]
         return function.insert(llvm.CallIntrinsicOp(name, operands, [type_]))
@@ -230,5 +230,6 @@ def _count(mask: SSAValue) -> int:
 
 
 @cache
-def _splat(value: int, type_: VectorType[IntegerType]) -> DenseIntOrFPElementsAttr:
+def splat(value: int, type_: VectorType[IntegerType]) -> DenseIntOrFPElementsAttr:
+    """A number for all lanes."""
     return DenseIntOrFPElementsAttr.from_list(type_, [value] * type_.get_shape()[0])

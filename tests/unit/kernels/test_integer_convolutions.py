@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
+from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
 from byoc_mlir.kernels.integer_gemm.epilogue import ByteResidual, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import winograd_kernels
+
+Kernel: TypeAlias = "IntegerConvolution | DepthwiseOfBytes | ThroughFloats"
 
 UNITS = pytest.mark.parametrize(
     "unit",
@@ -47,7 +50,7 @@ _RESIDUAL = ByteResidual(True, -150.0, 90.5, 0.75, -2.25)
 
 
 def _run(
-    it: IntegerConvolution | ThroughFloats,
+    it: Kernel,
     source: NDArray[np.generic],
     packed: NDArray[np.int32] | NDArray[np.float32],
     residual: NDArray[np.generic] | None,
@@ -77,6 +80,20 @@ def test_against_the_definition(
     np.testing.assert_array_equal(found, wanted)
 
 
+@UNITS
+@pytest.mark.parametrize("window", [(3, 3), (5, 2)])
+@pytest.mark.parametrize("residual", [None, _RESIDUAL])
+def test_depthwise(
+    unit: IntegerUnit, window: tuple[int, int], residual: ByteResidual | None
+) -> None:
+    channels, epilogue = 2 * 2 * unit.lanes, replace(_BYTES, residual=residual)
+    shape, windows = (2, 7, 9, channels), (window, (2, 1), (1, 2), (1, 0), (2, 3))
+    case = IntegerConvolution(unit, shape, True, -11, channels, *windows, epilogue, channels)
+    own = DepthwiseOfBytes(unit, shape, True, -11, *windows, epilogue)
+    found, wanted = _found_and_wanted(case, own)
+    np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("lanes", [4, 8])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])
 def test_through_floats(lanes: int, residual: ByteResidual | None) -> None:
@@ -92,7 +109,7 @@ def test_through_floats(lanes: int, residual: ByteResidual | None) -> None:
 
 
 def _found_and_wanted(
-    it: IntegerConvolution, own: IntegerConvolution | ThroughFloats
+    it: IntegerConvolution, own: Kernel
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
     """What a kernel makes of random bytes, and what a convolution is by its definition."""
     generator, residual = np.random.default_rng(0), it.epilogue.residual

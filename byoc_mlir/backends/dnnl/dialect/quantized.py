@@ -30,7 +30,8 @@ class QuantizedConvolutionOp(WeightedWindowOp):
     `round(post_ops(sum((source - source_zero_point) * weights) * scales + bias) + zero_point)`, cut
     to the range of the bytes. Operands are the source, the weights (`i8`), the bias `[O]` and the
     scales `[O]`, both `f32`, in units of the result's scale, and two zero points `[1]`.
-    `algorithm` is `direct` (oneDNN's), or one of ours: `integer_gemm`, `f4x3`.
+    `algorithm` is `direct` (oneDNN's), or one of ours: `integer_gemm`,
+    `integer_depthwise`, `f4x3`.
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 

@@ -17,7 +17,6 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.layout_choices import is_planned
-from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 
 
@@ -52,6 +51,6 @@ class ChooseDnnlAlgorithms(RegionPass):
 
 def decide(op: ExecutedOp, cost: Cost) -> None:
     """Writes down what computes an op, and the time if it was measured."""
-    if isinstance(op, ConvolutionOp) or (isinstance(op, QuantizedConvolutionOp) and is_ours(op)):
+    if isinstance(op, ConvolutionOp | QuantizedConvolutionOp):
         op.algorithm = StringAttr(cost.algorithm)
     op.milliseconds = FloatAttr(round(cost.milliseconds, 4), f64) if cost.is_measured else None

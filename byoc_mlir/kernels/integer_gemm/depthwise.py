@@ -1,0 +1,382 @@
+"""Convolutions of bytes whose channels are on their own, as one function for all threads.
+
+The numbers of two places of the window are laid beside each other, channel by channel, and
+multiplied as pairs of `i16`. They are interleaved within 128 bits, as processors do it at once: so
+a vector of sums has every other four channels, in the order of `_order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i8, i16, i32, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.convolution import Code, Pair, Slot
+from byoc_mlir.kernels.costs import IntegerRates, rates
+from byoc_mlir.kernels.integer_gemm.centring import (
+    CentringParameters,
+    define_centring,
+    define_lines,
+)
+from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors, splat
+from byoc_mlir.kernels.parameters import read, words
+from byoc_mlir.kernels.vectors import Vectors
+
+T = TypeVar("T")
+
+NAME = "integer_depthwise"
+"""What IR and reports call it."""
+
+_STRIP = 4
+"""Neighbours in a line of the result that share what is read of the weights."""
+
+_HALVES, _INTERLEAVED = 2, 8
+"""Vectors of sums for one of `i16`, and how many of those are in 128 bits."""
+
+
+@dataclass(frozen=True)
+class _Told(Generic[T]):
+    """What the code is told: sizes, and distances in numbers of the centred source."""
+
+    centring: CentringParameters[T]
+    lines: T
+    """Those of all images of the source, with padding."""
+    rows: T
+    """Lines of all images of the result."""
+    height: T
+    width: T
+    """Of an image of the result."""
+    blocks: T
+    channels: T
+    image: T
+    line: T
+    """From the window of a pixel of the result to that in the next image and line."""
+    window_line: T
+    """What the lines of the window step."""
+    weights: T
+    """Words of the packed weights; scales and offsets are behind them."""
+    bytes: BytesParameters[T]
+
+
+@dataclass(frozen=True)
+class DepthwiseOfBytes:
+    """A convolution of bytes `[N, H, W, C]` to bytes, each channel with a window of its own."""
+
+    unit: IntegerUnit
+    shape: tuple[int, int, int, int]
+    """Images, lines, pixels and channels of the source; the channels are whole blocks."""
+    is_signed: bool
+    zero_point: int
+    """Of the source: what its bytes are, and which stands for 0."""
+    window: Pair
+    strides: Pair
+    dilation: Pair
+    begins: Pair
+    ends: Pair
+    epilogue: IntegerEpilogue
+
+    @property
+    def name(self) -> str:
+        """What IR and reports call it."""
+        return NAME
+
+    @property
+    def block(self) -> int:
+        """The channels that are multiplied together."""
+        return _HALVES * self.unit.lanes
+
+    @property
+    def products(self) -> int:
+        """How many products of numbers there are."""
+        height, width = self._result
+        places = self.window[0] * self.window[1]
+        return self.shape[0] * height * width * self.shape[3] * places
+
+    def milliseconds(self, threads: int) -> float:
+        """About what it takes."""
+        return self.products / rates(IntegerRates).depthwise / threads
+
+    def workspace_bytes(self, threads: int) -> int:
+        """The memory for the centred source."""
+        lines, pixels = self._padded
+        return self.shape[0] * lines * pixels * self.shape[3] * 2
+
+    @property
+    def _padded(self) -> Pair:
+        _, lines, pixels, _ = self.shape
+        (top, left), (bottom, right) = self.begins, self.ends
+        return top + lines + bottom, left + pixels + right
+
+    @property
+    def _result(self) -> Pair:
+        height, width = (
+            (size - spread * (extent - 1) - 1) // stride + 1
+            for size, spread, extent, stride in zip(
+                self._padded, self.dilation, self.window, self.strides, strict=True
+            )
+        )
+        return height, width
+
+    @property
+    def variant(self) -> _Variant:
+        """What the code depends on."""
+        strip = min(_STRIP, self._result[1])
+        steps = (self.strides[1], self.dilation[1])
+        return _Variant(self.unit, strip, self.window, steps, self.is_signed, self.epilogue)
+
+    def pack(
+        self,
+        weights: NDArray[np.int8],
+        scales: NDArray[np.float32],
+        offsets: NDArray[np.float32],
+    ) -> NDArray[np.int32]:
+        """The weights `[C, 1, H, W]` as the code reads them, then scales and offsets: for each
+        block the channels of each vector of sums."""
+        (height, width), words_, order = self.window, self.variant.pairs, self._order
+        padded = np.zeros((self.shape[3], 2 * words_), np.int16)
+        columns = weights.reshape(-1, height, width).transpose(0, 2, 1)
+        padded[:, : height * width] = columns.reshape(-1, height * width)
+        pairs = padded.reshape(-1, self.block, words_, 2)[:, order]
+        packed = np.ascontiguousarray(pairs.transpose(0, 2, 1, 3)).reshape(-1).view(np.int32)
+        factors = (one.reshape(-1, self.block)[:, order].reshape(-1) for one in (scales, offsets))
+        return np.concatenate((packed, *(one.view(np.int32) for one in factors)))
+
+    @property
+    def _order(self) -> list[int]:
+        return _order(self.unit.lanes)
+
+    def code(self, threads: int) -> Code:
+        """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
+        return Code(partial(_define, variant=self.variant), words(self._told()))
+
+    def _told(self) -> _Told[int]:
+        images, height, width, channels = self.shape
+        (lines, pixels), (rows, columns) = self._padded, self._result
+        line, centring = pixels * channels, (height, width, channels, *self.begins)
+        epilogue: BytesParameters[int] = self.epilogue.parameters()  # pyright: ignore
+        return _Told(
+            centring=CentringParameters(self.zero_point, *centring, lines, pixels, channels),
+            lines=images * lines,
+            rows=images * rows,
+            height=rows,
+            width=columns,
+            blocks=channels // self.block,
+            channels=channels,
+            image=lines * line,
+            line=self.strides[0] * line,
+            window_line=self.dilation[0] * line,
+            weights=channels * self.variant.pairs,
+            bytes=epilogue,
+        )
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """What the code depends on."""
+
+    unit: IntegerUnit
+    strip: int
+    """The pixels of a strip; the result has lines of at least as many."""
+    window: Pair
+    steps: Pair
+    """From pixel to pixel of the result, and of the window."""
+    is_signed: bool
+    epilogue: IntegerEpilogue
+
+    @property
+    def pairs(self) -> int:
+        """Those of places in the window, the last one filled up."""
+        return -(-self.window[0] * self.window[1] // 2)
+
+    @property
+    def name(self) -> str:
+        """The function's symbol."""
+        size, sign = "x".join(map(str, self.window)), "i8" if self.is_signed else "u8"
+        kind = (
+            f"{self.strip}_{self.steps[0]}_{self.steps[1]}_{self.unit.lanes}_{self.epilogue.suffix}"
+        )
+        return f"byoc_depthwise_of_bytes_{size}_{sign}_{kind}"
+
+
+def _order(lanes: int) -> list[int]:
+    """The channels of a block in the order of their sums."""
+    half = _INTERLEAVED // 2
+    return [
+        start + place
+        for first in (0, half)
+        for start in range(first, _HALVES * lanes, _INTERLEAVED)
+        for place in range(half)
+    ]
+
+
+def _define(module: ModuleBuilder, *, variant: _Variant) -> str:
+    """`void (slots)`: runs one convolution."""
+    if module.has(variant.name):
+        return variant.name
+    centring = define_centring(module, is_signed=variant.is_signed)
+    lines = define_lines(
+        module,
+        f"{variant.name}_lines",
+        centring,
+        lambda function, slots: _read(function, slots).centring,
+    )
+    rows = _define_rows(module, f"{variant.name}_rows", variant)
+    function = module.function(variant.name, (POINTER,), result=VOID, internal=True)
+    (slots,) = function.parameters
+    told = _read(function, slots)
+    function.parallel_for(lines, slots, told.lines)
+    function.parallel_for(rows, slots, told.rows)
+    function.finish()
+    return variant.name
+
+
+def _read(function: FunctionBuilder, slots: SSAValue) -> _Told[SSAValue]:
+    return read(function, function.pointer(slots, Slot.PARAMETERS), _Told[SSAValue])
+
+
+def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
+    """`void (slots, begin, end)`: some lines of the result."""
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    slots, begin, end = function.parameters
+    pointers = (
+        function.pointer(slots, slot)
+        for slot in (Slot.WORKSPACE, Slot.WEIGHTS, Slot.RESIDUAL, Slot.RESULT)
+    )
+    code = _Rows(function, variant, _read(function, slots), *pointers)
+    function.loop(function.subtract(end, begin), lambda at: code.write(function.add(begin, at)))
+    function.finish()
+    return name
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Writes the code of a line of the result."""
+
+    function: FunctionBuilder
+    variant: _Variant
+    told: _Told[SSAValue]
+    source: SSAValue
+    weights: SSAValue
+    residual: SSAValue
+    result: SSAValue
+
+    def write(self, row: SSAValue) -> None:
+        """Writes one line: block by block of channels, strip by strip."""
+        function, told = self.function, self.told
+        strip, (step, _) = self.variant.strip, self.variant.steps
+        image, y = function.divmod(row, told.height)
+        first = function.add(function.multiply(image, told.image), function.multiply(y, told.line))
+        strips = function.divide(function.add(told.width, strip - 1), strip)
+        final = function.subtract(told.width, strip)
+        start = function.multiply(row, told.width)
+
+        def block(number: SSAValue) -> None:
+            def pixels(index: SSAValue) -> None:
+                x = function.least(function.multiply(index, strip), final)
+                begin = function.multiply(function.multiply(x, told.channels), step)
+                place = function.add(first, begin)
+                self._strip(number, place, function.add(start, x))
+
+            function.loop(strips, pixels)
+
+        function.loop(told.blocks, block)
+
+    def _strip(self, block: SSAValue, place: SSAValue, pixel: SSAValue) -> None:
+        function, told, unit = self.function, self.told, self.variant.unit
+        channel = function.multiply(block, _HALVES * unit.lanes)
+        sums = self._sums(channel, function.add(place, channel))
+        scales = function.gep(self.weights, told.weights)
+        offsets = function.gep(scales, told.channels)
+        vectors = Vectors(function, unit.lanes)
+        factors = [
+            [
+                vectors.load(function.gep(base, function.add(channel, at)))
+                for base in (scales, offsets)
+            ]
+            for at in range(0, _HALVES * unit.lanes, unit.lanes)
+        ]
+        for number, totals in enumerate(sums):
+            at = function.multiply(function.add(pixel, number), told.channels)
+            self._store(totals, factors, function.add(at, channel))
+
+    def _sums(self, channel: SSAValue, place: SSAValue) -> list[list[SSAValue]]:
+        """For each pixel of a strip its vectors of sums."""
+        function, told, unit = self.function, self.told, self.variant.unit
+        vectors = IntegerVectors(function, unit)
+        zero = function.constant(splat(0, vectors.type), vectors.type)
+        sums = [[zero] * _HALVES for _ in range(self.variant.strip)]
+        (height, width), (step, window_step) = self.variant.window, self.variant.steps
+        lines = [
+            function.gep(
+                self.source, function.add(place, function.multiply(told.window_line, y)), i16
+            )
+            for y in range(height)
+        ]
+        places = [(line, x * window_step) for x in range(width) for line in lines]
+        panel = function.gep(self.weights, function.multiply(channel, self.variant.pairs), i32)
+        for pair in range(self.variant.pairs):
+            at = pair * _HALVES * unit.lanes
+            weights = [vectors.load(function.gep(panel, at + n * unit.lanes, i32)) for n in (0, 1)]
+            for number, totals in enumerate(sums):
+                some = [(line, x + number * step) for line, x in places[2 * pair : 2 * pair + 2]]
+                # the second weight of a place on its own is 0
+                numbers = self._interleaved(some[0], some[-1])
+                for half, (left, right) in enumerate(zip(numbers, weights, strict=True)):
+                    totals[half] = vectors.multiply_add(left, right, totals[half])
+        return sums
+
+    def _interleaved(self, *places: tuple[SSAValue, int]) -> list[SSAValue]:
+        """Words of the numbers at two places, each so many pixels from an address."""
+        function, lanes = self.function, self.variant.unit.lanes
+        type_, words_ = VectorType(i16, [_HALVES * lanes]), VectorType(i32, [lanes])
+        one, other = (
+            function.load(
+                function.gep(line, function.multiply(self.told.channels, x), i16), type_, 2
+            )
+            for line, x in places
+        )
+        order = _order(lanes)
+        halves = (order[:lanes], order[lanes:])
+        return [
+            function.insert(llvm.BitcastOp(self._shuffled(one, other, lanes_), words_))
+            for lanes_ in ([at for n in half for at in (n, n + 2 * lanes)] for half in halves)
+        ]
+
+    def _store(
+        self, totals: Sequence[SSAValue], factors: Sequence[Sequence[SSAValue]], place: SSAValue
+    ) -> None:
+        """Writes the bytes of a pixel's block."""
+        function, unit, epilogue = self.function, self.variant.unit, self.variant.epilogue
+        finish, order = Finish(function, unit.lanes, epilogue, self.told.bytes), _order(unit.lanes)
+        added: list[SSAValue | None] = [None] * _HALVES
+        if epilogue.residual is not None:
+            type_ = VectorType(i8, [_HALVES * unit.lanes])
+            given = function.load(function.gep(self.residual, place, i8), type_, 1)
+            added = [
+                self._shuffled(given, given, order[first : first + unit.lanes])
+                for first in (0, unit.lanes)
+            ]
+        (bytes_,) = finish.of(
+            [
+                (total, scale, offset, residual)
+                for total, (scale, offset), residual in zip(totals, factors, added, strict=True)
+            ]
+        )
+        ordered = self._shuffled(bytes_, bytes_, [order.index(at) for at in range(len(order))])
+        function.store(ordered, function.gep(self.result, place, i8), 1)
+
+    def _shuffled(self, one: SSAValue, other: SSAValue, lanes: Sequence[int]) -> SSAValue:
+        assert isinstance(one.type, VectorType)
+        type_ = VectorType(one.type.element_type, [len(lanes)])
+        mask = DenseArrayBase.from_list(i32, list(lanes))
+        return self.function.insert(llvm.ShuffleVectorOp(one, other, mask, type_))
