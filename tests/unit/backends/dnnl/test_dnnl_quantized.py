@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from quantized_models import (
     run,
 )
 
+import byoc_mlir
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.testing.isa import call_at
 from byoc_mlir.testing.reference import run_onnxruntime
@@ -52,6 +54,22 @@ def test_convolution(it: Convolution, needs_vnni: bool) -> None:
     assert_within_a_step(found, it.expected())
     if api().has_vnni or not needs_vnni:
         assert report.composites == {"dnnl.qnn_conv2d_bias": 1}
+
+
+def test_depthwise_by_our_kernel(tmp_path: Path) -> None:
+    """Where a file of rates says that the kernel takes no time."""
+    it = Convolution(
+        draw(np.uint8, 2, 32, 9, 7), draw(np.int8, 32, 1, 3, 3), strides=(2, 1), groups=32
+    )
+    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
+    slow = {"products": 1e3, "transformed_bytes": 1e3, "weight_bytes": 1e3}
+    parts = {"convolutions": slow, "integers": {"products": 1e8, "depthwise": 1e12}}
+    file = tmp_path / "rates.json"
+    file.write_text(json.dumps({"version": 1, "parts": parts}))
+    compiled = byoc_mlir.compile(model, targets=("dnnl",), prune="off", threads=1, rates=file)
+    (found,) = compiled.run({"x": it.data}).values()
+    assert_within_a_step(found, it.expected())
+    assert "integer_depthwise" in str(compiled.report())
 
 
 @pytest.mark.parametrize("level", ["avx2", "avx512", "avx512_vnni"])
