@@ -31,6 +31,7 @@ own is in [Write a pass](../../passes.md).
 
 _CHAPTERS = {
     "transforms": ("Relay passes", "From `relay` to `relay`: canonicalisation and partitioning."),
+    "compiler": ("Compiler passes", "Where the regions of a partitioned module run."),
     "lowering": ("Host passes", "The host compiler, from `relay` to the `llvm` dialect."),
 }
 

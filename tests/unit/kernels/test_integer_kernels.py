@@ -153,7 +153,7 @@ def test_few_rows_read_bytes() -> None:
     read = {"products": 5e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
     it = IntegerGemm.of_matrices(_PAIRS[1], 1, 64, 16, IntegerEpilogue())
     forms = it.forms(np.zeros((1, 1, 64, 16), np.int16))
-    with using(Rates({"convolutions": read, "integers": {"products": 7e7}})):
+    with using(Rates({"convolutions": read, "integers": {"products": 7e7, "depthwise": 1e7}})):
         found = {
             rows: min(forms, key=lambda one: one.milliseconds(rows)).unit.widens
             for rows in (1, 12, 600)
