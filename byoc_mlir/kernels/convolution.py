@@ -33,6 +33,15 @@ def pair_of(sizes: Sequence[S], missing: S) -> tuple[S, S]:
     return first, second
 
 
+def result_sizes(sizes: tuple[S, S], window: Pair, strides: Pair, dilation: Pair) -> tuple[S, S]:
+    """How many places a window has within these sizes, padding included."""
+    height, width = (
+        (size - spread * (extent - 1) - 1) // stride + 1
+        for size, extent, stride, spread in zip(sizes, window, strides, dilation, strict=True)
+    )
+    return height, width
+
+
 @dataclass(frozen=True)
 class Strides:
     """Elements from image to image, vector to vector, line to line and pixel to pixel."""

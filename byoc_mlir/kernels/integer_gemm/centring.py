@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -19,13 +19,19 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
-from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.convolution import Pair, Slot
 from byoc_mlir.kernels.vectors import broadcast
 
 T = TypeVar("T")
 
 _LANES = 16
 """Numbers that are converted together; LLVM splits what the processor does not have."""
+
+
+def padded(shape: Sequence[int], begins: Pair, ends: Pair) -> Pair:
+    """Lines and pixels of images `[N, H, W, C]` with padding."""
+    (_, lines, pixels, _), (top, left), (bottom, right) = shape, begins, ends
+    return top + lines + bottom, left + pixels + right
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,17 @@ class CentringParameters(Generic[T]):
     pixels: T
     filled: T
     """Of an image of the result: with padding, and channels that fill words."""
+
+    @staticmethod
+    def of(
+        zero_point: int, shape: Sequence[int], begins: Pair, ends: Pair, filled: int
+    ) -> CentringParameters[int]:
+        """Those of images `[N, H, W, C]`."""
+        (_, height, width, channels), (top, left) = shape, begins
+        lines, pixels = padded(shape, begins, ends)
+        return CentringParameters(
+            zero_point, height, width, channels, top, left, lines, pixels, filled
+        )
 
 
 def define_centring(

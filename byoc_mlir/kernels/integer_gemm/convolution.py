@@ -18,6 +18,7 @@ from byoc_mlir.kernels.integer_gemm.centring import (
     CentringParameters,
     define_centring,
     define_lines,
+    padded,
 )
 from byoc_mlir.kernels.integer_gemm.code import Variant, define_units
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
@@ -69,13 +70,11 @@ class IntegerConvolution:
 
     @property
     def _gemm(self) -> IntegerGemm:
-        images, lines, pixels, channels = self.shape
-        (top, left), (bottom, right) = self.begins, self.ends
+        images, *_, channels = self.shape
         return IntegerGemm(
             self.unit,
             images,
-            top + lines + bottom,
-            left + pixels + right,
+            *padded(self.shape, self.begins, self.ends),
             channels,
             self.outputs,
             self.window,
@@ -128,12 +127,9 @@ class IntegerConvolution:
         return Code(define, (*words(self._told()), *self._gemm.parameters()))
 
     def _told(self) -> _Told[int]:
-        gemm, (_, height, width, channels) = self._gemm, self.shape
-        centring = CentringParameters(
-            self.zero_point,
-            *(height, width, channels),
-            *self.begins,
-            *(int(gemm.lines), int(gemm.pixels), gemm.left_channels),
+        gemm = self._gemm
+        centring = CentringParameters[int].of(
+            self.zero_point, self.shape, self.begins, self.ends, gemm.left_channels
         )
         channels = gemm.left_channels // self.groups
         depth = math.prod(self.window) * channels * 2 // WORD_BYTES

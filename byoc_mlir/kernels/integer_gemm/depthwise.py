@@ -19,12 +19,13 @@ from xdsl.dialects.builtin import DenseArrayBase, VectorType, i8, i16, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
-from byoc_mlir.kernels.convolution import Code, Pair, Slot
+from byoc_mlir.kernels.convolution import Code, Pair, Slot, result_sizes
 from byoc_mlir.kernels.costs import IntegerRates, rates
 from byoc_mlir.kernels.integer_gemm.centring import (
     CentringParameters,
     define_centring,
     define_lines,
+    padded,
 )
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
@@ -113,19 +114,11 @@ class DepthwiseOfBytes:
 
     @property
     def _padded(self) -> Pair:
-        _, lines, pixels, _ = self.shape
-        (top, left), (bottom, right) = self.begins, self.ends
-        return top + lines + bottom, left + pixels + right
+        return padded(self.shape, self.begins, self.ends)
 
     @property
     def _result(self) -> Pair:
-        height, width = (
-            (size - spread * (extent - 1) - 1) // stride + 1
-            for size, spread, extent, stride in zip(
-                self._padded, self.dilation, self.window, self.strides, strict=True
-            )
-        )
-        return height, width
+        return result_sizes(self._padded, self.window, self.strides, self.dilation)
 
     @property
     def variant(self) -> _Variant:
@@ -160,12 +153,14 @@ class DepthwiseOfBytes:
         return Code(partial(_define, variant=self.variant), words(self._told()))
 
     def _told(self) -> _Told[int]:
-        images, height, width, channels = self.shape
+        images, _, _, channels = self.shape
         (lines, pixels), (rows, columns) = self._padded, self._result
-        line, centring = pixels * channels, (height, width, channels, *self.begins)
+        line = pixels * channels
         epilogue: BytesParameters[int] = self.epilogue.parameters()  # pyright: ignore
         return _Told(
-            centring=CentringParameters(self.zero_point, *centring, lines, pixels, channels),
+            centring=CentringParameters[int].of(
+                self.zero_point, self.shape, self.begins, self.ends, channels
+            ),
             lines=images * lines,
             rows=images * rows,
             height=rows,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byoc_mlir.dims import Size, ceildiv
-from byoc_mlir.kernels.convolution import Pair
+from byoc_mlir.kernels.convolution import Pair, result_sizes
 from byoc_mlir.kernels.costs import ConvolutionRates, IntegerRates, rates
 from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
@@ -208,13 +208,7 @@ class IntegerGemm:
     @property
     def _result(self) -> tuple[Size, Size]:
         """Height and width of an image of the result."""
-        (height, width) = (
-            (size - spread * (extent - 1) - 1) // stride + 1
-            for size, spread, extent, stride in zip(
-                (self.lines, self.pixels), self.dilation, self.window, self.strides, strict=True
-            )
-        )
-        return height, width
+        return result_sizes((self.lines, self.pixels), self.window, self.strides, self.dilation)
 
     @property
     def rows(self) -> Size:

@@ -107,10 +107,10 @@ class ThroughFloats:
     def _told(self) -> _Told[int]:
         it, (sums, workspace) = self.kernel.convolution, self._starts
         images, channels, height, width = map(int, it.source.shape)
-        sizes = (height, width, channels, 0, 0, height, width, channels)
+        shape = (images, height, width, channels)
         epilogue: BytesParameters[int] = self.epilogue.parameters()  # pyright: ignore
         return _Told(
-            CentringParameters(self.zero_point, *sizes),
+            CentringParameters[int].of(self.zero_point, shape, (0, 0), (0, 0), channels),
             images * height,
             self._elements[1] // it.outputs,
             it.outputs,
