@@ -6,12 +6,24 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 
 from byoc_mlir.dialects.byoc import TIMES
+from byoc_mlir.transforms.inline_partitions import inline_partition
 
 _NAME = "region"
 
 
-def alone(region: FuncOp) -> tuple[ModuleOp, FuncOp]:
-    """A model that is one region, and that region in it; equal ones for equal regions."""
+def alone(region: FuncOp) -> ModuleOp:
+    """A model that is one region; equal ones for equal regions."""
+    return _with_region(region)[0]
+
+
+def alone_on_host(region: FuncOp) -> ModuleOp:
+    """The same, its ops given back to the host."""
+    module, function = _with_region(region)
+    inline_partition(module, function)
+    return module
+
+
+def _with_region(region: FuncOp) -> tuple[ModuleOp, FuncOp]:
     function = region.clone()
     for op in function.walk():
         arguments = (

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from byoc_mlir.compiler.partition.alone import alone
+from byoc_mlir.compiler.partition.alone import alone_on_host
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
@@ -17,7 +17,6 @@ from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, rates
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import estimated_milliseconds
 from byoc_mlir.lowering.convolutions.description import convolutions
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
-from byoc_mlir.transforms.inline_partitions import inline_partition
 from byoc_mlir.transforms.work import multiplications
 
 _FUNCTIONS = ("erf", "exp", "gelu", "sigmoid", "softmax", "swish", "tanh")
@@ -38,9 +37,7 @@ def host_milliseconds(region: FuncOp) -> float | None:
     Products cost what the kernels that compute them do, functions of elements their rate, and
     everything else the bytes that it moves: nothing, where it is fused into the op before it.
     """
-    module, function = alone(region)
-    inline_partition(module, function)
-    blocks = tuple(host_blocks(module))
+    blocks = tuple(host_blocks(alone_on_host(region)))
     if not all(_is_known(op) for block in blocks for op in block.ops):
         return None
     return sum(map(_milliseconds, blocks))

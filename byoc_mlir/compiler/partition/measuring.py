@@ -10,12 +10,11 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.compiler.partition.alone import alone
+from byoc_mlir.compiler.partition.alone import alone, alone_on_host
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program, TensorSpec
 from byoc_mlir.runtime.report import RegionTimes
-from byoc_mlir.transforms.inline_partitions import inline_partition
 
 MEASURED_SECONDS = 0.1
 MEASURED_RUNS = 10
@@ -26,10 +25,7 @@ Compile = Callable[[ModuleOp], Program]
 
 def measured_times(region: FuncOp, compile_part: Compile) -> RegionTimes:
     """The shortest of some runs each."""
-    with_backend, _ = alone(region)
-    on_host, function = alone(region)
-    inline_partition(on_host, function)
-    programs = compile_part(with_backend), compile_part(on_host)
+    programs = compile_part(alone(region)), compile_part(alone_on_host(region))
     backend, host = (1e3 * seconds for seconds in _shortest(*programs))
     return RegionTimes(str(region_compiler(region)), "measured", backend, host)
 

@@ -32,7 +32,7 @@ class Keys:
     @staticmethod
     def of(region: FuncOp, options: CompileOptions) -> Keys:
         """Those of an outlined region, as it is compiled."""
-        text = str(alone(region)[0])
+        text = str(alone(region))
         said = (options.targets, options.threads, options.denormals, options.disable)
         alike = digest(_WEIGHT.sub("weight", text), *said)
         if _WEIGHT.search(text) is None:
