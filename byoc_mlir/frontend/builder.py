@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, ShapeAttr, SizeAttr
-from byoc_mlir.dialects.relay.base import PyValue, sizes_of
+from byoc_mlir.dialects.relay.base import PyValue, check_not_negative, sizes_of
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
@@ -366,7 +366,5 @@ def _computed(op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | N
 
 def _checked(op: RelayOp) -> RelayOp:
     for result in op.results:
-        sizes = sizes_of(result)
-        if any(isinstance(size, int) and size < 0 for size in sizes):
-            raise VerifyException(f"a result of shape {list(sizes)}, sizes must be 0 and more")
+        check_not_negative(sizes_of(result))
     return op

@@ -12,15 +12,17 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
-from xdsl.utils.exceptions import PassFailedException, VerifyException
+from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, ShapeAttr, SizeAttr, SymbolOp
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     Tensor,
+    check_not_negative,
     check_tensor_type,
     one_size,
+    sizes_of,
     tensor_type,
     to_attribute,
     type_sizes,
@@ -198,7 +200,7 @@ class _Function:
         copy.location = op.location
         for result in copy.results:
             if isinstance(result.type, TensorType):
-                _check_sizes_of(tensor_type(result), op.name)
+                check_not_negative([size for size in sizes_of(result) if size != DYNAMIC])
                 check_tensor_type(tensor_type(result), f"a result of {op.name}")
         for old, new in zip(op.results, copy.results, strict=True):
             new.name_hint = old.name_hint
@@ -249,10 +251,3 @@ def _clone(op: ConstantOp) -> ConstantOp:
     copy.location = op.location
     copy.output.name_hint = op.output.name_hint
     return copy
-
-
-def _check_sizes_of(type_: Tensor, name: str) -> None:
-    """Refuses a tensor of which a size became less than nothing."""
-    sizes = type_sizes(type_)
-    if any(isinstance(size, int) and size < 0 and size != DYNAMIC for size in sizes):
-        raise VerifyException(f"{name}: a result of shape {list(sizes)}, sizes must be 0 and more")

@@ -191,6 +191,16 @@ def one_size(attribute: OneSize) -> Size:
     return attribute.data if isinstance(attribute, SizeAttr) else attribute.value.data
 
 
+def check_not_negative(sizes: Sequence[Size]) -> None:
+    """Refuses the shape of a result in which a number is less than nothing.
+
+    Raises:
+        VerifyException: one is.
+    """
+    if any(isinstance(size, int) and size < 0 for size in sizes):
+        raise VerifyException(f"a result of shape {list(sizes)}, sizes must be 0 and more")
+
+
 def check_tensor_type(type_: Tensor, what: str) -> None:
     """Refuses a tensor that is too large, if its shape is known.
 
