@@ -22,6 +22,7 @@ from onnx import (
     shape_inference,
 )
 
+from byoc_mlir.frontend.loop_ends import body_of, has_body
 from byoc_mlir.frontend.order import defined_names
 
 _NUMBERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE)
@@ -58,13 +59,7 @@ def _is_while(node: NodeProto) -> bool:
     """Whether it is a valid `Loop` without a trip count, with a condition."""
     if node.op_type != "Loop" or node.domain or len(node.input) < 3:
         return False
-    body = _body(node)
-    fits = len(body.input) == len(node.input) and len(body.output) >= len(node.input) - 1
-    return fits and not node.input[0] and bool(node.input[1])
-
-
-def _body(loop: NodeProto) -> GraphProto:
-    return next(attribute.g for attribute in loop.attribute if attribute.name == "body")
+    return has_body(node) and not node.input[0] and bool(node.input[1])
 
 
 class _Graph:
@@ -77,7 +72,6 @@ class _Graph:
             **{tensor.name: tensor for tensor in graph.initializer},
             **dict(_constants(graph.node)),
         }
-
         self._types: dict[str, int] = {}
 
     def note_types(self, inferred: GraphProto) -> None:
@@ -133,44 +127,42 @@ class _Counting:
 
 def _counted(loop: NodeProto, graph: _Graph) -> Iterator[NodeProto]:
     """The nodes in the place of a loop: itself where it does not count."""
-    counting = _counting(loop, graph)
-    if counting is None:
-        yield loop
-        return
+    inner = _Graph(body_of(loop))
+    counting = _counting(loop, inner, graph)
     prefix = f"{loop.output[0] or loop.name}.counted"
-    names = [f"{prefix}.{what}" for what in ("bound", "first", "count")]
-    if not graph.own.isdisjoint(names) or f"{prefix}.goes_on" in _Graph(_body(loop)).own:
+    bound, first, count = (f"{prefix}.{what}" for what in ("bound", "first", "count"))
+    goes_on = f"{prefix}.goes_on"
+    is_free = graph.own.isdisjoint((bound, first, count)) and goes_on not in inner.own
+    if counting is None or not is_free:
         yield loop
         return
-    bound, first, count = names
     number = numpy_helper.from_array(np.array(counting.first, np.int64))
     yield helper.make_node("Cast", [counting.bound], [bound], name=bound, to=TensorProto.INT64)
     yield helper.make_node("Constant", [], [first], name=first, value=number)
     yield helper.make_node("Sub", [bound, first], [count], name=count)
-    _go_on(_body(loop), f"{prefix}.goes_on")
+    unchanged = list(_unchanged(loop, inner))
+    _go_on(body_of(loop), goes_on)
     loop.input[0], loop.input[1] = count, ""
-    yield from _read_unchanged(loop)
+    yield from _read_outside(loop, unchanged)
 
 
-def _counting(loop: NodeProto, graph: _Graph) -> _Counting | None:
+def _counting(loop: NodeProto, inner: _Graph, graph: _Graph) -> _Counting | None:
     """What a loop counts, if its body goes on while the counter is less than the bound, and it
     begins if it is.
     """
-    body = _body(loop)
-    inner = _Graph(body)
-    compared = _less(inner, body.output[0].name)
+    compared = _less(inner, body_of(loop).output[0].name)
     begins = _less(graph, loop.input[1])
     if compared is None or begins is None:
         return None
-    state = _counter(body, graph, compared[0])
+    state = _counter(body_of(loop), inner, graph, compared[0])
     bound = _outer(loop, inner, compared[1])
     if state is None or bound is None:
         return None
     first, bound = graph.number(loop.input[2 + state]), graph.uncast(bound)
     same = graph.number(begins[0]) == first and graph.uncast(begins[1]) == bound
-    return (
-        _Counting(first, bound) if first is not None and same and graph.is_integer(bound) else None
-    )
+    if first is None or not same or not graph.is_integer(bound):
+        return None
+    return _Counting(first, bound)
 
 
 def _less(graph: _Graph, condition: str) -> tuple[str, str] | None:
@@ -182,9 +174,8 @@ def _less(graph: _Graph, condition: str) -> tuple[str, str] | None:
     return (one, two) if node.op_type == "Less" else (two, one)
 
 
-def _counter(body: GraphProto, outer: _Graph, name: str) -> int | None:
+def _counter(body: GraphProto, inner: _Graph, outer: _Graph, name: str) -> int | None:
     """Which of the carried values becomes this one, which is one more."""
-    inner = _Graph(body)
     node = inner.producer(name, "Add")
     carried = [value.name for value in body.input[2:]]
     updates = [inner.uncast(value.name) for value in body.output[1 : 1 + len(carried)]]
@@ -201,13 +192,12 @@ def _outer(loop: NodeProto, inner: _Graph, name: str) -> str | None:
     """What a value of the body is outside of it, if it is the same in all iterations."""
     if name not in inner.own:
         return name
-    return next((given for formal, given in _unchanged(loop) if formal == name), None)
+    return next((given for formal, given in _unchanged(loop, inner) if formal == name), None)
 
 
-def _unchanged(loop: NodeProto) -> Iterator[tuple[str, str]]:
+def _unchanged(loop: NodeProto, inner: _Graph) -> Iterator[tuple[str, str]]:
     """What a loop carries unchanged: its names within the body and outside of it."""
-    body = _body(loop)
-    inner = _Graph(body)
+    body = body_of(loop)
     for number, given in enumerate(loop.input[2:]):
         formal = body.input[2 + number].name
         if inner.uncast(body.output[1 + number].name) == formal and given not in inner.own:
@@ -221,10 +211,10 @@ def _go_on(body: GraphProto, name: str) -> None:
     body.output[0].name = name
 
 
-def _read_unchanged(loop: NodeProto) -> Iterator[NodeProto]:
+def _read_outside(loop: NodeProto, unchanged: Sequence[tuple[str, str]]) -> Iterator[NodeProto]:
     """A loop that reads outside of it what it carried unchanged, and what that is behind it."""
-    body = _body(loop)
-    for formal, given in list(_unchanged(loop)):
+    body = body_of(loop)
+    for formal, given in unchanged:
         number = next(n for n, value in enumerate(body.input) if value.name == formal) - 2
         body.node.insert(0, helper.make_node("Identity", [given], [formal], name=f"{formal}.read"))
         result = loop.output[number]

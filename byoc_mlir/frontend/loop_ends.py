@@ -12,14 +12,27 @@ Known = Callable[[str], bool]
 """Whether a value around a loop is known before the model runs."""
 
 
+def body_of(loop: onnx.NodeProto) -> onnx.GraphProto:
+    """The body of a `Loop`; an empty one where there is none, which the importer says."""
+    bodies = (attribute.g for attribute in loop.attribute if attribute.name == "body")
+    return next(bodies, onnx.GraphProto())
+
+
+def has_body(loop: onnx.NodeProto) -> bool:
+    """Whether the body of a `Loop` takes and gives as many values as the loop carries."""
+    body = body_of(loop)
+    fits = len(body.input) == len(loop.input)
+    return fits and len(body.output) >= max(len(loop.input) - 1, 1)
+
+
 def ends_when_it_runs(loop: onnx.NodeProto, known: Known) -> bool:
     """Whether what a `Loop` computes at run time decides when it ends."""
     condition = loop.input[1] if len(loop.input) > 1 else ""
     if condition and not known(condition):
         return True
-    body = next(attribute.g for attribute in loop.attribute if attribute.name == "body")
-    if len(body.input) != len(loop.input) or len(body.output) < max(len(loop.input) - 1, 1):
+    if not has_body(loop):
         return False  # it is not valid, which the importer says
+    body = body_of(loop)
     own = set(_names(body))
     states = [formal.name for formal in body.input[2:]]
     updates = [formal.name for formal in body.output[1 : 1 + len(states)]]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import onnx
 from onnx import numpy_helper
 
-from byoc_mlir.frontend.loop_ends import ends_when_it_runs
+from byoc_mlir.frontend.loop_ends import body_of, ends_when_it_runs
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.size_operands import SizeValues, sizes_read
 from byoc_mlir.frontend.stage import STAGE_DOMAIN, Stage, stage_model
@@ -150,8 +150,7 @@ class _Splitter:
         self._trims[output] = Trim(count, axis)
 
     def _make_bounded_loop(self, node: onnx.NodeProto) -> None:
-        (body,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
-        node.output.extend([""] * (len(body.output) - 1 - len(node.output)))
+        node.output.extend([""] * (len(body_of(node).output) - 1 - len(node.output)))
         rows = [name for name in node.output[len(node.input) - 2 :] if name]
         count = f"{rows[0]}:count"
         node.domain = STAGE_DOMAIN
