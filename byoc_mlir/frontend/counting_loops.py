@@ -19,9 +19,9 @@ from onnx import (
     TensorProto,
     helper,
     numpy_helper,
-    shape_inference,
 )
 
+from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
 from byoc_mlir.frontend.loop_ends import body_of, has_body
 from byoc_mlir.frontend.order import defined_names
 
@@ -43,10 +43,13 @@ def with_counted_loops(model: ModelProto) -> ModelProto:
     """
     if not any(map(_is_while, model.graph.node)):
         return model
+    inferred = inferred_graph(graph_outline(model))
+    if inferred is None:  # the importer names the node, or accepts it
+        return model
     changed = ModelProto()
     changed.CopyFrom(model)
     graph = _Graph(changed.graph)
-    graph.note_types(shape_inference.infer_shapes(model).graph)
+    graph.note_types(inferred)
     nodes: list[NodeProto] = []
     for node in changed.graph.node:
         nodes += _counted(node, graph) if _is_while(node) else [node]
@@ -218,11 +221,8 @@ def _read_outside(loop: NodeProto, unchanged: Sequence[tuple[str, str]]) -> Iter
         number = next(n for n, value in enumerate(body.input) if value.name == formal) - 2
         body.node.insert(0, helper.make_node("Identity", [given], [formal], name=f"{formal}.read"))
         result = loop.output[number]
-        for fields, place in (
-            *((loop.input, 2 + number), (loop.output, number)),
-            *((body.input, 2 + number), (body.output, 1 + number)),
-        ):
-            del fields[place]
+        del loop.input[2 + number], loop.output[number]
+        del body.input[2 + number], body.output[1 + number]
         if result:
             yield helper.make_node("Identity", [given], [result], name=f"{result}.unchanged")
     yield loop

@@ -8,6 +8,7 @@ import pytest
 from control_models import f32, model_of
 
 import byoc_mlir
+from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
@@ -87,3 +88,29 @@ def test_loops_that_count_otherwise_are_right(model: onnx.ModelProto) -> None:
     for length in (4, 3):
         feeds = {"x": f32(length, 6, seed=length)}
         assert_agrees(executable.run(feeds), run_onnxruntime(model, feeds))
+
+
+def test_results_behind_the_last_one_that_is_read_may_be_left_out() -> None:
+    """ONNX's shape inference and ONNX Runtime refuse such a loop."""
+    text = _TEXT.replace("count, y, w, end, rows = Loop", "count, y = Loop")
+    short = model_of("(float[n, 6] x) => (int32 count, float[1, 6] y)", text, _CONSTANTS)
+    feeds = {"x": f32(5, 6)}
+    whole = run_onnxruntime(_model(), feeds)
+    wanted = {name: whole[name] for name in ("count", "y")}
+    assert_agrees(byoc_mlir.compile(short, targets=(), threads=1).run(feeds), wanted)
+
+
+@pytest.mark.parametrize(
+    ("found", "given"),
+    [
+        ("Less (none, bound)", "Less (bound)"),
+        ("Add (n, one)", "Add (n)"),
+        ("Less (m, t)", "Less (m, t, m)"),
+        ("Cast <to = 1> (n2)", "Cast <to = 1> ()"),
+    ],
+)
+def test_nodes_with_other_operands_are_typed_errors(found: str, given: str) -> None:
+    with pytest.raises(ByocError):
+        byoc_mlir.compile(_model(_TEXT.replace(found, given)), targets=(), threads=1).run(
+            {"x": f32(3, 6)}
+        )
