@@ -73,6 +73,18 @@ def instance_normalization(
     return arith.add(context, scaled, arith.along(context, bias, 1, data.rank))
 
 
+@onnx_op("MeanVarianceNormalization")
+def mean_variance_normalization(
+    context: NodeContext, data: Value, *, axes: Sequence[int] = (0, 2, 3)
+) -> Value:
+    """As ONNX's function, whose variance is a mean of squares less the square of the mean: where
+    data are far from zero that loses its digits, which the variance of centred data keeps."""
+    mean, variance = moments(context, data, axes or range(data.rank))
+    deviation = context.emit(elementwise.SqrtOp, variance)
+    centred = arith.subtract(context, data, mean)
+    return arith.divide(context, centred, arith.add(context, deviation, 1e-9))
+
+
 @onnx_op("LpNormalization")
 def lp_normalization(context: NodeContext, data: Value, *, axis: int = -1, p: int = 2) -> Value:
     norm = _p_norm(context, data, p, [axis])
