@@ -15,6 +15,7 @@ from byoc_mlir.abi import NAME
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
+from byoc_mlir.dialects.relay.base import check_tensor_type
 from byoc_mlir.dialects.relay.shape import asking
 from byoc_mlir.dims import LEAST_HINT, Guard, SymbolInfo
 from byoc_mlir.dims import Shapes as DecidedSizes
@@ -120,6 +121,8 @@ def _imported(
     model: onnx.ModelProto, reader: TensorReader, inputs: Sequence[BoundInput], values: Values
 ) -> ImportedModel:
     constants = reader.graph_tensors(model.graph)
+    for info in inputs:
+        check_tensor_type(info.type, f"input '{info.name}'")
     block = Block(arg_types=[info.type for info in inputs])
     given = {info.name for info in inputs}
     fixed = {name: array for name, array in constants.items() if name not in given}

@@ -131,6 +131,8 @@ class _Function:
             copy = self._block.insert_arg(types, len(self._block.args))
             copy.name_hint = argument.name_hint
             self._values[argument] = copy
+            if isinstance(copy.type, TensorType):
+                check_tensor_type(tensor_type(copy), f"input '{copy.name_hint}'")
         for op in source.ops:
             check_time()
             self._take(op)

@@ -85,6 +85,14 @@ def test_a_tensor_beyond_all_addresses() -> None:
         byoc_mlir.compile(model(nodes, {"x": [3]}), targets=())
 
 
+@pytest.mark.parametrize("shape", [(2**32, 2**32), (3, 2**63 - 1, 3), (3, "n", 3)])
+def test_an_input_beyond_all_addresses(shape: tuple[int | str, ...]) -> None:
+    sizes = {"n": 2**63 - 1} if "n" in shape else None
+    with pytest.raises(LimitExceededError, match="bytes of input 'x' of shape") as caught:
+        byoc_mlir.compile(one("Relu", shape), targets=(), sizes=sizes)
+    assert caught.value.stage is not None
+
+
 def test_nothing_beside_a_long_axis_is_not_folded() -> None:
     constants = {"e": np.ones((0, 1), np.float32), "s": np.array([0, 2**61]), "a": np.array([1])}
     nodes = [
