@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
 from byoc_mlir.runtime.profile import WIDTH
-from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.report import RegionTimes, Report
 from byoc_mlir.tools.commands.common import (
     add_annotate_argument,
     add_json_argument,
@@ -48,16 +49,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def grouped_text(report: Report) -> str:
-    """What became of the nodes in 80 columns, those of one kind in one entry; then what each
-    region takes."""
+    """What became of the nodes in 80 columns, those of one kind in one entry; then what regions
+    take."""
     groups = Counter(
         (row.op_type, row.placement, row.composite, row.implementation, row.precision, row.reason)
         for row in report
     )
     lines = [_entry(count, *kind) for kind, count in groups.items()]
-    regions = {row.region: row.times for row in report if row.region and row.times is not None}
-    texts = [*(f"{name}, {times}" for name, times in regions.items()), *report.summary()]
+    texts = [*_compared(report), *report.summary()]
     return "\n".join([*lines, *(line for text in texts for line in _wrapped(text))])
+
+
+def _compared(report: Report) -> Iterator[str]:
+    """What regions take, and would take elsewhere: those that went back to the host, too."""
+    regions = defaultdict[tuple[str, RegionTimes], list[str]](list)
+    for row in report:
+        if row.times is not None:
+            regions[row.region, row.times].append(row.node)
+    for (region, times), nodes in regions.items():
+        ends = " to ".join(dict.fromkeys([nodes[0], nodes[-1]]))
+        yield f"{region or f'back on the host, {ends}'}, {times}"
 
 
 def _entry(

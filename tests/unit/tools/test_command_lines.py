@@ -13,7 +13,9 @@ import onnx
 import onnx.parser
 import pytest
 
+from byoc_mlir.runtime.report import RegionTimes, Report, ReportRow
 from byoc_mlir.tools.byoc import COMMANDS, main
+from byoc_mlir.tools.commands.report import grouped_text
 
 TARGETS = ["--targets", "dnnl", "--threads", "1"]
 
@@ -179,6 +181,22 @@ def test_a_report_groups_nodes(path: str, capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr().out
     assert "    1 Sin: host; dnnl: no rule for sin\n" in out
     assert out.endswith("8 nodes: 3 dnnl, 2 folded, 2 host, 1 removed\n")
+
+
+def test_a_report_compares_places() -> None:
+    kept = RegionTimes("npu", "measured", 1.5, 2.0)
+    left = RegionTimes("npu", "estimated", None, 0.25)
+    rows = (
+        ReportRow("first", "Conv", "npu", "npu_main_0", times=kept),
+        ReportRow("second", "Relu", "npu", "npu_main_0", times=kept),
+        ReportRow("third", "Sin", "host", reason="no rule"),
+        ReportRow("fourth", "MatMul", "host", reason="demoted", times=left),
+        ReportRow("last", "Add", "host", reason="demoted", times=left),
+    )
+    assert grouped_text(Report(rows)).splitlines()[-3:-1] == [
+        "npu_main_0, measured: npu 1.500 ms, host 2.000 ms",
+        "back on the host, fourth to last, estimated: npu unknown, host 0.250 ms",
+    ]
 
 
 def test_artifacts_are_timed_and_reported_on(
