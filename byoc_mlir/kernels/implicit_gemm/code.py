@@ -90,21 +90,22 @@ class _Units:
     unit: VectorUnit
 
     def write(self, number: SSAValue, kernels: Sequence[str], strips: Strips) -> None:
-        """Writes the code of one unit: a block of lines by one panel."""
+        """Writes the code of one unit: a block of pieces of lines by one panel."""
         function, parameters = self.function, self.parameters
         block, panel_number = function.divmod(number, parameters.panels)
-        first, last = function.share(parameters.lines, block, parameters.blocks)
+        first, last = function.share(parameters.pieces, block, parameters.blocks)
         panel = self._panel(panel_number)
 
-        def line(index: SSAValue, prefetched: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            at = function.add(first, index)
-            state = self._line(at, panel, *prefetched)
-            counts = strips.counts(function, parameters, at)
+        def piece(index: SSAValue, prefetched: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            image, rest = function.divmod(function.add(first, index), parameters.image_pieces)
+            row, number = function.divmod(rest, parameters.line_pieces)
+            state = self._begin(image, row, number, panel, *prefetched)
+            counts = strips.counts(function, parameters, number)
             for kernel, size, count in zip(kernels, strips.sizes, counts, strict=True):
                 state = self._strips(state, panel, kernel, size, count)
             return (state.prefetched,)
 
-        function.fold(function.subtract(last, first), (function.integer(0),), line)
+        function.fold(function.subtract(last, first), (function.integer(0),), piece)
 
     def _panel(self, number: SSAValue) -> _Panel:
         function, parameters, unit = self.function, self.parameters, self.unit
@@ -118,18 +119,33 @@ class _Units:
             function.compare("slt", last, parameters.outputs),
         )
 
-    def _line(self, number: SSAValue, panel: _Panel, prefetched: SSAValue) -> _Position:
-        """The first pixel of a line."""
+    def _begin(
+        self, image: SSAValue, row: SSAValue, piece: SSAValue, panel: _Panel, prefetched: SSAValue
+    ) -> _Position:
+        """The first pixel of a piece of a line."""
         function, parameters = self.function, self.parameters
-        add, multiply = function.add, function.multiply
-        image, row = function.divmod(number, parameters.rows)
-        place = add(parameters.source_start, multiply(image, parameters.source_image))
-        to = add(multiply(image, parameters.result_image), multiply(row, parameters.result_line))
+        windows, pixel = parameters.windows, function.multiply(piece, parameters.piece_pixels)
+
+        def place(start: SSAValue, *steps: tuple[SSAValue, SSAValue]) -> SSAValue:
+            for count, step in steps:
+                start = function.add(start, function.multiply(count, step))
+            return start
+
         return _Position(
-            function.subtract(multiply(row, parameters.windows.stride_y), parameters.windows.top),
-            function.subtract(function.integer(0), parameters.windows.left),
-            add(place, multiply(row, parameters.source_line)),
-            add(to, panel.to),
+            function.subtract(function.multiply(row, windows.stride_y), windows.top),
+            function.subtract(function.multiply(pixel, windows.stride_x), windows.left),
+            place(
+                parameters.source_start,
+                (image, parameters.source_image),
+                (row, parameters.source_line),
+                (pixel, parameters.source_pixel),
+            ),
+            place(
+                panel.to,
+                (image, parameters.result_image),
+                (row, parameters.result_line),
+                (pixel, parameters.result_pixel),
+            ),
             prefetched,
         )
 

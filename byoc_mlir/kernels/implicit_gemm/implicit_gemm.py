@@ -16,42 +16,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byoc_mlir.dialects.relay.shape import hint
-from byoc_mlir.dims import Dim, Size, ceildiv
+from byoc_mlir.dims import Size, ceildiv
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Windows, panel_of
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import Variant
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
-from byoc_mlir.kernels.implicit_gemm.strips import FlatStrips, Strips, strips_of
+from byoc_mlir.kernels.implicit_gemm.strips import PieceStrips, Strips, strips_of
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 
 NAME = "implicit_gemm"
 """What IR and reports call it."""
 
-_LINE = 48
-"""About how many pixels are taken for a line where lines do not matter."""
+_PIECE = 48
+"""About how many pixels a piece of a long line has."""
 
 _BLOCK_BYTES = 1 << 15
-"""What a block of lines reads of the source for each panel."""
+"""What a block reads of the source for each panel."""
 
 _BLOCK_PIXELS = 48
 """The fewest pixels of a block: how often weights are used that were read once."""
 
+_LINE_BYTES = 4 * _BLOCK_BYTES
+"""What a line reads of the source for each panel; longer ones are cut into pieces."""
+
 
 @dataclass(frozen=True)
 class _Lines:
-    """The pixels of all results as the code sees them."""
+    """The lines of all results as the code sees them."""
 
-    count: Size
+    images: Size
     rows: Size
     """Lines of an image."""
+    pieces: Size
+    """Pieces of a line."""
     pixels: Size
-    """Pixels of a line."""
+    """Pixels from piece to piece."""
     strips: Strips
     cut: Size
     """The pixels that `strips` cuts."""
+
+    @property
+    def count(self) -> Size:
+        """All pieces."""
+        return self.images * self.rows * self.pieces
 
 
 @dataclass(frozen=True)
@@ -120,28 +130,37 @@ class ImplicitGemm(ConvolutionKernel):
     @property
     def _lines(self) -> _Lines:
         batch, _, height, width = self.convolution.result.shape
+        if self._is_flat:
+            return self._in_pieces(1, 1, batch * height * width)
+        if self._read_of(hint(width)) > _LINE_BYTES:
+            return self._in_pieces(batch, height, width)
+        return _Lines(batch, height, 1, width, strips_of(width, self.unit.tile_rows), width)
+
+    def _in_pieces(self, images: Size, rows: Size, pixels: Size) -> _Lines:
+        """Lines of so many pixels, cut into pieces: of equal length where that is possible."""
         most = self.unit.tile_rows
-        if not self._is_flat:
-            return _Lines(batch * height, height, width, strips_of(width, most), width)
-        pixels = batch * height * width
-        if isinstance(pixels, Dim):
-            flat = FlatStrips(most, round(_LINE / most))
-            count = ceildiv(pixels, flat.line)
-            return _Lines(count, count, flat.line, flat, pixels)
-        line = min(_divisors(pixels), key=lambda one: abs(one - _LINE))
-        return _Lines(pixels // line, pixels // line, line, strips_of(line, most), line)
+        length = _equal_pieces(pixels) if isinstance(pixels, int) else None
+        if length is not None:
+            return _Lines(images, rows, pixels // length, length, strips_of(length, most), length)
+        strips = PieceStrips(most, round(_PIECE / most))
+        pieces = ceildiv(pixels, strips.pixels)
+        return _Lines(images, rows, pieces, strips.pixels, strips, pixels)
+
+    def _read_of(self, pixels: int) -> int:
+        """The bytes of the source that so many pixels of a line are made of."""
+        it = self.convolution
+        return 4 * pixels * it.inputs * math.prod(it.strides)
 
     def _parameters(self) -> Parameters[Size]:
         it, lines, lanes = self.convolution, self._lines, self.unit.lanes
         strips, long_strips = lines.strips.of(lines.cut)
         windows = Windows.of(it)
         source, result = it.source.strides(self._together), it.result.strides(lanes)
-        source_line, result_line = windows.stride_y * source.line, result.line
-        if self._is_flat:
-            source_line, result_line = (lines.pixels * one.pixel for one in (source, result))
         return Parameters(
-            lines=lines.count,
-            rows=lines.rows,
+            pieces=lines.count,
+            image_pieces=lines.rows * lines.pieces,
+            line_pieces=lines.pieces,
+            piece_pixels=lines.pixels,
             strips=strips,
             long_strips=long_strips,
             blocks=self._blocks(),
@@ -156,11 +175,11 @@ class ImplicitGemm(ConvolutionKernel):
             input=source.vector,
             windows=windows,
             source_image=source.image,
-            source_line=source_line,
+            source_line=windows.stride_y * source.line,
             source_pixel=windows.stride_x * source.pixel,
             source_start=-(windows.top * source.line + windows.left * source.pixel),
             result_image=result.image,
-            result_line=result_line,
+            result_line=result.line,
             result_pixel=result.pixel,
             result_vector=result.vector,
             lower=float_bits(it.epilogue.lower),
@@ -168,16 +187,19 @@ class ImplicitGemm(ConvolutionKernel):
         )
 
     def _blocks(self) -> Size:
-        """Into how many blocks the lines are cut."""
-        it, lines = self.convolution, self._lines
+        """Into how many blocks the pieces are cut."""
+        lines = self._lines
         pixels = hint(lines.pixels)
-        read = 4 * pixels * it.inputs * math.prod(it.strides)
-        together = max(_BLOCK_BYTES // read, -(-_BLOCK_PIXELS // pixels))
+        together = max(_BLOCK_BYTES // self._read_of(pixels), -(-_BLOCK_PIXELS // pixels))
         return ceildiv(lines.count, together)
 
 
-def _divisors(number: int) -> list[int]:
-    return [one for one in range(1, number + 1) if number % one == 0]
+def _equal_pieces(pixels: int) -> int | None:
+    """The length of pieces that so many pixels make without a rest."""
+    if pixels <= _PIECE:
+        return pixels
+    lengths = [one for one in range(_PIECE // 2, 2 * _PIECE + 1) if pixels % one == 0]
+    return min(lengths, key=lambda one: abs(one - _PIECE), default=None)
 
 
 def implicit_gemm_kernel(convolution: Convolution, unit: VectorUnit) -> ImplicitGemm | None:

@@ -14,16 +14,19 @@ T = TypeVar("T")
 class Parameters(Generic[T]):
     """Sizes and distances, those in memory in elements, and the bits of the limits."""
 
-    lines: T
-    """All lines of all images of the result."""
-    rows: T
-    """Those of one image."""
+    pieces: T
+    """All pieces of the lines of all images of the result."""
+    image_pieces: T
+    line_pieces: T
+    """Those of one image, and of one line: a short line is one piece."""
+    piece_pixels: T
+    """Pixels from one piece of a line to the next one."""
     strips: T
-    """Into how many strips of pixels a line is cut, each for one kernel; `FlatStrips` differ."""
+    """Into how many strips of pixels a piece is cut, each for one kernel; `RestStrips` differ."""
     long_strips: T
     """How many have the most pixels; the others one less."""
     blocks: T
-    """Into how many blocks the lines are cut."""
+    """Into how many blocks the pieces are cut."""
     panels: T
     outputs: T
     """The vectors of the result's channels."""

@@ -1,4 +1,4 @@
-"""How a line of pixels is cut into strips, each for one kernel."""
+"""How a line of pixels, or a piece of one, is cut into strips, each for one kernel."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Strips(ABC):
 
     @abstractmethod
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue], line: SSAValue
+        self, function: FunctionBuilder, parameters: Parameters[SSAValue], piece: SSAValue
     ) -> Sequence[SSAValue]:
-        """How many strips of each of the sizes a line has."""
+        """How many strips of each of the sizes a piece of a line has."""
 
 
 class LevelStrips(Strips):
@@ -58,7 +58,7 @@ class LevelStrips(Strips):
         return strips, pixels - strips * (self.longest - 1)
 
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue], line: SSAValue
+        self, function: FunctionBuilder, parameters: Parameters[SSAValue], piece: SSAValue
     ) -> Sequence[SSAValue]:
         long = parameters.long_strips
         return long, function.subtract(parameters.strips, long)
@@ -84,7 +84,7 @@ class RestStrips(Strips):
         return long + pixels - long * self.longest, long
 
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue], line: SSAValue
+        self, function: FunctionBuilder, parameters: Parameters[SSAValue], piece: SSAValue
     ) -> Sequence[SSAValue]:
         long = parameters.long_strips
         return self._with_rest(function, long, function.subtract(parameters.strips, long))
@@ -109,35 +109,35 @@ class RestStrips(Strips):
 
 
 @dataclass(frozen=True)
-class FlatStrips(RestStrips):
-    """Strips of pixels that lie in one piece: every line but the last one has `together` long ones.
-    `strips` counts all pixels, `long_strips` those of a line.
+class PieceStrips(RestStrips):
+    """Strips of a line in pieces: every piece but the last one has `together` long ones. `strips`
+    counts the pixels of a line, `long_strips` those of a piece.
     """
 
     together: int
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Few, as only the last line has a rest."""
+        """Few, as only the last piece has a rest."""
         return (self.longest, *(size for size in (4, 1) if size < self.longest))
 
     @property
     def suffix(self) -> str:
-        return "_flat"
+        return "_pieces"
 
     @property
-    def line(self) -> int:
-        """The pixels of a line."""
+    def pixels(self) -> int:
+        """Those of a piece."""
         return self.longest * self.together
 
     def of(self, pixels: Size) -> tuple[Size, Size]:
-        return pixels, self.line
+        return pixels, self.pixels
 
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue], line: SSAValue
+        self, function: FunctionBuilder, parameters: Parameters[SSAValue], piece: SSAValue
     ) -> Sequence[SSAValue]:
         most = parameters.long_strips
-        left = function.subtract(parameters.strips, function.multiply(line, most))
+        left = function.subtract(parameters.strips, function.multiply(piece, most))
         pixels = function.least(left, most)
         long, rest = function.divmod(pixels, function.integer(self.longest))
         return self._with_rest(function, long, rest)

@@ -65,6 +65,31 @@ def test_implicit_products_with_padding_and_strides(unit: VectorUnit) -> None:
 
 
 @UNITS
+@pytest.mark.parametrize(
+    ("size", "window", "pads", "strides", "is_cut"),
+    [
+        ((1, 602), (1, 3), (0, 0, 0, 0), (1, 1), True),  # into pieces of 50 pixels
+        ((1, 601), (1, 3), (0, 2, 0, 4), (1, 1), True),  # of a prime number: the last is shorter
+        ((3, 1203), (2, 3), (1, 1, 0, 0), (2, 2), True),
+        ((3, 21), (2, 3), (1, 1, 0, 0), (1, 1), False),
+        ((1, 101), (1, 1), (0, 0, 0, 0), (1, 1), True),  # two images, which are one line
+    ],
+)
+def test_implicit_products_of_long_lines(
+    unit: VectorUnit,
+    size: tuple[int, int],
+    window: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    strides: tuple[int, int],
+    is_cut: bool,
+) -> None:
+    it = convolution((2, 64, *size), unit.panel, window, pads=pads, strides=strides, epilogue=_SUM)
+    line_pieces = _kernel(it, unit, "implicit_gemm").code(1).numbers[2]
+    assert (line_pieces > 1) == is_cut
+    _check(it, unit, "implicit_gemm", threads=2)
+
+
+@UNITS
 @pytest.mark.parametrize("blocked", [False, True])
 def test_implicit_products_of_pixels(unit: VectorUnit, blocked: bool) -> None:
     lanes = unit.lanes
