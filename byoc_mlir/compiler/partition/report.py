@@ -118,9 +118,7 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
             f"{len(on_host)} node(s) are not taken by {', '.join(targets) or 'any target'}:\n"
             + _listed(on_host)
         )
-    heavy = [
-        row for row in on_host if row.op_type in HEAVY_OPS and not row.reason.startswith(DEMOTED)
-    ]
+    heavy = [row for row in on_host if row.op_type in HEAVY_OPS and DEMOTED not in row.reason]
     if fallback == "warn" and heavy and targets:
         warnings.warn(
             f"{len(heavy)} heavy node(s) stay on the host:\n{_listed(heavy)}\n"

@@ -12,11 +12,12 @@ from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CSource, register_backend
-from byoc_mlir.compiler.partition.report import build_report
+from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.source import ModelSource
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend import import_model
+from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
 
 
@@ -61,6 +62,14 @@ def test_heavy_nodes_on_the_host_warn(model: ModelSource):
         byoc_mlir.compile(model, targets=("reporting",)).close()
     assert 'fallback="allow" silences this' in str(caught[0].message)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("share", ["", "2 of its 3 ops: "])
+def test_what_the_host_does_faster_is_no_reason_to_warn(share: str):
+    row = ReportRow("n", "Einsum", "host", reason=f"{share}demoted: estimated 1 ms on the host")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_fallback(Report((row,)), "warn", ("reporting",))
 
 
 @pytest.mark.parametrize(
