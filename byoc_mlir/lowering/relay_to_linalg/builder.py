@@ -30,6 +30,7 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     Tensor,
+    check_tensor_type,
     relay_name,
     sizes_of,
     tensor_of,
@@ -124,11 +125,16 @@ class LinalgBuilder:
         return self.emit(ConstantOp.of(name, array))
 
     def empty(self, type_: Tensor) -> SSAValue:
-        """A tensor with undefined elements."""
+        """A tensor with undefined elements.
+
+        Raises:
+            LimitExceededError: it is larger than tensors may be, as a padded image may be.
+        """
         if DYNAMIC in type_sizes(type_):
             raise PassFailedException(
                 f"{self._op.name} at {self._op.location}: {type_} has a dimension that is not known"
             )
+        check_tensor_type(type_, f"what {self._op.name} needs")
         return self.emit(tensor.EmptyOp.create(result_types=[type_]))
 
     def generic(

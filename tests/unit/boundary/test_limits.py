@@ -93,6 +93,12 @@ def test_an_input_beyond_all_addresses(shape: tuple[int | str, ...]) -> None:
     assert caught.value.stage is not None
 
 
+def test_a_padded_image_beyond_all_addresses() -> None:
+    shape = {"auto_pad": "SAME_LOWER", "kernel_shape": [3], "dilations": [2**63 - 1]}
+    with pytest.raises(LimitExceededError, match="bytes of what relay.nn.max_pool1d needs"):
+        byoc_mlir.compile(one("MaxPool", (2, 3, 5), **shape), targets=())
+
+
 def test_nothing_beside_a_long_axis_is_not_folded() -> None:
     constants = {"e": np.ones((0, 1), np.float32), "s": np.array([0, 2**61]), "a": np.array([1])}
     nodes = [
