@@ -110,8 +110,7 @@ def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kern
 def packed(op: QuantizedConvolutionOp, kernel: Kernel) -> Weight:
     """What the kernel reads of weights, scales and bias; once for all uses of them."""
     given = [_known(value) for value in (op.weights, op.scales, op.bias)]
-    how = kernel.kernel.packing if isinstance(kernel, ThroughFloats) else kernel.unit
-    array = derived_array((kernel.name, how), given, lambda: kernel.pack(*given))
+    array = derived_array((kernel.name, kernel.packing), given, lambda: kernel.pack(*given))
     return Weight.of(f"packed_weights.{kernel.name}", array)
 
 

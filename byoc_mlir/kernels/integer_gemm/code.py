@@ -22,6 +22,7 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuil
 from byoc_mlir.kernels.gemm import add_products
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.places import Places
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors
@@ -160,12 +161,13 @@ class _Units:
         depth = function.multiply(
             function.multiply(parameters.window_height, parameters.window_width), parameters.words
         )
+        left = function.multiply(group, parameters.group)
         start, scale, added = (
             self._words(pointer, place)
             for pointer in (self.arguments.start, self.arguments.scale, self.arguments.offset)
         )
         return _Columns(
-            left=self._words(self.arguments.left, function.multiply(group, parameters.words)),
+            left=self._left_numbers(self.arguments.left, left),
             right=self._right_words(self.arguments.right, function.multiply(place, depth)),
             start=start,
             scale=scale,
@@ -180,6 +182,10 @@ class _Units:
         """The address of a word of 32 bits."""
         return self.function.gep(pointer, index, i32)
 
+    def _left_numbers(self, pointer: SSAValue, index: SSAValue) -> SSAValue:
+        """The address of a left number."""
+        return self.function.gep(pointer, index, self.variant.unit.left_number)
+
     def _right_words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
         """The address of a word of right numbers."""
         return self.function.gep(pointer, index, self.variant.unit.right_word)
@@ -188,7 +194,8 @@ class _Units:
         function, parameters = self.function, self.parameters
         starts = self._vectors.row(columns.start, self.variant.unit.panel)
         sums: Sequence[SSAValue] = starts * self.variant.rows
-        lefts = self._lefts(row, columns)
+        places = Places(function, parameters, self.variant.rows).of(row)
+        lefts = [self._left_numbers(columns.left, place) for place in places]
         window_words = function.multiply(parameters.window_width, parameters.words)
 
         def line(y: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -200,7 +207,7 @@ class _Units:
                 depth = function.add(
                     function.multiply(y, window_words), function.multiply(x, parameters.words)
                 )
-                sources = [self._words(left, place) for left in lefts]
+                sources = [self._left_numbers(left, place) for left in lefts]
                 right = self._right_words(
                     columns.right, function.multiply(depth, self.variant.unit.panel)
                 )
@@ -210,69 +217,6 @@ class _Units:
             return function.fold(parameters.window_width, sums, pixel)
 
         self._store(function.fold(parameters.window_height, sums, line), row, columns)
-
-    def _lefts(self, row: SSAValue, columns: _Columns) -> list[SSAValue]:
-        """Where the windows of the tile's rows begin."""
-        function, parameters = self.function, self.parameters
-        line, x = function.divmod(row, parameters.width)
-        image, y = function.divmod(line, parameters.height)
-        place = function.add(
-            function.multiply(image, parameters.image),
-            function.add(
-                function.multiply(y, parameters.line), function.multiply(x, parameters.pixel)
-            ),
-        )
-        rows = self.variant.rows
-        is_in_line = function.compare("sle", function.add(x, rows), parameters.width)
-        places = function.branch(
-            is_in_line,
-            lambda: self._places_in_line(place),
-            lambda: self._places(place, x, y),
-            *[i64] * rows,
-        )
-        return [self._words(columns.left, place) for place in places]
-
-    def _places_in_line(self, place: SSAValue) -> list[SSAValue]:
-        function, pixel = self.function, self.parameters.pixel
-        return [
-            function.add(place, function.multiply(pixel, number))
-            for number in range(self.variant.rows)
-        ]
-
-    def _places(self, place: SSAValue, x: SSAValue, y: SSAValue) -> list[SSAValue]:
-        function, parameters = self.function, self.parameters
-        next_line = function.subtract(
-            parameters.line, function.multiply(parameters.width, parameters.pixel)
-        )
-        next_image = function.subtract(
-            parameters.image, function.multiply(parameters.height, parameters.line)
-        )
-        places = [place]
-        for _ in range(1, self.variant.rows):
-            place = function.add(place, parameters.pixel)
-            x, y, place = self._carried(function.add(x, 1), parameters.width, y, place, next_line)
-            y, _, place = self._carried(y, parameters.height, y, place, next_image)
-            places.append(place)
-        return places
-
-    def _carried(
-        self,
-        low: SSAValue,
-        limit: SSAValue,
-        high: SSAValue,
-        place: SSAValue,
-        distance: SSAValue,
-    ) -> tuple[SSAValue, SSAValue, SSAValue]:
-        """A number of two digits whose lower one has become its limit at most, and the place that
-        it stands for; the distance is from the last one of a higher digit to the next one's first.
-        """
-        function = self.function
-        is_full = function.compare("eq", low, limit)
-        return (
-            function.select(is_full, function.integer(0), low),
-            function.select(is_full, function.add(high, 1), high),
-            function.select(is_full, function.add(place, distance), place),
-        )
 
     def _word(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -82,7 +82,18 @@ class IntegerConvolution:
             self.dilation,
             self.epilogue,
             self.groups,
+            is_dense=self._is_dense,
         )
+
+    @property
+    def _is_dense(self) -> bool:
+        """Whether lines of the window are filled up to words, and not each pixel."""
+        return self.groups == self.dilation[1] == 1
+
+    @property
+    def packing(self) -> Hashable:
+        """What the order of packed weights depends on, beside their shape."""
+        return self.unit, self.groups, self._is_dense
 
     @property
     def products(self) -> int:
@@ -100,7 +111,8 @@ class IntegerConvolution:
 
     def workspace_bytes(self, threads: int) -> int:
         """The memory for the centred source."""
-        return int(self._lines * self._gemm.pixels) * self._gemm.left_channels * 2
+        numbers = int(self._lines * self._gemm.pixels) * self._gemm.left_channels
+        return numbers * self.unit.left_type.itemsize + WORD_BYTES  # the last word may end behind
 
     @property
     def _lines(self) -> int:
@@ -131,9 +143,8 @@ class IntegerConvolution:
         centring = CentringParameters[int].of(
             self.zero_point, self.shape, self.begins, self.ends, gemm.left_channels
         )
-        channels = gemm.left_channels // self.groups
-        depth = math.prod(self.window) * channels * 2 // WORD_BYTES
-        return _Told(centring, self._lines, depth * gemm.columns, gemm.columns)
+        weights = gemm.depth // self.unit.group * gemm.columns
+        return _Told(centring, self._lines, weights, gemm.columns)
 
 
 def define_convolution(module: ModuleBuilder, *, variant: Variant, is_signed: bool) -> str:

@@ -7,7 +7,7 @@ a vector of sums has every other four channels, in the order of `_order`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -85,6 +85,11 @@ class DepthwiseOfBytes:
     begins: Pair
     ends: Pair
     epilogue: IntegerEpilogue
+
+    @property
+    def packing(self) -> Hashable:
+        """What the order of packed weights depends on, beside their shape."""
+        return self.unit
 
     @property
     def name(self) -> str:

@@ -2,6 +2,8 @@
 
 The left numbers are pixels with their channels last (the rows of a matrix are pixels, too); the
 right ones are constant weights. Padding is there already: rows are made of what is in memory.
+Words are made of the channels of a pixel, or of those of all pixels in a line of the window, as if
+these were one long pixel.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from byoc_mlir.kernels.costs import ConvolutionRates, IntegerRates, rates
 from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
-from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.parameters import words
 
 _SUMS = IntegerEpilogue()
@@ -41,8 +43,8 @@ class IntegerGemm:
     """A product of windows `[images, height, width]` of pixels by a matrix.
 
     The pixels are `[images, lines, pixels, channels]`, of the unit's left type; the channels of
-    each group are filled up to whole words. How many images, lines and pixels there are may be
-    symbolic.
+    each group are filled up to whole words, unless the pixels are dense. How many images, lines
+    and pixels there are may be symbolic.
     """
 
     unit: IntegerUnit
@@ -60,6 +62,9 @@ class IntegerGemm:
     """Of channels and of outputs, each multiplied with its own weights."""
     shift: int = 0
     """What right numbers that are widened are less in memory."""
+    is_dense: bool = False
+    """Whether nothing is between two pixels; some numbers behind the last one are read. Then there
+    is one group, and the pixels of a window's line are neighbours."""
 
     @staticmethod
     def of_matrices(
@@ -71,7 +76,9 @@ class IntegerGemm:
     @property
     def left_channels(self) -> int:
         """The left numbers of a pixel in memory."""
-        return self._pixel_words * self.unit.group
+        if self.is_dense:
+            return self.channels
+        return self.groups * self._filled(self.channels // self.groups)
 
     @property
     def columns(self) -> int:
@@ -112,7 +119,7 @@ class IntegerGemm:
         Right numbers come from memory for each block, and are widened for each tile: a vector of
         them as fast as one is multiplied.
         """
-        right = self._depth * self.columns
+        right = self.depth * self.columns
         tiles, blocks = (-(-rows // size) for size in (self._tile_rows(rows), self._block_rows))
         widened = tiles * right // self.unit.group if self.unit.widens else 0
         read = blocks * right * self.unit.right_type.itemsize
@@ -136,9 +143,10 @@ class IntegerGemm:
         return np.concatenate([self._pack_group(one) for one in np.split(right, self.groups, -1)])
 
     def _pack_group(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
-        *window, channels, outputs = right.shape
-        words = np.zeros((*window, self._words * self.unit.group, outputs), self.unit.right_type)
-        words[:, :, :channels] = right - self.shift
+        height, width, channels, outputs = right.shape
+        runs = (height, channels * width) if self.is_dense else (height * width, channels)
+        words = np.zeros((runs[0], self._filled(runs[1]), outputs), self.unit.right_type)
+        words[:, : runs[1]] = right.reshape(*runs, outputs) - self.shift
         return self.unit.packed(words.reshape(-1, outputs))
 
     def in_columns(self, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -153,9 +161,8 @@ class IntegerGemm:
         height, width = self._result
         if self.window == self.strides == (1, 1):
             height, width = 1, self.rows  # no pixel is left out: all are one line
-        line = self.pixels * self._pixel_words
-        # the pixels of a window's line that are neighbours are one long pixel
-        together = self.window[1] if dilation_x == self.groups == 1 else 1
+        pixel, together = self.left_channels, self._together
+        line = self.pixels * pixel
         return words(
             Parameters(
                 rows=self.rows,
@@ -168,30 +175,37 @@ class IntegerGemm:
                 width=width,
                 image=self.lines * line,
                 line=stride_y * line,
-                pixel=stride_x * self._pixel_words,
+                pixel=stride_x * pixel,
                 window_height=self.window[0],
                 window_width=self.window[1] // together,
                 window_line=dilation_y * line,
-                window_pixel=dilation_x * self._pixel_words,
-                words=together * self._words,
+                window_pixel=dilation_x * pixel,
+                group=pixel // self.groups,
+                words=self._words,
                 shift=self.shift,
                 bytes=self.epilogue.parameters(),
             )
         )
 
     @property
+    def _together(self) -> int:
+        """The pixels of a window's line that are neighbours in memory."""
+        return self.window[1] if self.dilation[1] == self.groups == 1 else 1
+
+    @property
     def _words(self) -> int:
-        """Those of a group of a pixel."""
-        return -(-(self.channels // self.groups) // self.unit.group)
+        """Those that a group has of the pixels which are neighbours."""
+        numbers = self._together * self.left_channels // self.groups
+        return self._filled(numbers) // self.unit.group
+
+    def _filled(self, numbers: int) -> int:
+        """The numbers of so many that fill whole words."""
+        return -(-numbers // self.unit.group) * self.unit.group
 
     @property
-    def _pixel_words(self) -> int:
-        return self.groups * self._words
-
-    @property
-    def _depth(self) -> int:
+    def depth(self) -> int:
         """The left numbers of a group in a window, filled up."""
-        return math.prod(self.window) * self._words * self.unit.group
+        return math.prod(self.window) // self._together * self._words * self.unit.group
 
     @property
     def _panels(self) -> int:
@@ -222,5 +236,6 @@ class IntegerGemm:
 
     @property
     def _block_rows(self) -> int:
-        read = WORD_BYTES * self._words * math.prod(self.strides)
+        channels = self._filled(self.left_channels // self.groups)
+        read = channels * self.unit.left_type.itemsize * math.prod(self.strides)
         return max(_BLOCK_BYTES // read, _BLOCK_ROWS)

@@ -30,7 +30,7 @@ class BytesParameters(Generic[T]):
 
 @dataclass(frozen=True)
 class Parameters(Generic[T]):
-    """Sizes, and distances in words of the left numbers."""
+    """Sizes, and distances in left numbers."""
 
     rows: T
     """Those of the result: the pixels of all images."""
@@ -54,6 +54,8 @@ class Parameters(Generic[T]):
     window_line: T
     window_pixel: T
     """The window, and what its lines and pixels step."""
+    group: T
+    """From a group of channels to the next."""
     words: T
     """Those of a pixel of the window."""
     shift: T

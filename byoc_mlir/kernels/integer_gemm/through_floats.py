@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -58,6 +59,11 @@ class ThroughFloats:
     zero_point: int
     """Of the source: what its bytes are, and which stands for 0."""
     epilogue: IntegerEpilogue
+
+    @property
+    def packing(self) -> Hashable:
+        """What the order of packed weights depends on, beside their shape."""
+        return self.kernel.packing
 
     @property
     def name(self) -> str:

@@ -72,6 +72,11 @@ class IntegerUnit:
         return np.dtype(np.uint8) if self.has_vnni else np.dtype(np.int16)
 
     @property
+    def left_number(self) -> IntegerType:
+        """The same, for code."""
+        return i8 if self.has_vnni else i16
+
+    @property
     def right_type(self) -> np.dtype[np.int8] | np.dtype[np.int16]:
         """That of the right numbers in memory."""
         return np.dtype(np.int8) if self.has_vnni or self.widens else np.dtype(np.int16)

@@ -42,6 +42,11 @@ _GROUPED = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 7, 9, 12), True, -11, 60),
     *((3, 2), (2, 1), (1, 1), (1, 0), (2, 3), _BYTES, 3),
 )
+_COLOURS = IntegerConvolution(
+    *(IntegerUnit(8, 16, False), (2, 9, 11, 3), False, 7, 21),
+    *((3, 5), (2, 1), (2, 1), (1, 2), (0, 1), _BYTES),
+)
+"""Lines of the window are filled up to words, and neighbours begin in the middle of one."""
 _WINDOWS = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 7, 9, 16), True, -11, 24),
     *((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), _BYTES),
@@ -70,7 +75,9 @@ def _run(
 
 
 @UNITS
-@pytest.mark.parametrize("case", [_PADDED, _FLAT, _GROUPED], ids=["padded", "flat", "groups"])
+@pytest.mark.parametrize(
+    "case", [_PADDED, _FLAT, _GROUPED, _COLOURS], ids=["padded", "flat", "groups", "colours"]
+)
 @pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])
 def test_against_the_definition(
     unit: IntegerUnit, case: IntegerConvolution, residual: ByteResidual | None

@@ -1,0 +1,81 @@
+"""Where the windows of a tile's rows begin: pixels next to each other, over the ends of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import FunctionBuilder
+from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class Places:
+    """Writes the code for so many rows, pixels of the result; a place is a left number."""
+
+    function: FunctionBuilder
+    parameters: Parameters[SSAValue]
+    rows: int
+
+    def of(self, row: SSAValue) -> Sequence[SSAValue]:
+        """The places of a row and of those behind it."""
+        function, parameters = self.function, self.parameters
+        line, x = function.divmod(row, parameters.width)
+        image, y = function.divmod(line, parameters.height)
+        place = function.add(
+            function.multiply(image, parameters.image),
+            function.add(
+                function.multiply(y, parameters.line), function.multiply(x, parameters.pixel)
+            ),
+        )
+        is_in_line = function.compare("sle", function.add(x, self.rows), parameters.width)
+        return function.branch(
+            is_in_line,
+            lambda: self._in_line(place),
+            lambda: self._over_ends(place, x, y),
+            *[i64] * self.rows,
+        )
+
+    def _in_line(self, place: SSAValue) -> list[SSAValue]:
+        function, pixel = self.function, self.parameters.pixel
+        return [
+            function.add(place, function.multiply(pixel, number)) for number in range(self.rows)
+        ]
+
+    def _over_ends(self, place: SSAValue, x: SSAValue, y: SSAValue) -> list[SSAValue]:
+        function, parameters = self.function, self.parameters
+        next_line = function.subtract(
+            parameters.line, function.multiply(parameters.width, parameters.pixel)
+        )
+        next_image = function.subtract(
+            parameters.image, function.multiply(parameters.height, parameters.line)
+        )
+        places = [place]
+        for _ in range(1, self.rows):
+            place = function.add(place, parameters.pixel)
+            x, y, place = self._carried(function.add(x, 1), parameters.width, y, place, next_line)
+            y, _, place = self._carried(y, parameters.height, y, place, next_image)
+            places.append(place)
+        return places
+
+    def _carried(
+        self,
+        low: SSAValue,
+        limit: SSAValue,
+        high: SSAValue,
+        place: SSAValue,
+        distance: SSAValue,
+    ) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """A number of two digits whose lower one has become its limit at most, and the place that
+        it stands for; the distance is from the last one of a higher digit to the next one's first.
+        """
+        function = self.function
+        is_full = function.compare("eq", low, limit)
+        return (
+            function.select(is_full, function.integer(0), low),
+            function.select(is_full, function.add(high, 1), high),
+            function.select(is_full, function.add(place, distance), place),
+        )
