@@ -341,21 +341,32 @@ class FunctionBuilder:
         count: SSAValue,
         initial: Sequence[SSAValue],
         body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+        *,
+        copies: int = 1,
+        before: Callable[[SSAValue], None] | None = None,
     ) -> Sequence[SSAValue]:
-        """What `body` makes of some values, once for each index below `count`."""
+        """What `body` makes of some values, once for each index below `count`.
+
+        Args:
+            copies: how often the body is written, one behind the other: there are fewer jumps.
+            before: what is done before the first of them.
+        """
         types = [value.type for value in initial]
-        head, inside, after = self._new_block(i64, *types), self._new_block(), self._new_block()
+        head, after = self._new_block(i64, *types), self._new_block(*types)
         self.block.add_op(ops.branch(head, [self.integer(0), *initial]))
         self.block = head
-        index, *values = head.args
-        is_left = self.compare("slt", index, count)
-        self.block.add_op(ops.branch_if(is_left, (inside, ()), (after, ())))
-        self.block = inside
-        results = body(index, values)
-        following = self.binary(llvm.AddOp, index, self.integer(1))
-        self.block.add_op(ops.branch(head, [following, *results]))
+        first, *values = head.args
+        for copy in range(copies):
+            index = self.add(first, copy) if copy else first
+            is_left, inside = self.compare("slt", index, count), self._new_block()
+            self.block.add_op(ops.branch_if(is_left, (inside, ()), (after, values)))
+            self.block = inside
+            if before is not None and not copy:
+                before(index)
+            values = body(index, values)
+        self.block.add_op(ops.branch(head, [self.add(first, copies), *values]))
         self.block = after
-        return values
+        return after.args
 
     def when(self, condition: SSAValue, body: Callable[[], None]) -> None:
         """Runs `body` only if the condition holds."""

@@ -35,6 +35,10 @@ Factors: TypeAlias = "Sequence[tuple[SSAValue | None, SSAValue | None]]"
 _LINE_BYTES = 64
 """Of a cache line."""
 
+_COPIES = 4
+"""Words whose products are written one behind the other; of as many tiles, each prefetches another
+part of the next panel."""
+
 _ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
 
@@ -150,7 +154,8 @@ class _Units:
 
         def tile(index: SSAValue) -> None:
             row = function.multiply(function.add(first, index), rows)
-            self._tile(function.least(row, final), columns)  # the last may repeat some rows
+            # the last may repeat some rows
+            self._tile(function.least(row, final), columns, self._following(index, columns))
 
         function.loop(function.subtract(last, first), tile)
 
@@ -190,7 +195,15 @@ class _Units:
         """The address of a word of right numbers."""
         return self.function.gep(pointer, index, self.variant.unit.right_word)
 
-    def _tile(self, row: SSAValue, columns: _Columns) -> None:
+    def _following(self, tile: SSAValue, columns: _Columns) -> SSAValue:
+        """The part of the next panel that a tile prefetches."""
+        function = self.function
+        _, part = function.divmod(tile, function.integer(_COPIES))
+        size = function.divide(columns.size, _COPIES)
+        ahead = function.add(columns.size, function.multiply(part, size))
+        return self._right_words(columns.right, ahead)
+
+    def _tile(self, row: SSAValue, columns: _Columns, following: SSAValue) -> None:
         function, parameters = self.function, self.parameters
         starts = self._vectors.row(columns.start, self.variant.unit.panel)
         sums: Sequence[SSAValue] = starts * self.variant.rows
@@ -212,11 +225,20 @@ class _Units:
                     columns.right, function.multiply(depth, self.variant.unit.panel)
                 )
                 step = partial(self._word, sources, right, columns)
-                return function.fold(parameters.words, sums, step)
+                ahead = partial(self._prefetch, following, depth)
+                return function.fold(parameters.words, sums, step, copies=_COPIES, before=ahead)
 
             return function.fold(parameters.window_width, sums, pixel)
 
         self._store(function.fold(parameters.window_height, sums, line), row, columns)
+
+    def _prefetch(self, following: SSAValue, depth: SSAValue, index: SSAValue) -> None:
+        """Prefetches as much as one of the words has that are multiplied without a jump."""
+        function, unit = self.function, self.variant.unit
+        word = unit.panel * unit.right_word.size
+        place = function.multiply(function.add(depth, index), word // _COPIES)
+        for at in range(0, word, _LINE_BYTES):
+            function.prefetch(function.gep(following, function.add(place, at), i8))
 
     def _word(
         self,
@@ -226,12 +248,9 @@ class _Units:
         index: SSAValue,
         sums: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
-        """Adds the products of a word of each row, and prefetches that of the next panel."""
+        """Adds the products of a word of each row."""
         vectors, unit = self._vectors, self.variant.unit
         place = self._right_words(right, self.function.multiply(index, unit.panel))
-        following = self._right_words(place, columns.size)
-        for at in range(0, unit.panel * unit.right_word.size, _LINE_BYTES):
-            self.function.prefetch(self.function.gep(following, at, i8))
         words = (vectors.repeated(self._words(source, index)) for source in sources)
         if unit.widens:
             weights = vectors.widened_row(place, unit.panel, columns.shift)
