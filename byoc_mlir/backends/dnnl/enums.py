@@ -88,10 +88,11 @@ USE_SCALE = 2
 USE_SHIFT = 4
 FUSE_RELU = 8
 
-OWN_CONVOLUTIONS = ("f2x3", "f4x3", "f6x3", "implicit_gemm")
+_WINOGRAD = ("f2x3", "f4x3", "f6x3", "f4x5")
+OWN_CONVOLUTIONS = (*_WINOGRAD, "implicit_gemm")
 """Kernels of `byoc_mlir.kernels`; described to the library as the direct algorithm."""
 CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2, **dict.fromkeys(OWN_CONVOLUTIONS, 1)}
-INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", "f2x3", "f4x3", "f6x3")
+INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", *_WINOGRAD)
 """What computes convolutions of bytes: the library, or kernels of `byoc_mlir.kernels`."""
 DECONVOLUTION_DIRECT = 0xA
 

@@ -1,1 +1,1 @@
-"""3x3 convolutions by Winograd's algorithm."""
+"""Convolutions by Winograd's algorithm."""

@@ -1,4 +1,4 @@
-"""F(n x n, 3x3): the points at which polynomials are evaluated, and what follows from them."""
+"""F(n x n, r x r): the points at which polynomials are evaluated, and what follows from them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Algorithm:
-    """F(n x n, 3x3) by the interpolation points 0, p, -p for each of `points`, and infinity."""
+    """F(n x n, r x r) by the interpolation points 0, p, -p for each of `points`, and infinity."""
 
     points: tuple[float, ...]
+    window: int
+    """Its lines, and the pixels of each."""
 
     @property
     def step(self) -> int:
         """The pixels that a tile computes along each axis."""
-        return 2 * len(self.points)
+        return self.tile - self.window + 1
 
     @property
     def tile(self) -> int:
         """The pixels that it reads."""
-        return self.step + 2
+        return 2 * len(self.points) + 2
 
     @property
     def matrices(self) -> int:
@@ -34,7 +36,7 @@ class Algorithm:
     @property
     def name(self) -> str:
         """`f4x3` for F(4 x 4, 3 x 3)."""
-        return f"f{self.step}x3"
+        return f"f{self.step}x{self.window}"
 
     def polynomial(self, *, without: float | None = None) -> list[float]:
         """The product of all y - p^2, or of all but one: the factors of 1, y, y^2, ..."""
@@ -42,16 +44,24 @@ class Algorithm:
         return [float(factor) for factor in polynomial.polyfromroots(roots)]
 
     def weight_transform(self) -> NDArray[np.float64]:
-        """The matrix `[tile, 3]` from a line of the window to the points."""
-        rows = [[1 / self.polynomial()[0], 0, 0]]
+        """The matrix `[tile, window]` from a line of the window to the points."""
+        powers = np.arange(self.window)
+        zero, infinity = np.eye(self.window)[[0, -1]]
+        rows = [zero / self.polynomial()[0]]
         for point in self.points:
             others = polynomial.polyval(point**2, self.polynomial(without=point))
             scale = 1 / (2 * point**2 * float(others))
-            rows += [[scale, sign * point * scale, point**2 * scale] for sign in (1, -1)]
-        return np.array([*rows, [0, 0, 1]])
+            rows += [scale * (sign * point) ** powers for sign in (1.0, -1.0)]
+        return np.array([*rows, infinity])
 
 
 ALGORITHMS: Mapping[str, Algorithm] = {
-    one.name: one for one in (Algorithm((1,)), Algorithm((1, 2)), Algorithm((1, 2, 0.5)))
+    one.name: one
+    for one in (
+        Algorithm((1,), 3),
+        Algorithm((1, 2), 3),
+        Algorithm((1, 2, 0.5), 3),
+        Algorithm((1, 2, 0.5), 5),
+    )
 }
 """By name."""

@@ -1,9 +1,9 @@
-"""3x3 convolutions by Winograd's algorithm: matrix products of tiles, for F(n x n, 3x3).
+"""Convolutions by Winograd's algorithm: matrix products of tiles, for F(n x n, r x r).
 
-Tiles of n + 2 pixels along each axis, which overlap by two, become (n + 2)^2 matrices of tiles by
-channels; each is multiplied by a matrix of channels by channels made of the weights; the results
-become tiles of n x n pixels. F(4x4, 3x3) has 36 multiplications for each pair of channels where
-the direct algorithm has 144.
+Tiles of n + r - 1 pixels along each axis, which overlap by r - 1, become (n + r - 1)^2 matrices of
+tiles by channels; each is multiplied by a matrix of channels by channels made of the weights; the
+results become tiles of n x n pixels. F(4x4, 3x3) has 36 multiplications for each pair of channels
+where the direct algorithm has 144, and F(4x4, 5x5) has 64 in place of 400.
 
 Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, https://arxiv.org/abs/1509.09308
 """
@@ -257,11 +257,11 @@ def _cut(tiles: Size, most: int, threads: int) -> tuple[Size, int]:
 def winograd_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[Winograd]:
     """The convolution by each of the algorithms; none where that is not written."""
     fits = (
-        convolution.window == (3, 3)
-        and {*convolution.strides, *convolution.dilation} == {1}
+        {*convolution.strides, *convolution.dilation} == {1}
         and convolution.source.has_vectors(unit.lanes)
         and convolution.result.has_vectors(unit.lanes)
     )
     if fits:
         for algorithm in ALGORITHMS.values():
-            yield Winograd(convolution, unit, algorithm)
+            if convolution.window == (algorithm.window, algorithm.window):
+                yield Winograd(convolution, unit, algorithm)

@@ -13,6 +13,7 @@ from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.implicit_gemm.implicit_gemm import ImplicitGemm
 from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
 
 SSE, AVX2, AVX512 = VectorUnit(4, 16), VectorUnit(8, 16), VectorUnit(16, 32)
 WIDE = VectorUnit(16, 32, 4)
@@ -35,12 +36,12 @@ def _check(it: Convolution, unit: VectorUnit, name: str, threads: int = 1) -> No
 
 
 @UNITS
-@pytest.mark.parametrize("name", ["f2x3", "f4x3", "f6x3"])
-def test_winograd(unit: VectorUnit, name: str) -> None:
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda one: one.name)
+def test_winograd(unit: VectorUnit, algorithm: Algorithm) -> None:
     """Half a panel more, tiles beyond the image, several blocks of tiles."""
-    lanes = unit.lanes
-    it = convolution((1, lanes, 19, 25), 3 * lanes, pads=(1, 0, 1, 2), epilogue=_SUM)
-    _check(it, unit, name)
+    lanes, window = unit.lanes, (algorithm.window, algorithm.window)
+    it = convolution((1, lanes, 19, 25), 3 * lanes, window, pads=(1, 0, 1, 2), epilogue=_SUM)
+    _check(it, unit, algorithm.name)
 
 
 @UNITS

@@ -102,11 +102,13 @@ def test_depthwise(
 
 
 @pytest.mark.parametrize("lanes", [4, 8])
+@pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])
-def test_through_floats(lanes: int, residual: ByteResidual | None) -> None:
+def test_through_floats(lanes: int, size: int, residual: ByteResidual | None) -> None:
     """Numbers close to a tie may be a step apart."""
-    it = replace(_WINDOWS, epilogue=replace(_BYTES, residual=residual))
-    floats = convolution((2, 16, 7, 9), 24, pads=(1, 1, 1, 1))
+    window = (size, size)
+    it = replace(_WINDOWS, window=window, epilogue=replace(_BYTES, residual=residual))
+    floats = convolution((2, 16, 7, 9), 24, window, pads=(1, 1, 1, 1))
     for kernel in winograd_kernels(floats, VectorUnit(lanes, 16)):
         own = ThroughFloats(kernel, it.is_signed, it.zero_point, it.epilogue)
         found, wanted = _found_and_wanted(it, own)
