@@ -18,6 +18,9 @@ _VECTOR = VectorType(i8, [_LANES])
 _PERMUTE = "llvm.x86.avx512.vpermi2var.qi.512"
 """Looks up bytes in two vectors, by the lower seven bits."""
 
+_WORD = 8
+"""Bytes that are read together where there are no such vectors."""
+
 
 def lookup_code(elements: int, features: Collection[str]) -> Code:
     """Replaces so many bytes of the source by what the table, in the slot of weights, has for them.
@@ -51,8 +54,8 @@ def _define_elements(module: ModuleBuilder, name: str, *, has_vectors: bool) -> 
     source, table, result = (
         function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT)
     )
-    if has_vectors:
-        begin = _write_vectors(function, source, table, result, begin, end)
+    write = _write_vectors if has_vectors else _write_words
+    begin = write(function, source, table, result, begin, end)
 
     def one(index: SSAValue) -> None:
         place = function.add(begin, index)
@@ -63,6 +66,30 @@ def _define_elements(module: ModuleBuilder, name: str, *, has_vectors: bool) -> 
     function.loop(function.subtract(end, begin), one)
     function.finish()
     return name
+
+
+def _write_words(
+    function: FunctionBuilder,
+    source: SSAValue,
+    table: SSAValue,
+    result: SSAValue,
+    begin: SSAValue,
+    end: SSAValue,
+) -> SSAValue:
+    """Writes the loop over whole words. Returns the first element that is left over."""
+    count, low = function.divide(function.subtract(end, begin), _WORD), function.integer(255)
+
+    def word(index: SSAValue) -> None:
+        place = function.add(begin, function.multiply(index, _WORD))
+        bytes_ = function.load(function.gep(source, place, i8), i64, 1)
+        for number in range(_WORD):
+            shifted = function.binary(llvm.LShrOp, bytes_, function.integer(8 * number))
+            found = function.gep(table, function.binary(llvm.AndOp, shifted, low), i8)
+            to = function.gep(result, function.add(place, number), i8)
+            function.store(function.load(found, i8), to)
+
+    function.loop(count, word)
+    return function.add(begin, function.multiply(count, _WORD))
 
 
 def _write_vectors(
