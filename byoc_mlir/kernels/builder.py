@@ -327,14 +327,14 @@ class FunctionBuilder:
             return self.integer(0)
         return self.sign_extend(self.call("omp_get_thread_num"))
 
-    def loop(self, count: SSAValue, body: Callable[[SSAValue], None]) -> None:
+    def loop(self, count: SSAValue, body: Callable[[SSAValue], None], *, copies: int = 1) -> None:
         """Runs `body` for each index below `count`."""
 
         def once(index: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             body(index)
             return ()
 
-        self.fold(count, (), once)
+        self.fold(count, (), once, copies=copies)
 
     def fold(
         self,

@@ -171,7 +171,7 @@ class _Centring:
         def one(index: SSAValue) -> None:
             self._convert(source, to, function.add(done, index), 1)
 
-        function.loop(vectors, vector)
+        function.loop(vectors, vector, copies=4)
         function.loop(function.subtract(count, done), one)
 
     def _convert(self, source: SSAValue, to: SSAValue, place: SSAValue, lanes: int) -> None:
