@@ -27,6 +27,9 @@ T = TypeVar("T")
 _LANES = 16
 """Numbers that are converted together; LLVM splits what the processor does not have."""
 
+_COPIES = 4
+"""Such vectors that are written one behind the other."""
+
 
 def padded(shape: Sequence[int], begins: Pair, ends: Pair) -> Pair:
     """Lines and pixels of images `[N, H, W, C]` with padding."""
@@ -171,7 +174,7 @@ class _Centring:
         def one(index: SSAValue) -> None:
             self._convert(source, to, function.add(done, index), 1)
 
-        function.loop(vectors, vector, copies=4)
+        function.loop(vectors, vector, copies=_COPIES)
         function.loop(function.subtract(count, done), one)
 
     def _convert(self, source: SSAValue, to: SSAValue, place: SSAValue, lanes: int) -> None:
