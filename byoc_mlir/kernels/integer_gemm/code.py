@@ -35,10 +35,6 @@ Factors: TypeAlias = "Sequence[tuple[SSAValue | None, SSAValue | None]]"
 _LINE_BYTES = 64
 """Of a cache line."""
 
-_COPIES = 4
-"""Words whose products are written one behind the other; of as many tiles, each prefetches another
-part of the next panel."""
-
 _ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
 
@@ -50,11 +46,14 @@ class Variant:
     rows: int
     """Those of a tile; the result has at least as many."""
     epilogue: IntegerEpilogue
+    parts: int = 1
+    """Of how many tiles each prefetches another part of the next panel; blocks have as many."""
 
     @property
     def name(self) -> str:
         """The function's symbol."""
-        return f"{_PREFIX}_{self.rows}_{self.unit.name}_{self.epilogue.suffix}"
+        rows = f"{self.rows}_of_{self.parts}" if self.parts > 1 else f"{self.rows}"
+        return f"{_PREFIX}_{rows}_{self.unit.name}_{self.epilogue.suffix}"
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class _Units:
         def tile(index: SSAValue) -> None:
             row = function.multiply(function.add(first, index), rows)
             # the last may repeat some rows
-            self._tile(function.least(row, final), columns, self._following(index, columns))
+            self._tile(function.least(row, final), columns, self._ahead(index, columns))
 
         function.loop(function.subtract(last, first), tile)
 
@@ -195,15 +194,14 @@ class _Units:
         """The address of a word of right numbers."""
         return self.function.gep(pointer, index, self.variant.unit.right_word)
 
-    def _following(self, tile: SSAValue, columns: _Columns) -> SSAValue:
+    def _ahead(self, tile: SSAValue, columns: _Columns) -> SSAValue:
         """The part of the next panel that a tile prefetches."""
-        function = self.function
-        _, part = function.divmod(tile, function.integer(_COPIES))
-        size = function.divide(columns.size, _COPIES)
-        ahead = function.add(columns.size, function.multiply(part, size))
-        return self._right_words(columns.right, ahead)
+        function, parts = self.function, self.variant.parts
+        _, part = function.divmod(tile, function.integer(parts))
+        before = function.multiply(part, function.divide(columns.size, parts))
+        return self._right_words(columns.right, function.add(columns.size, before))
 
-    def _tile(self, row: SSAValue, columns: _Columns, following: SSAValue) -> None:
+    def _tile(self, row: SSAValue, columns: _Columns, ahead: SSAValue) -> None:
         function, parameters = self.function, self.parameters
         starts = self._vectors.row(columns.start, self.variant.unit.panel)
         sums: Sequence[SSAValue] = starts * self.variant.rows
@@ -225,20 +223,21 @@ class _Units:
                     columns.right, function.multiply(depth, self.variant.unit.panel)
                 )
                 step = partial(self._word, sources, right, columns)
-                ahead = partial(self._prefetch, following, depth)
-                return function.fold(parameters.words, sums, step, copies=_COPIES, before=ahead)
+                prefetch = partial(self._prefetch, ahead, depth)
+                copies = self.variant.unit.copies
+                return function.fold(parameters.words, sums, step, copies=copies, before=prefetch)
 
             return function.fold(parameters.window_width, sums, pixel)
 
         self._store(function.fold(parameters.window_height, sums, line), row, columns)
 
-    def _prefetch(self, following: SSAValue, depth: SSAValue, index: SSAValue) -> None:
-        """Prefetches as much as one of the words has that are multiplied without a jump."""
-        function, unit = self.function, self.variant.unit
+    def _prefetch(self, ahead: SSAValue, depth: SSAValue, index: SSAValue) -> None:
+        """Prefetches for the words that are multiplied without a jump."""
+        function, unit, parts = self.function, self.variant.unit, self.variant.parts
         word = unit.panel * unit.right_word.size
-        place = function.multiply(function.add(depth, index), word // _COPIES)
-        for at in range(0, word, _LINE_BYTES):
-            function.prefetch(function.gep(following, function.add(place, at), i8))
+        place = function.multiply(function.add(depth, index), word // parts)
+        for at in range(0, word * unit.copies // parts, _LINE_BYTES):
+            function.prefetch(function.gep(ahead, function.add(place, at), i8))
 
     def _word(
         self,

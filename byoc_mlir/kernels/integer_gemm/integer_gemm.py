@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size, ceildiv
 from byoc_mlir.kernels.convolution import Pair, result_sizes
 from byoc_mlir.kernels.costs import ConvolutionRates, IntegerRates, rates
@@ -102,10 +103,12 @@ class IntegerGemm:
         largest comes first; there is one where the rows are a number.
         """
         if isinstance(self.rows, int):
-            tiles = [self._tile_rows(self.rows)]
-        else:
-            tiles = [self.unit.tile_rows, *(few for few in _FEW if few < self.unit.tile_rows)]
-        return tuple(Variant(self.unit, tile, self.epilogue) for tile in tiles)
+            rows = self._tile_rows(self.rows)
+            tiles = self.rows // (rows * hint(self._blocks))
+            parts = self.unit.copies if tiles >= self.unit.copies else 1
+            return (Variant(self.unit, rows, self.epilogue, parts),)
+        sizes = (self.unit.tile_rows, *(few for few in _FEW if few < self.unit.tile_rows))
+        return tuple(Variant(self.unit, rows, self.epilogue) for rows in sizes)
 
     def _tile_rows(self, rows: int) -> int:
         """Those of the tiles that are fastest for so many: a tile takes the time of its rows, and

@@ -37,6 +37,8 @@ _MANY_PANELS = 4
 
 _MOST_ROWS = 8
 
+_COPIES = 4
+
 
 @dataclass(frozen=True)
 class IntegerUnit:
@@ -103,6 +105,12 @@ class IntegerUnit:
         registers.
         """
         return min(_MOST_ROWS, (self.registers - self.panel_vectors - 2) // self.panel_vectors)
+
+    @property
+    def copies(self) -> int:
+        """The words whose products are written one behind the other, without a jump; what widens
+        has no register left for that."""
+        return 1 if self.widens else _COPIES
 
     @property
     def name(self) -> str:
