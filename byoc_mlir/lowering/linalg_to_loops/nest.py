@@ -19,6 +19,7 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.sized_buffers import View, buffer_offset, buffer_sizes, buffer_strides
 from byoc_mlir.dims import Size
 
@@ -106,7 +107,7 @@ def nest_of(op: linalg.GenericOp) -> Nest:
     that walk through memory like one become one.
     """
     nest = plain_nest(op)
-    return nest if nest.uses_position else coalesced(without_unit_loops(nest))
+    return nest if nest.uses_position else coalesced(_along_memory(without_unit_loops(nest)))
 
 
 def plain_nest(op: linalg.GenericOp) -> Nest:
@@ -203,6 +204,21 @@ def without_unit_loops(nest: Nest) -> Nest:
     """The nest without loops of one iteration."""
     kept = [loop for loop, size in enumerate(nest.sizes) if size != 1]
     return permuted(nest, kept)
+
+
+def _along_memory(nest: Nest) -> Nest:
+    """The nest whose reductions walk through what they read from its first element to its last,
+    as do those over an image whose channels are last.
+    """
+    walks = {
+        tuple(access.coefficients[n] for n in sorted(nest.reductions)) for access in nest.inputs
+    }
+    if len(walks) != 1:
+        return nest
+    strides = dict(zip(sorted(nest.reductions), *walks, strict=True))
+    inner_last = iter(sorted(strides, key=lambda loop: -hint(strides[loop])))
+    loops = range(len(nest.sizes))
+    return permuted(nest, [next(inner_last) if n in nest.reductions else n for n in loops])
 
 
 def permuted(nest: Nest, order: Sequence[int]) -> Nest:

@@ -12,7 +12,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.lowering.linalg_to_loops.nest import plain_nest, split_loop
+from byoc_mlir.lowering.linalg_to_loops.nest import nest_of, plain_nest, split_loop
 from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, REDUCTION
 
 N, H, K, C = (AffineExpr.dimension(position) for position in range(4))
@@ -66,3 +66,14 @@ def test_a_split_loop_walks_through_the_same_elements() -> None:
         (0, 0, 7, 1),
         (28, 7, 0, 1),
     ]
+
+
+def test_a_reduction_walks_along_memory() -> None:
+    """Also over an image whose channels are last, of which the loops name the channels first."""
+    image: Operand = ((5, 7, 3), (K, C, H))
+    whole = nest_of(_generic("prrr", [image], ((4,), (N,))))
+    assert (whole.sizes, whole.accesses[0].coefficients) == ((4, 105), (0, 1))
+    squares = nest_of(_generic("prrr", [image, image], ((4,), (N,))))
+    assert squares.sizes == (4, 105)
+    two = nest_of(_generic("prrr", [image, ((3, 5, 7), (H, K, C))], ((4,), (N,))))
+    assert two.sizes == (4, 3, 35)
