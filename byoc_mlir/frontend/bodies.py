@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from byoc_mlir.frontend.formulas import Iterations
 from byoc_mlir.frontend.model import OnnxNode
 from byoc_mlir.limits import current_limits
 
@@ -26,6 +27,7 @@ class Bodies:
     functions: list[FuncOp] = field(default_factory=list[FuncOp])
     rows: list[OnnxNode] = field(default_factory=list[OnnxNode])
     """What became of the nodes in functions, for the report."""
+    iterations: Iterations = field(default_factory=Iterations)
 
     def count(self, nodes: int) -> None:
         """Notes that a body of so many nodes is expanded.
@@ -71,6 +73,15 @@ class Body:
         last = self.block.last_op
         assert isinstance(last, ReturnOp)
         return [value.type for value in last.operands]
+
+    def change_result(self, number: int, change: Callable[[SSAValue], Operation]) -> None:
+        """Puts what an op makes of a result in its place."""
+        last = self.block.last_op
+        assert isinstance(last, ReturnOp)
+        op = change(last.operands[number])
+        op.location = self.location
+        self.block.insert_op_before(op, last)
+        last.operands[number] = op.results[0]
 
 
 def close_bodies(bodies: Sequence[Body], into: Bodies) -> tuple[list[SSAValue], list[FuncOp]]:

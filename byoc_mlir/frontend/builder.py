@@ -189,15 +189,21 @@ class NodeContext:
         folded = self._folded(op, groups, properties)
         if folded is not None:
             return folded
+        formulas = self._formulas(op, groups, properties)
+        if formulas and all(isinstance(content, np.ndarray) for content in formulas):
+            return tuple(self.constant(content) for content in formulas)
         arguments = [[self.builder.operand(value) for value in group] for group in groups]
         created = _checked(op(*arguments, **cast(Any, properties)))
         self.builder.append(created, node_location(self.name))
-        return tuple(self._emitted(result, groups) for result in created.results)
+        results = zip(created.results, formulas or [None] * len(created.results), strict=True)
+        return tuple(self._emitted(result, groups, formula) for result, formula in results)
 
-    def _emitted(self, result: SSAValue, groups: Sequence[Sequence[Value]]) -> Value:
+    def _emitted(
+        self, result: SSAValue, groups: Sequence[Sequence[Value]], formula: Content | None
+    ) -> Value:
         """The value of a result; one that becomes a constant is named as one that is folded."""
         if not self.builder.is_late(result):
-            return Value(self.name, result)
+            return Value(self.name, result, formula=formula)
         name = next((value.name for group in groups for value in group), self.name)
         self.builder.name_late(result, name)
         return Value(name, result)
@@ -208,23 +214,31 @@ class NodeContext:
         groups: Sequence[Sequence[Value]],
         properties: Mapping[str, PyValue],
     ) -> tuple[Value, ...] | None:
-        """The results of an op of constants, named after the first of them.
-
-        `None` when one is not known, or the op is not to be folded. It is built on arguments that
-        stand for the constants, so that those leave no trace.
-        """
+        """The results of an op of constants, named after the first of them, if it is folded."""
         values = [value for group in groups for value in group]
         known = [value.known for value in values if value.known is not None]
         if len(known) < len(values):
             return None
-        stand_ins = iter(Block(arg_types=[value.full_type for value in values]).args)
-        arguments = [[next(stand_ins) for _ in group] for group in groups]
-        trial = _checked(op(*arguments, **cast(Any, properties)))
-        results = _computed(trial, known)
+        results = _computed(_trial(op, groups, properties), known)
         if results is None:
             return None
         name, location = values[0].name, node_location(self.name)
         return tuple(Value(name, content, location) for content in results)
+
+    def _formulas(
+        self,
+        op: type[RelayOp],
+        groups: Sequence[Sequence[Value]],
+        properties: Mapping[str, PyValue],
+    ) -> Sequence[Content] | None:
+        """The formulas of an op's results, if its operands are known or have formulas."""
+        values = [value for group in groups for value in group]
+        if all(value.formula is None for value in values):
+            return None
+        operands = [value.expressed for value in values if value.expressed is not None]
+        if len(operands) < len(values):
+            return None
+        return self.bodies.iterations.formulas(_trial(op, groups, properties), operands)
 
     def body(
         self,
@@ -354,6 +368,20 @@ def _only(items: Sequence[_Item], what: str) -> _Item:
     if len(items) != 1:
         raise VerifyException(f"{what} has {len(items)} elements, accepted is one")
     return items[0]
+
+
+def _trial(
+    op: type[RelayOp], groups: Sequence[Sequence[Value]], properties: Mapping[str, PyValue]
+) -> RelayOp:
+    """An op on arguments that stand for its operands, so that those leave no trace.
+
+    Raises:
+        VerifyException: operands and properties do not fit together.
+    """
+    types = [value.full_type for group in groups for value in group]
+    stand_ins = iter(Block(arg_types=types).args)
+    arguments = [[next(stand_ins) for _ in group] for group in groups]
+    return _checked(op(*arguments, **cast(Any, properties)))
 
 
 def _computed(op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | None:

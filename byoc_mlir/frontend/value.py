@@ -34,6 +34,7 @@ class Value:
     """One ONNX value: `constant` holds its content if that is known, else `ssa` is its value.
 
     Where the content is sizes of which some are symbolic, `computed` holds them.
+    What the body of a loop computes from the number of an iteration has a `formula`, too.
     Constants enter the IR when an op first uses them, so what is folded away leaves no trace.
     `location` is the folded node that a constant comes from, `inputs` the inputs of the model that
     the value is computed from.
@@ -45,8 +46,10 @@ class Value:
         content: Content | SSAValue,
         location: LocationAttr = UNKNOWN_LOC,
         inputs: frozenset[str] = frozenset(),
+        formula: Content | None = None,
     ):
         self.name = name
+        self.formula = formula
         self.location = location
         self.inputs = inputs
         self.constant: Array | None = content if isinstance(content, np.ndarray) else None
@@ -113,6 +116,11 @@ class Value:
         return self.constant if self.computed is None else self.computed
 
     @property
+    def expressed(self) -> Content | None:
+        """What the value is, where that is known, or its formula."""
+        return self.known if self.formula is None else self.formula
+
+    @property
     def element_type(self) -> Attribute:
         """The type of the elements."""
         return self.full_type.element_type
@@ -132,7 +140,8 @@ class Value:
         """The same content as another ONNX value, computed from `inputs`."""
         content = self.known if self.ssa is None else self.ssa
         assert content is not None
-        return Value(name, content, self.location, inputs if self.constant is None else frozenset())
+        known = frozenset[str]() if self.constant is not None else inputs
+        return Value(name, content, self.location, known, self.formula)
 
 
 class SequenceValue(Value):
@@ -143,6 +152,7 @@ class SequenceValue(Value):
         self.items = tuple(items)
         self.constant = None
         self.computed = None
+        self.formula = None
         self.ssa = None
         self.location = UNKNOWN_LOC
         self.inputs = inputs

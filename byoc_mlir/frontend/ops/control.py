@@ -21,14 +21,17 @@ from byoc_mlir.frontend.bodies import Body
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.counted import (
+    CarriedChanges,
     backwards,
     check_carried,
     check_repeats,
     check_unknown,
     for_loop,
     iteration_number,
+    numbered,
     stacked_types,
 )
+from byoc_mlir.frontend.ops.iterated import range_of_iteration
 from byoc_mlir.frontend.ops.unrolled import Scanned, stacked, unrolled_loop, unrolled_scan
 from byoc_mlir.frontend.registry import onnx_op, register_op
 from byoc_mlir.frontend.stage import STAGE_DOMAIN
@@ -50,11 +53,44 @@ def loop(
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
     active = context.constant(True) if condition is None else condition
+
+    def native() -> Sequence[Value]:
+        try:
+            return _native_loop(context, trip_count, active, initial, body)
+        except CarriedChanges:
+            if not _surely_begins(trip_count, active) or _collects(context, initial, body):
+                raise
+        return _peeled_loop(context, trip_count, active, initial, body)
+
     return _native_or_unrolled(
-        context,
-        lambda: _native_loop(context, trip_count, active, initial, body),
-        lambda: unrolled_loop(context, trip_count, active, initial, body),
+        context, native, lambda: unrolled_loop(context, trip_count, active, initial, body)
     )
+
+
+def _surely_begins(trip_count: Value | None, active: Value) -> bool:
+    """Whether the first iteration is known to run."""
+    if trip_count is not None and (trip_count.constant is None or trip_count.constant.max() < 1):
+        return False
+    return _is_true(active)
+
+
+def _collects(context: NodeContext, initial: Sequence[Value], body: onnx.GraphProto) -> bool:
+    return any(context.wants(output) for output in range(len(initial), len(body.output) - 1))
+
+
+def _peeled_loop(
+    context: NodeContext,
+    trip_count: Value | None,
+    active: Value,
+    initial: Sequence[Value],
+    body: onnx.GraphProto,
+) -> Sequence[Value]:
+    """The results of a `Loop` whose first iteration is written out before a loop of the others."""
+    number = context.constant(np.int64(0))
+    going_on, *results = context.run_graph(body, (number, active, *initial), context.name)
+    states = results[: len(initial)]
+    left = trip_count and arith.subtract(context, trip_count, 1)
+    return _native_loop(context, left, going_on, states, body, first=1)
 
 
 def _native_or_unrolled(
@@ -86,8 +122,12 @@ def _native_loop(
     active: Value,
     initial: Sequence[Value],
     body: onnx.GraphProto,
+    first: int = 0,
 ) -> Sequence[Value]:
     """The results of a `Loop` whose body is a function.
+
+    Args:
+        first: the number of its first iteration.
 
     Raises:
         NodeRefused: it cannot be one.
@@ -97,12 +137,14 @@ def _native_loop(
         count = context.size(trip_count, "the trip count")
         check_repeats(count)
     is_for = count is not None and active.constant is not None and bool(active.constant.all())
-    outputs = range(len(initial), len(body.output) - 1)
-    collects = any(context.wants(output) for output in outputs)
+    collects = _collects(context, initial, body)
     goes_on: list[Value] = []
 
     def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
         number, *states = formals
+        number = numbered(inner, number, count)
+        if first:
+            number = arith.add(inner, number, first)
         going_on, *results = inner.run_graph(body, (number, inner.constant(True), *states), path)
         if not collects:
             results = results[: len(states)]
@@ -152,6 +194,7 @@ def _counted_loop(
 
     def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
         number, *states, count = formals
+        number = numbered(inner, number, most)
         going_on, *results = inner.run_graph(body, (number, inner.constant(True), *states), path)
         counted = [*results[: len(states)], arith.add(inner, count, 1), *results[len(states) :]]
         return [arith.reshape(inner, going_on, ()), *counted]
@@ -307,6 +350,8 @@ def _moved(context: NodeContext, stacked: Value, axis: int) -> Value:
 def range_(
     context: NodeContext, start: Value, limit: Value, delta: Value, *, stash_type: int = 1
 ) -> Value:
+    if any(value.formula is not None for value in (start, limit, delta)):
+        return range_of_iteration(context, start, limit, delta)
     if any(value.computed is not None for value in (start, limit, delta)):
         return _symbolic_range(context, start, limit, delta)
     first, last, step = (

@@ -21,9 +21,26 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import NodeRefused, Value
 
 
+class CarriedChanges(NodeRefused):
+    """A loop of which something that is carried has another type behind its first iteration."""
+
+
 def iteration_number(context: NodeContext) -> Value:
     """What stands for the number of an iteration."""
     return Value("iteration", np.array(0, np.int64), node_location(context.name))
+
+
+def numbered(context: NodeContext, number: Value, count: Size | None) -> Value:
+    """The number of an iteration in a body, of which formulas follow.
+
+    Args:
+        count: how often the loop may run; `None` where that is not known.
+    """
+    return Value(
+        number.name,
+        context.builder.operand(number),
+        formula=context.bodies.iterations.number(count),
+    )
 
 
 def check_repeats(count: Size) -> None:
@@ -43,7 +60,7 @@ def check_carried(types: Sequence[Attribute], initial: Sequence[Value]) -> None:
     for number, (type_, value) in enumerate(zip(types, initial, strict=True)):
         if type_ != value.full_type:
             given = value.full_type
-            raise NodeRefused(f"value {number} is carried in as {given} and out as {type_}")
+            raise CarriedChanges(f"value {number} is carried in as {given} and out as {type_}")
 
 
 def for_loop(

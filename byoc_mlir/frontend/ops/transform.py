@@ -14,6 +14,7 @@ from byoc_mlir.dialects.relay.shape import at_most, same
 from byoc_mlir.dims import Size, ceildiv, largest, smallest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.iterated import slice_of_iteration
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 from byoc_mlir.limits import check_constant
@@ -217,9 +218,11 @@ def slice_by_inputs(
     axes: Value | None = None,
     steps: Value | None = None,
 ) -> Value:
+    along = range(starts.number(0)) if axes is None else context.ints(axes, "axes")
+    stride = [1] * starts.number(0) if steps is None else context.ints(steps, "steps")
+    if starts.formula is not None or ends.formula is not None:
+        return slice_of_iteration(context, data, starts, ends, along, stride)
     begin, end = context.sizes(starts, "starts"), context.sizes(ends, "ends")
-    along = range(len(begin)) if axes is None else context.ints(axes, "axes")
-    stride = [1] * len(begin) if steps is None else context.ints(steps, "steps")
     return _sliced(context, data, begin, end, along, stride)
 
 

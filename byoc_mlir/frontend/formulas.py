@@ -1,0 +1,146 @@
+"""What values in the body of a loop are before it runs: expressions in the number of an iteration.
+
+A slice `x[i:i + 1]` begins at a number that is computed at run time, and its size is 1. So integers
+that follow from the number of an iteration have a *formula*, beside the ops that compute them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import RelayOp, elementwise, index
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.shape import (
+    asked,
+    asking,
+    at_most,
+    is_symbolic,
+    names_in,
+    sizes_of,
+    tensor_type,
+)
+from byoc_mlir.dims import Dim, Facts, Guard, Range, Size, SymbolInfo, bounds, symbol
+from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.frontend.sizes import (
+    Content,
+    SizeTensor,
+    computed_sizes,
+    size_array,
+    size_content,
+)
+from byoc_mlir.tensors import MOST_SIZES, Array
+
+_FAR = 1 << 31
+"""Loops that may run as often have no known end."""
+
+
+class Iterations:
+    """The loops of an import whose bodies have been begun: each has a symbol, the number of its
+    iteration.
+    """
+
+    def __init__(self) -> None:
+        self._symbols: list[SymbolInfo] = []
+        self._ends: list[Guard] = []
+
+    def number(self, count: Size | None) -> SizeTensor:
+        """The formula of the number of an iteration, 0 to `count - 1`, of a loop that begins."""
+        most = max(count - 1, 0) if isinstance(count, int) and count < _FAR else None
+        name = f"iteration {len(self._symbols)}"
+        number = symbol(name)
+        self._symbols.append(SymbolInfo(name, max=most))
+        if isinstance(count, Dim):
+            self._ends += [Guard(number, "<=", count), Guard(number + 1, "<=", count)]
+        return SizeTensor(size_array(number), np.dtype(np.int64))
+
+    def facts(self) -> Facts:
+        """What is known of sizes, and of numbers of iterations."""
+        known = asked()
+        return Facts([*known.symbols.values(), *self._symbols], [*known.guards, *self._ends])
+
+    def is_fixed(self, size: Size) -> bool:
+        """Whether a size is the same in all iterations."""
+        return names_in([size]).isdisjoint(info.name for info in self._symbols)
+
+    def formulas(self, op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | None:
+        """The results of an op whose operands are known or have formulas; `None` where they have
+        no formulas.
+        """
+        results = [sizes_of(result) for result in op.results]
+        if any(is_symbolic(sizes) or math.prod(sizes) > MOST_SIZES for sizes in results):
+            return None
+        whole = [given for given in map(_whole, operands) if given is not None]
+        if len(whole) < len(operands):
+            return None
+        facts = self.facts()
+        try:
+            with asking(facts):
+                found = _computed(op, whole)
+        except UndecidedSizeError:
+            return None
+        ranges = {name: info.range for name, info in facts.symbols.items()}
+        return found if found and all(_fits(content, ranges) for content in found) else None
+
+
+def _whole(content: Content) -> Content | None:
+    """Content in integers, which the numbers of floats may be."""
+    if isinstance(content, SizeTensor) or content.dtype.kind in "iub":
+        return content
+    if content.dtype.kind != "f" or not np.isfinite(content).all():
+        return None
+    integers = content.astype(np.int64)
+    return integers if np.array_equal(integers, content) else None
+
+
+def _computed(op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | None:
+    dtype = numpy_dtype(tensor_type(op.results[0]).element_type)
+    items = [_items(content) for content in operands]
+    if isinstance(op, elementwise.CastOp):
+        return [size_content(items[0], dtype)] if dtype.kind in "if" else None
+    if isinstance(op, elementwise.MinimumOp | elementwise.MaximumOp):
+        choose = _lesser if isinstance(op, elementwise.MinimumOp) else _greater
+        chosen: Any = np.frompyfunc(choose, 2, 1)(*items)
+        return [size_content(np.asarray(chosen, object), dtype)]
+    if isinstance(op, elementwise.DivideOp) and dtype.kind == "f":
+        return None
+    if isinstance(op, index.TakeOp) and isinstance(operands[1], SizeTensor):
+        return None
+    return computed_sizes(op, operands)
+
+
+def _items(content: Content) -> Array:
+    return content.items if isinstance(content, SizeTensor) else content.astype(object)
+
+
+def _lesser(one: Size, two: Size) -> Size:
+    return one if _is_lesser(one, two) else two
+
+
+def _greater(one: Size, two: Size) -> Size:
+    return two if _is_lesser(one, two) else one
+
+
+def _is_lesser(one: Size, two: Size) -> bool:
+    """Whether `one <= two`; where both are equal, either answer.
+
+    Raises:
+        UndecidedSizeError: it is not the same in all iterations, as far as can be proved.
+    """
+    try:
+        return at_most(one, two)
+    except UndecidedSizeError:
+        return not at_most(two, one)
+
+
+def _fits(content: Content, ranges: dict[str, Range]) -> bool:
+    """Whether the type holds the numbers of all iterations; `i64` holds all that count."""
+    if not isinstance(content, SizeTensor) or content.dtype == np.int64:
+        return True
+    floats = content.dtype.kind == "f"
+    most = 1 << (np.finfo(content.dtype).nmant + 1) if floats else np.iinfo(content.dtype).max
+    found = [bounds(size, ranges) for size in content.flat]
+    return all(-most <= low and high <= most for low, high in found)

@@ -1,0 +1,107 @@
+"""Slices and ranges in the body of a loop that begin where the number of its iteration says, and
+have the same size in all iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from byoc_mlir.dialects.relay.base import normalize_axis
+from byoc_mlir.dialects.relay.index import TakeOp
+from byoc_mlir.dialects.relay.shape import asking, at_most
+from byoc_mlir.dims import Size, ceildiv, largest
+from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.sizes import SizeTensor
+from byoc_mlir.frontend.value import Value, ValueNeeded
+
+
+def slice_of_iteration(
+    context: NodeContext,
+    data: Value,
+    starts: Value,
+    ends: Value,
+    axes: Sequence[int],
+    steps: Sequence[int],
+) -> Value:
+    """A slice of which some bounds have formulas.
+
+    Raises:
+        ValueNeeded: its size is not the same in all iterations, as far as can be proved.
+    """
+    bounds = zip(_items(starts, "starts"), _items(ends, "ends"), axes, steps, strict=True)
+    for place, (start, stop, axis, step) in enumerate(bounds):
+        axis = normalize_axis(axis, data.rank)
+        begin, count = _span(context, data.sizes[axis], start, stop, step)
+        if isinstance(begin, int):
+            data = arith.section(context, data, axis, begin, begin + count)
+        else:
+            first = arith.section(context, starts, 0, place, place + 1)
+            places = arith.add(context, first, _numbers(context, count, 1, first))
+            data = context.emit(TakeOp, data, places, axis=axis)
+    return data
+
+
+def _span(
+    context: NodeContext, size: Size, start: Size, stop: Size, step: int
+) -> tuple[Size, Size]:
+    """Where a slice of an axis of `size` begins, and how many elements it has."""
+    iterations = context.bodies.iterations
+    try:
+        with asking(iterations.facts()):
+            begin, end = (_place(bound, size) for bound in (start, stop))
+            count = end - begin if at_most(begin, end) else 0
+    except UndecidedSizeError as error:
+        raise _not_fixed(f"the bounds {start} and {stop} of an axis of {size}: {error}") from error
+    if step != 1 or not iterations.is_fixed(count):
+        raise _not_fixed(f"the slice from {start} to {stop} by {step}")
+    return begin, count
+
+
+def _place(bound: Size, size: Size) -> Size:
+    """A bound counted from the front, within an axis."""
+    if not at_most(0, bound):
+        bound = largest(bound + size, 0)
+    return bound if at_most(bound, size) else size
+
+
+def range_of_iteration(context: NodeContext, start: Value, limit: Value, delta: Value) -> Value:
+    """A range of which some operands have formulas.
+
+    Raises:
+        ValueNeeded: its size is not the same in all iterations, as far as can be proved.
+    """
+    operands = ((start, "start"), (limit, "limit"), (delta, "delta"))
+    (first,), (last,), (step,) = (_items(value, what) for value, what in operands)
+    if start.dtype.kind != "i" or not isinstance(step, int) or step == 0:
+        raise _not_fixed(f"the range of {start.dtype} by {step}")
+    count = ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step)
+    iterations = context.bodies.iterations
+    if not iterations.is_fixed(count):
+        raise _not_fixed(f"the range from {first} to {last} by {step}")
+    numbers = _numbers(context, largest(0, count), step, start)
+    return arith.add(context, arith.reshape(context, start, ()), numbers)
+
+
+def _numbers(context: NodeContext, count: Size, step: int, like: Value) -> Value:
+    """`0, step, …`, so many, of the type of `like`."""
+    if isinstance(count, int):
+        return context.constant(np.arange(count) * step, like.dtype)
+    numbers = cast(context, arith.positions(context, count, 0, 1), like.dtype)
+    return arith.multiply(context, numbers, step)
+
+
+def _items(value: Value, what: str) -> Sequence[Size]:
+    """The numbers of a value, which is known or has a formula."""
+    content = value.expressed
+    if content is None:
+        raise ValueNeeded(f"{what} must be a constant, but is computed at run time", value.inputs)
+    return content.flat if isinstance(content, SizeTensor) else content.reshape(-1).tolist()
+
+
+def _not_fixed(what: str) -> ValueNeeded:
+    return ValueNeeded(f"{what} may differ in size from one iteration to the next", frozenset())
