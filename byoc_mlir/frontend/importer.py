@@ -26,6 +26,7 @@ from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.counting_loops import with_counted_loops
 from byoc_mlir.frontend.declared import declared_shapes
+from byoc_mlir.frontend.either_rank import refuse_either_rank
 from byoc_mlir.frontend.inputs import BoundInput, bind_inputs, size_names, symbolic_inputs
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
@@ -139,7 +140,8 @@ def _imported(
     if packed.constants:
         opsets.setdefault(DOMAIN, 1)
     graph = _MainGraph(Scope(session, opsets, names), packed.unread)
-    graph.import_nodes(ordered_nodes(packed.nodes, {*names}))
+    results = [output.name for output in model.graph.output]
+    graph.import_nodes(ordered_nodes(packed.nodes, {*names}), results)
     outputs = [
         tensor
         for output in model.graph.output
@@ -201,8 +203,11 @@ class _MainGraph:
         self.unknown: set[str] = set()
         self.values_help = True
 
-    def import_nodes(self, nodes: Sequence[onnx.NodeProto]) -> None:
+    def import_nodes(self, nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> None:
         """Imports nodes in their order.
+
+        Args:
+            outputs: the names of what the model gives.
 
         Raises:
             UnsupportedModelError: some cannot be; all are listed.
@@ -211,6 +216,11 @@ class _MainGraph:
             check_time()
             with boundary("import", name):
                 self._import_or_note(node, name)
+        for name in outputs:
+            try:
+                refuse_either_rank(self.scope.values.get(name))
+            except NodeRefused as reason:
+                self._note(NodeProblem(name, "output", "", str(reason)), reason)
         if self.problems and self.values_help:
             raise InputValuesNeededError(self.problems, sorted(self.needed))
         if self.problems:
@@ -220,11 +230,14 @@ class _MainGraph:
         try:
             self._import_node(node, name)
         except NodeRefused as reason:
-            self.problems.append(NodeProblem(name, node.op_type, node.domain, str(reason)))
+            self._note(NodeProblem(name, node.op_type, node.domain, str(reason)), reason)
             self.unknown.update(node.output)
-            needed = reason.inputs if isinstance(reason, ValueNeeded) else frozenset[str]()
-            self.values_help = self.values_help and bool(needed)
-            self.needed.update(needed)
+
+    def _note(self, problem: NodeProblem, reason: NodeRefused) -> None:
+        self.problems.append(problem)
+        needed = reason.inputs if isinstance(reason, ValueNeeded) else frozenset[str]()
+        self.values_help = self.values_help and bool(needed)
+        self.needed.update(needed)
 
     def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         if not self.unread.isdisjoint(node.output):

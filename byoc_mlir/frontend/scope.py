@@ -18,6 +18,11 @@ from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.bodies import Bodies
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
 from byoc_mlir.frontend.declared import Declared
+from byoc_mlir.frontend.either_rank import (
+    check_rank_does_not_show,
+    refuse_either_rank,
+    with_their_rank,
+)
 from byoc_mlir.frontend.external import external_node, invalid_by_onnx
 from byoc_mlir.frontend.fold import computed_by_onnx
 from byoc_mlir.frontend.functions import (
@@ -73,6 +78,7 @@ class Scope:
             last = self.session.builder.block.last_op
             outputs = self._call(node, name, body, None, inputs)
             return self._finish(node, outputs, self.session.builder.block.last_op is not last)
+        check_rank_does_not_show(node, inputs)
         asked().reason = name
         opset = self._opset(node, name)
         schema = op_schema(domain, node.op_type, opset)
@@ -90,6 +96,7 @@ class Scope:
             outputs = self._carried(node, name, schema, inputs)
             if outputs is None:
                 raise
+        outputs = outputs if node.op_type == "If" else with_their_rank(inputs, outputs)
         return self._finish(node, outputs, self.session.builder.block.last_op is not last)
 
     def _outputs(
@@ -222,7 +229,7 @@ class Scope:
         """The outputs of a subgraph for given inputs; it sees the names of this scope."""
         scope, nodes = self._inner(graph, inputs)
         scope.import_body(nodes, name)
-        return [scope.values[output.name] for output in graph.output]
+        return scope._results(graph)
 
     def _run_body(self, graph: onnx.GraphProto, inputs: Sequence[Value], path: str) -> list[Value]:
         """As `_run_graph`; each node of the subgraph has a location and a row under `path`."""
@@ -239,7 +246,14 @@ class Scope:
             except NodeRefused as reason:
                 raise NodeRefused(f"'{name}' ({node.op_type}): {reason}") from reason
             bodies.rows.insert(place, OnnxNode.of(name, node, status))
-        return [scope.values[output.name] for output in graph.output]
+        return scope._results(graph)
+
+    def _results(self, graph: onnx.GraphProto) -> list[Value]:
+        """What a branch or body gives, whose nodes this scope has imported."""
+        results = [self.values[output.name] for output in graph.output]
+        for value in results:
+            refuse_either_rank(value)
+        return results
 
     def _inner(
         self, graph: onnx.GraphProto, inputs: Sequence[Value]

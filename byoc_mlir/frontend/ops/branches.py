@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import onnx
 from xdsl.dialects.builtin import SymbolRefAttr
 
 from byoc_mlir.dialects.relay.control import IfOp
+from byoc_mlir.dialects.relay.transform import ReshapeOp
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.bodies import Body
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.either_rank import differ_in_rank_alone, either_rank
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import (
@@ -55,7 +58,7 @@ def _run_time_if(
         graph: onnx.GraphProto, inner: NodeContext, path: str, _: Sequence[Value]
     ) -> Sequence[Value]:
         given.append(inner.run_graph(graph, (), path))
-        return [leaf for value in given[-1] for leaf in _leaves(value)]
+        return list(_all_leaves(given[-1]))
 
     branches = [
         context.body("then_branch", (), partial(build, then_branch)),
@@ -63,6 +66,7 @@ def _run_time_if(
     ]
     for one, other in zip(*given, strict=True):
         _check_alike(one, other, condition)
+    either = _as_vectors(branches, [list(_all_leaves(values)) for values in given])
     arguments, (then_function, else_function) = context.close_bodies(branches)
     chosen = context.place(
         IfOp(
@@ -73,8 +77,23 @@ def _run_time_if(
             else_branch=SymbolRefAttr(else_function.sym_name),
         )
     )
-    leaves = iter(chosen)
+    leaves = (either_rank(leaf) if n in either else leaf for n, leaf in enumerate(chosen))
     return [_like(value, leaves) for value in given[0]]
+
+
+def _as_vectors(branches: Sequence[Body], given: Sequence[Sequence[Value]]) -> set[int]:
+    """Makes vectors of scalars where the other branch gives a vector; which results these are."""
+    found = {n for n, pair in enumerate(zip(*given, strict=True)) if differ_in_rank_alone(*pair)}
+    for branch, values in zip(branches, given, strict=True):
+        for number in found:
+            if values[number].rank == 0:
+                branch.change_result(number, lambda scalar: ReshapeOp(scalar, newshape=[1]))
+    return found
+
+
+def _all_leaves(values: Iterable[Value]) -> Iterator[Value]:
+    for value in values:
+        yield from _leaves(value)
 
 
 def _leaves(value: Value) -> Iterator[Value]:
@@ -82,8 +101,7 @@ def _leaves(value: Value) -> Iterator[Value]:
     if not isinstance(value, SequenceValue):
         yield value
         return
-    for item in value.items:
-        yield from _leaves(item)
+    yield from _all_leaves(value.items)
 
 
 def _like(value: Value, leaves: Iterator[Value]) -> Value:
@@ -106,7 +124,7 @@ def _check_alike(one: Value, other: Value, condition: Value) -> None:
             raise ValueNeeded("the branches give sequences of different lengths", condition.inputs)
         for pair in zip(one.items, other.items, strict=True):
             _check_alike(*pair, condition)
-    elif one.full_type != other.full_type:
+    elif one.full_type != other.full_type and not differ_in_rank_alone(one, other):
         raise ValueNeeded(
             f"the branches give {one.full_type} and {other.full_type}, and which one is computed"
             " at run time",

@@ -1,0 +1,99 @@
+"""One number whose rank, 0 or 1, depends on which branch ran.
+
+Exporters of Paddle give a scalar in one branch and a vector of one element in the other, which ONNX
+allows. Here both are vectors, so such a value may only be read where its rank does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+
+from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.value import Value, ValueNeeded
+
+_ELEMENTWISE = frozenset(
+    {
+        "Abs",
+        "Add",
+        "And",
+        "Cast",
+        "Div",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Identity",
+        "Less",
+        "LessOrEqual",
+        "Max",
+        "Min",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "Sub",
+        "Where",
+        "Xor",
+    }
+)
+"""Ops whose result has the highest rank of their operands."""
+
+
+class EitherRank(Value):
+    """Such a number, as a vector of one element."""
+
+    def renamed(self, name: str, inputs: frozenset[str]) -> Value:
+        return either_rank(super().renamed(name, inputs))
+
+
+def either_rank(value: Value) -> Value:
+    """A vector of one element as a number whose rank is 0 or 1."""
+    content = value.known if value.ssa is None else value.ssa
+    assert content is not None
+    return EitherRank(value.name, content, value.location, value.inputs, value.formula)
+
+
+def differ_in_rank_alone(one: Value, other: Value) -> bool:
+    """Whether one of two values is a scalar and the other one a vector of one element."""
+    return one.element_type == other.element_type and {one.sizes, other.sizes} == {(), (1,)}
+
+
+def check_rank_does_not_show(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
+    """Checks that a node gives the same for numbers of rank 0 and 1.
+
+    Raises:
+        ValueNeeded: it may not.
+    """
+    either = [place for place, value in enumerate(inputs) if isinstance(value, EitherRank)]
+    if not either or (not standard_name(node.domain) and node.op_type in _ELEMENTWISE):
+        return
+    if node.op_type == "If" and not standard_name(node.domain):
+        return
+    refuse_either_rank(inputs[either[0]])
+
+
+def refuse_either_rank(value: Value | None) -> None:
+    """Checks that a value has one rank.
+
+    Raises:
+        ValueNeeded: it has not.
+    """
+    if isinstance(value, EitherRank):
+        raise ValueNeeded(
+            f"the rank of '{value.name}' is 0 or 1, and which branch decides is computed at run"
+            " time; accepted is one rank in both branches",
+            value.inputs,
+        )
+
+
+def with_their_rank(
+    inputs: Sequence[Value | None], outputs: Sequence[Value | None]
+) -> Sequence[Value | None]:
+    """The results of a node, which have either rank where all operands have, or are scalars."""
+    given = [value for value in inputs if value is not None]
+    if not any(isinstance(value, EitherRank) for value in given):
+        return outputs
+    if any(value.rank > 0 and not isinstance(value, EitherRank) for value in given):
+        return outputs
+    return [None if value is None else either_rank(value) for value in outputs]
