@@ -21,6 +21,8 @@ _COPIES = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 _LESS, _GREATER = ("Less", "LessOrEqual"), ("Greater", "GreaterOrEqual")
 
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
+
 _EXACT = 1 << 24
 """A counter may be computed in `f32`, which has all integers up to this one."""
 
@@ -48,7 +50,7 @@ def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     ```text
     n, x = Loop <body = (i, c, n, x) { …; m = Add (n, 1); d = And (Less (m, 10), e) }> ("", c, 0, x)
     // becomes
-    n, x = Loop <body = (i, c, n.carried, x) { n = Add (i, 0); … }> (10, c, 0, x)
+    n, x = Loop <body = (i, c, carried, x) { n = Add (i, 0); … }> (10, c, 0, x)
     ```
     """
     inner = _Body(loop, graph)
@@ -58,9 +60,8 @@ def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     if given is not None:
         most = given if most is None else min(most, given)
     name = f"{loop.output[0] or loop.name}.most"
-    is_free = name not in graph.own and all(
-        f"{counter.name}.carried" not in inner.graph.own for counter in counters
-    )
+    made = tuple(f"{counter.name}.counted" for counter in counters)
+    is_free = name not in graph.own and not any(own.startswith(made) for own in inner.graph.own)
     if not counters or not is_free or most is None or (loop.input[0] and given is None):
         yield loop
         return
@@ -88,9 +89,9 @@ class _Body:
         for place, formal in enumerate(body.input[2:]):
             first = self._outer.number(self._loop.input[2 + place])
             element = formal.type.tensor_type.elem_type
-            is_integer = element in (TensorProto.INT32, TensorProto.INT64)
-            update = self._moved(body.output[1 + place].name)
-            if first is not None and is_integer and update == (formal.name, 1):
+            if first is None or abs(first) >= _EXACT or element not in _INTEGERS:
+                continue
+            if self._moved(body.output[1 + place].name) == (formal.name, 1):
                 yield _Counter(place, formal.name, first, element)
 
     def counts(self, counters: Iterable[_Counter]) -> Iterator[int]:
@@ -151,15 +152,16 @@ class _Body:
 def _count(body: GraphProto, counter: _Counter) -> None:
     """Computes a counter from the number of the iteration."""
     name, formal = counter.name, body.input[2 + counter.place]
-    formal.name = f"{name}.carried"
+    made = f"{name}.counted"
+    formal.name = f"{made}.carried"
     first = numpy_helper.from_array(np.array(counter.first, np.int64))
     nodes = [
-        helper.make_node("Constant", [], [f"{name}.first"], value=first),
-        helper.make_node("Add", [body.input[0].name, f"{name}.first"], [f"{name}.wide"]),
-        helper.make_node("Cast", [f"{name}.wide"], [f"{name}.number"], to=counter.element),
-        helper.make_node("Shape", [formal.name], [f"{name}.shape"]),
-        helper.make_node("Reshape", [f"{name}.number", f"{name}.shape"], [name]),
+        helper.make_node("Constant", [], [f"{made}.first"], value=first),
+        helper.make_node("Add", [body.input[0].name, f"{made}.first"], [f"{made}.wide"]),
+        helper.make_node("Cast", [f"{made}.wide"], [f"{made}.number"], to=counter.element),
+        helper.make_node("Shape", [formal.name], [f"{made}.shape"]),
+        helper.make_node("Reshape", [f"{made}.number", f"{made}.shape"], [name]),
     ]
     for place, node in enumerate(nodes):
-        node.name = f"{name}.{place}"
+        node.name = f"{made}.{place}"
         body.node.insert(place, node)
