@@ -41,7 +41,7 @@ def is_bounded(node: NodeProto) -> bool:
     """Whether it is a valid `Loop` whose condition may be one of a counter."""
     if node.op_type != "Loop" or node.domain or len(node.input) < 3:
         return False
-    return has_body(node) and bool(node.input[1])
+    return has_body(node) and len(node.output) >= len(node.input) - 2 and bool(node.input[1])
 
 
 def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:

@@ -183,6 +183,28 @@ def test_how_often_a_counter_lets_a_loop_run(first: int, trips: int, condition: 
     assert_agrees(executable.run(feeds), run_onnxruntime(model, feeds))
 
 
+def test_what_is_carried_and_not_given_is_left_alone() -> None:
+    """The loop has fewer outputs than it carries values, of which one is the same all along."""
+    model = model_of(
+        "(float x) => (int64 count)",
+        """go = Constant <value = bool {1}> ()
+        count = Loop (trips, go, first, x, x) <body = b (int64 i, bool c, int64 k, float s, float t)
+            => (bool more, int64 k2, float s2, float t) {
+          k2 = Add (k, one) s2 = Mul (s, t) a = Less (k2, bound) b = Less (s2, high)
+          more = And (a, b) }>""",
+        {
+            "one": number(1),
+            "bound": number(7),
+            "first": number(0),
+            "trips": number(9),
+            "high": np.array(11, np.float32),
+        },
+    )
+    executable = byoc_mlir.compile(model, targets=(), threads=1)
+    feeds = {"x": np.array(3, np.float32)}
+    assert executable.run(feeds)["count"] == 2  # 9, then 27
+
+
 _EITHER = (
     """(bool given, float[2] x) => (float[r] y)""",
     """high = ReduceMax <keepdims = 0> (x)
