@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.index import TakeOp
@@ -25,15 +26,25 @@ def slice_of_iteration(
     data: Value,
     starts: Value,
     ends: Value,
-    axes: Sequence[int],
-    steps: Sequence[int],
+    axes: Value | None,
+    steps: Value | None,
 ) -> Value:
     """A slice of which some bounds have formulas.
 
     Raises:
         ValueNeeded: its size is not the same in all iterations, as far as can be proved.
+        VerifyException: there are not as many of one operand as of another.
     """
-    bounds = zip(_items(starts, "starts"), _items(ends, "ends"), axes, steps, strict=True)
+    begins, stops = _items(starts, "starts"), _items(ends, "ends")
+    along = range(len(begins)) if axes is None else context.ints(axes, "axes")
+    strides = [1] * len(begins) if steps is None else context.ints(steps, "steps")
+    counts = [len(begins), len(stops), len(along), len(strides)]
+    if len(set(counts)) > 1:
+        raise VerifyException(
+            f"starts, ends, axes and steps have {counts} elements, accepted are as many of each"
+        )
+    starts = arith.reshape(context, starts, [len(begins)])
+    bounds = zip(begins, stops, along, strides, strict=True)
     for place, (start, stop, axis, step) in enumerate(bounds):
         axis = normalize_axis(axis, data.rank)
         begin, count = _span(context, data.sizes[axis], start, stop, step)
@@ -76,7 +87,7 @@ def range_of_iteration(context: NodeContext, start: Value, limit: Value, delta: 
         ValueNeeded: its size is not the same in all iterations, as far as can be proved.
     """
     operands = ((start, "start"), (limit, "limit"), (delta, "delta"))
-    (first,), (last,), (step,) = (_items(value, what) for value, what in operands)
+    first, last, step = (_item(value, what) for value, what in operands)
     if start.dtype.kind != "i" or not isinstance(step, int) or step == 0:
         raise _not_fixed(f"the range of {start.dtype} by {step}")
     count = ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step)
@@ -93,6 +104,13 @@ def _numbers(context: NodeContext, count: Size, step: int, like: Value) -> Value
         return context.constant(np.arange(count) * step, like.dtype)
     numbers = cast(context, arith.positions(context, count, 0, 1), like.dtype)
     return arith.multiply(context, numbers, step)
+
+
+def _item(value: Value, what: str) -> Size:
+    items = _items(value, what)
+    if len(items) != 1:
+        raise VerifyException(f"{what} has {len(items)} elements, accepted is one")
+    return items[0]
 
 
 def _items(value: Value, what: str) -> Sequence[Size]:

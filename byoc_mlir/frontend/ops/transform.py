@@ -218,11 +218,11 @@ def slice_by_inputs(
     axes: Value | None = None,
     steps: Value | None = None,
 ) -> Value:
-    along = range(starts.number(0)) if axes is None else context.ints(axes, "axes")
-    stride = [1] * starts.number(0) if steps is None else context.ints(steps, "steps")
     if starts.formula is not None or ends.formula is not None:
-        return slice_of_iteration(context, data, starts, ends, along, stride)
+        return slice_of_iteration(context, data, starts, ends, axes, steps)
     begin, end = context.sizes(starts, "starts"), context.sizes(ends, "ends")
+    along = range(len(begin)) if axes is None else context.ints(axes, "axes")
+    stride = [1] * len(begin) if steps is None else context.ints(steps, "steps")
     return _sliced(context, data, begin, end, along, stride)
 
 

@@ -8,7 +8,7 @@ import pytest
 from control_models import Array, expected, f32, model_of
 
 import byoc_mlir
-from byoc_mlir.errors import UnsupportedModelError
+from byoc_mlir.errors import InvalidModelError, UnsupportedModelError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
@@ -86,6 +86,12 @@ def test_slices_beyond_the_last_row_are_written_out() -> None:
     feeds = {"x": f32(6, 3)}
     executable = byoc_mlir.compile(model, targets=(), threads=1)
     assert_agrees(executable.run(feeds), run_onnxruntime(model, feeds))
+
+
+def test_operands_that_do_not_fit_together_are_refused() -> None:
+    body = f"{ONE_ROW} more = Concat <axis = 0> (stop, stop) z = Slice (x, begin, more)"
+    with pytest.raises(InvalidModelError, match="accepted are as many of each"):
+        import_model(rows("float[6, 3] x", body))
 
 
 _PADDLE = """b (int64 i, bool c, int64 k, int64 bound, float[b, 9, 3] out, bool found, float[b] any,
