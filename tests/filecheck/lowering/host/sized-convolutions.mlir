@@ -42,4 +42,4 @@ func.func @main(%x: tensor<?x16x?x24xf32, #relay.shape<[n, 16, h, 24]>>) -> tens
 }
 // PRODUCT-LABEL: func.func @main
 // PRODUCT:       host.size <[24*h*n]> : index
-// PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_none_flat_of_buffers(
+// PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_none_pieces_of_buffers(
