@@ -126,6 +126,9 @@ class Assumptions(Table):
     integer_products: float = _number(
         64, "multiply-adds / cycle", "bytes, with VNNI; decides on threads only"
     )
+    streamed_bytes: float = _number(
+        8, "bytes / cycle", "a matrix that few rows read once, from memory; decides on threads only"
+    )
     loop_iterations: float = _number(
         12, "iterations / cycle", "of an op in vectors, in cache; decides on threads only"
     )

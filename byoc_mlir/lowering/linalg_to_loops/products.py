@@ -19,6 +19,7 @@ from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
 from byoc_mlir.lowering.linalg_to_loops.turning import TurningWriter, is_turned
 from byoc_mlir.lowering.threads import is_worth_threads
+from byoc_mlir.lowering.to_llvm.types import byte_width
 
 
 def emit_contraction(
@@ -36,9 +37,8 @@ def emit_contraction(
         schedule: how it is cut, of `PRODUCT_SCHEDULES`; empty: as usual.
     """
     wanted = Wanted.of(schedule)
-    iterations = contraction.nest.iterations
-    cycles = hint(iterations) / ASSUMED.loop_products
-    parallel = threads and is_worth_threads([iterations], cycles)
+    cycles = _cycles(contraction)
+    parallel = threads and is_worth_threads([contraction.nest.iterations], cycles)
     if contraction.panel_columns:
         blocking = panel_blocking(contraction, vector_bits, wanted, threads=parallel)
         PanelWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
@@ -55,3 +55,11 @@ def emit_contraction(
         else:
             writer = TurningWriter if is_turned(contraction) else PackingWriter
             writer(code, contraction, kernels, blocking).write(cycles, threads=parallel)
+
+
+def _cycles(contraction: Contraction) -> float:
+    """About what the products take, or reading the matrix where rows are few."""
+    nest = contraction.nest
+    read = byte_width(nest.accesses[1].element_type) / hint(contraction.rows)
+    each = max(1 / ASSUMED.loop_products, read / ASSUMED.streamed_bytes)
+    return hint(nest.iterations) * each

@@ -124,3 +124,26 @@ func.func @main(%x: tensor<60x160xf32>, %w: tensor<96x160xf32>) -> tensor<60x96x
   %0 = relay.nn.dense %x, %w : (tensor<60x160xf32>, tensor<96x160xf32>) -> tensor<60x96xf32>
   func.return %0 : tensor<60x96xf32>
 }
+
+// -----
+
+// Few rows: a matrix of 1.5 MB is read from memory, which several threads do faster.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<4x512xf32>, %w: tensor<512x768xf32>) -> tensor<4x768xf32> {
+  // CHECK: func.func private @matmul_0
+  // CHECK: scf.parallel
+  %0 = relay.nn.matmul %x, %w : (tensor<4x512xf32>, tensor<512x768xf32>) -> tensor<4x768xf32>
+  func.return %0 : tensor<4x768xf32>
+}
+
+// -----
+
+// As many multiplications by a small matrix are done before another thread is awake.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x384xf32>) -> tensor<64x384xf32> {
+  // CHECK: func.func private @matmul_0
+  // CHECK-NOT: scf.parallel
+  // CHECK: func.func private @tile
+  %0 = relay.nn.matmul %x, %w : (tensor<64x64xf32>, tensor<64x384xf32>) -> tensor<64x384xf32>
+  func.return %0 : tensor<64x384xf32>
+}
