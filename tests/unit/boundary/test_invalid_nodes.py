@@ -80,7 +80,7 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
     "MaxPool": (
         one("MaxPool", _IMAGE, kernel_shape=[2**31] * 2, pads=[2**30] * 4),
         LimitExceededError,
-        "arena_bytes",
+        "tensor_bytes",
     ),
     "Attention": (
         one("Attention", (1, 3, 8), inputs="x x x", opset=23, q_num_heads=7, kv_num_heads=0),
