@@ -13,7 +13,7 @@ import onnx
 from byoc_mlir.frontend.known_ops import standard_name
 from byoc_mlir.frontend.value import Value, ValueNeeded
 
-_ELEMENTWISE = frozenset(
+_INDIFFERENT = frozenset(
     {
         "Abs",
         "Add",
@@ -24,6 +24,7 @@ _ELEMENTWISE = frozenset(
         "Greater",
         "GreaterOrEqual",
         "Identity",
+        "If",
         "Less",
         "LessOrEqual",
         "Max",
@@ -37,7 +38,7 @@ _ELEMENTWISE = frozenset(
         "Xor",
     }
 )
-"""Ops whose result has the highest rank of their operands."""
+"""Ops whose result has the highest rank of their operands, and `If`, which reads a condition."""
 
 
 class EitherRank(Value):
@@ -65,12 +66,9 @@ def check_rank_does_not_show(node: onnx.NodeProto, inputs: Sequence[Value | None
     Raises:
         ValueNeeded: it may not.
     """
-    either = [place for place, value in enumerate(inputs) if isinstance(value, EitherRank)]
-    if not either or (not standard_name(node.domain) and node.op_type in _ELEMENTWISE):
-        return
-    if node.op_type == "If" and not standard_name(node.domain):
-        return
-    refuse_either_rank(inputs[either[0]])
+    if standard_name(node.domain) or node.op_type not in _INDIFFERENT:
+        for value in inputs:
+            refuse_either_rank(value)
 
 
 def refuse_either_rank(value: Value | None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
@@ -51,71 +52,78 @@ def _define_elements(module: ModuleBuilder, name: str, *, has_vectors: bool) -> 
     """`void (slots, begin, end)`."""
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
-    source, table, result = (
-        function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT)
-    )
-    write = _write_vectors if has_vectors else _write_words
-    begin = write(function, source, table, result, begin, end)
-
-    def one(index: SSAValue) -> None:
-        place = function.add(begin, index)
-        byte = function.load(function.gep(source, place, i8), i8)
-        found = function.gep(table, function.insert(llvm.ZExtOp(byte, i64)), i8)
-        function.store(function.load(found, i8), function.gep(result, place, i8))
-
-    function.loop(function.subtract(end, begin), one)
+    pointers = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT))
+    lookup = _Lookup(function, *pointers)
+    if has_vectors:
+        begin = lookup.in_steps(_LANES, begin, end, lookup.vector())
+    else:
+        begin = lookup.in_steps(_WORD, begin, end, lookup.word)
+    lookup.in_steps(1, begin, end, lookup.byte)
     function.finish()
     return name
 
 
-def _write_words(
-    function: FunctionBuilder,
-    source: SSAValue,
-    table: SSAValue,
-    result: SSAValue,
-    begin: SSAValue,
-    end: SSAValue,
-) -> SSAValue:
-    """Writes the loop over whole words. Returns the first element that is left over."""
-    count, low = function.divide(function.subtract(end, begin), _WORD), function.integer(255)
+@dataclass(frozen=True)
+class _Lookup:
+    """Writes the loops of a thread."""
 
-    def word(index: SSAValue) -> None:
-        place = function.add(begin, function.multiply(index, _WORD))
-        bytes_ = function.load(function.gep(source, place, i8), i64, 1)
+    function: FunctionBuilder
+    source: SSAValue
+    table: SSAValue
+    result: SSAValue
+
+    def in_steps(
+        self, size: int, begin: SSAValue, end: SSAValue, write: Callable[[SSAValue], None]
+    ) -> SSAValue:
+        """Writes a loop over whole steps of so many bytes, each by what writes the code for those
+        from a place on. Returns the first byte that is left over."""
+        function = self.function
+        count = function.divide(function.subtract(end, begin), size)
+        function.loop(
+            count, lambda index: write(function.add(begin, function.multiply(index, size)))
+        )
+        return function.add(begin, function.multiply(count, size))
+
+    def byte(self, place: SSAValue) -> None:
+        """Looks up one."""
+        function = self.function
+        byte = function.load(function.gep(self.source, place, i8), i8)
+        self._store(function.insert(llvm.ZExtOp(byte, i64)), place)
+
+    def word(self, place: SSAValue) -> None:
+        """Looks up those that are read together."""
+        function, low = self.function, self.function.integer(255)
+        bytes_ = function.load(function.gep(self.source, place, i8), i64, 1)
         for number in range(_WORD):
             shifted = function.binary(llvm.LShrOp, bytes_, function.integer(8 * number))
-            found = function.gep(table, function.binary(llvm.AndOp, shifted, low), i8)
-            to = function.gep(result, function.add(place, number), i8)
-            function.store(function.load(found, i8), to)
+            byte = function.binary(llvm.AndOp, shifted, low)
+            self._store(byte, function.add(place, number))
 
-    function.loop(count, word)
-    return function.add(begin, function.multiply(count, _WORD))
+    def _store(self, byte: SSAValue, place: SSAValue) -> None:
+        function = self.function
+        found = function.load(function.gep(self.table, byte, i8), i8)
+        function.store(found, function.gep(self.result, place, i8))
 
-
-def _write_vectors(
-    function: FunctionBuilder,
-    source: SSAValue,
-    table: SSAValue,
-    result: SSAValue,
-    begin: SSAValue,
-    end: SSAValue,
-) -> SSAValue:
-    """Writes the loop over whole vectors. Returns the first element that is left over."""
-    parts = [function.load(function.gep(table, at, i8), _VECTOR, 1) for at in range(0, 256, _LANES)]
-    seven = function.constant(DenseIntOrFPElementsAttr.from_list(_VECTOR, [7] * _LANES), _VECTOR)
-    count = function.divide(function.subtract(end, begin), _LANES)
-
-    def vector(index: SSAValue) -> None:
-        place = function.add(begin, function.multiply(index, _LANES))
-        bytes_ = function.load(function.gep(source, place, i8), _VECTOR, 1)
-        low, high = (
-            function.insert(llvm.CallIntrinsicOp(_PERMUTE, [one, bytes_, other], [_VECTOR]))
-            for one, other in (parts[:2], parts[2:])
+    def vector(self) -> Callable[[SSAValue], None]:
+        """What looks up those of a vector; the table is loaded before."""
+        function = self.function
+        seven = function.constant(
+            DenseIntOrFPElementsAttr.from_list(_VECTOR, [7] * _LANES), _VECTOR
         )
-        is_high = function.binary(llvm.AShrOp, bytes_, seven)  # all bits of a byte, or none
-        other = function.binary(llvm.AndOp, function.binary(llvm.XOrOp, low, high), is_high)
-        found = function.binary(llvm.XOrOp, low, other)
-        function.store(found, function.gep(result, place, i8), 1)
+        parts = [
+            function.load(function.gep(self.table, at, i8), _VECTOR, 1)
+            for at in range(0, 256, _LANES)
+        ]
 
-    function.loop(count, vector)
-    return function.add(begin, function.multiply(count, _LANES))
+        def write(place: SSAValue) -> None:
+            bytes_ = function.load(function.gep(self.source, place, i8), _VECTOR, 1)
+            low, high = (
+                function.insert(llvm.CallIntrinsicOp(_PERMUTE, [one, bytes_, other], [_VECTOR]))
+                for one, other in (parts[:2], parts[2:])
+            )
+            is_high = function.binary(llvm.AShrOp, bytes_, seven)  # all bits of a byte, or none
+            other = function.binary(llvm.AndOp, function.binary(llvm.XOrOp, low, high), is_high)
+            found = function.binary(llvm.XOrOp, low, other)
+            function.store(found, function.gep(self.result, place, i8), 1)
+
+        return write

@@ -125,9 +125,13 @@ class IntegerGemm:
         right = self.depth * self.columns
         tiles, blocks = (-(-rows // size) for size in (self._tile_rows(rows), self._block_rows))
         widened = tiles * right // self.unit.group if self.unit.widens else 0
-        read = blocks * right * self.unit.right_type.itemsize
         multiplying = (rows * right + widened) / rates(IntegerRates).products
-        return multiplying + read / rates(ConvolutionRates).weight_bytes
+        return multiplying + blocks * self.right_bytes / rates(ConvolutionRates).weight_bytes
+
+    @property
+    def right_bytes(self) -> int:
+        """Those of the right numbers in memory."""
+        return self.depth * self.columns * self.unit.right_type.itemsize
 
     def forms(self, right: NDArray[np.integer]) -> tuple[IntegerGemm, ...]:
         """The product with its right numbers in each form in memory that they fit."""

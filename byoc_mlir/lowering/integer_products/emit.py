@@ -205,9 +205,8 @@ class ProductWriter:
         given = [buffer.memref for buffer in k.inputs]
         # what a kernel does not read may be anything
         given += [given[-1]] * (_MOST_INPUTS - len(given))
-        read = gemm.depth * gemm.columns * gemm.unit.right_type.itemsize
         multiplying = hint(gemm.products) / ASSUMED.integer_products
-        cycles = max(multiplying, read / ASSUMED.streamed_bytes)
+        cycles = max(multiplying, gemm.right_bytes / ASSUMED.streamed_bytes)
         with k.loops([gemm.units], cycles / hint(gemm.units)) as (unit,):
             begin = k.index(unit)
             buffers = [parameters.memref, *given, k.outputs[0].memref]
