@@ -12,10 +12,11 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Code, Slot
 from byoc_mlir.kernels.f32_code import FloatCode
 from byoc_mlir.kernels.f32_functions import erf, tanh
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _PREFIX = "byoc_activation"
 _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])

@@ -1,118 +1,32 @@
-"""Writing functions in the `llvm` dialect: arithmetic, memory, calls, loops, early returns."""
+"""Writing functions of the `llvm` dialect: arithmetic, memory, calls, loops, early returns."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
-    BytesAttr,
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerType,
-    ModuleOp,
-    TensorType,
-    UnitAttr,
     f32,
     i8,
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from byoc_mlir.abi import VECTORISED
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import POINTER, Index
-from byoc_mlir.kernels.parallel import PARALLEL_FOR, parallel_functions
+from byoc_mlir.kernels.parallel import PARALLEL_FOR
+
+if TYPE_CHECKING:
+    from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 VOID = llvm.LLVMVoidType()
 
 _READ, _ALL_LEVELS, _DATA = 0, 3, 1
 """What `llvm.prefetch` is told."""
-
-
-class ModuleBuilder:
-    """A module under construction; what its functions mention is declared once.
-
-    Args:
-        has_threads: whether there is an OpenMP runtime; without it, loops run on one thread.
-    """
-
-    def __init__(self, *, has_threads: bool = True) -> None:
-        self.module = ModuleOp([])
-        self.has_threads = has_threads
-        self._names: set[str] = set()
-
-    def function(
-        self,
-        name: str,
-        parameters: Sequence[Attribute],
-        *,
-        result: Attribute = i32,
-        internal: bool = False,
-    ) -> FunctionBuilder:
-        """A new function."""
-        linkage = llvm.LinkageAttr("internal" if internal else "external")
-        return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage)
-
-    def vectorised(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
-        """A new internal function without a result, written in vectors to the end: LLVM makes code
-        of it as it is. Only where that was measured to be as fast."""
-        type_, internal = llvm.LLVMFunctionType(parameters, VOID), llvm.LinkageAttr("internal")
-        return self._begin(name, type_, internal, {VECTORISED: UnitAttr()})
-
-    def _begin(
-        self,
-        name: str,
-        type_: llvm.LLVMFunctionType,
-        linkage: llvm.LinkageAttr,
-        attributes: Mapping[str, Attribute] = MappingProxyType({}),
-    ) -> FunctionBuilder:
-        block = Block(arg_types=type_.inputs.data)
-        function = llvm.FuncOp(name, type_, linkage, body=Region(block))
-        function.attributes |= attributes
-        self._add(name, function)
-        return FunctionBuilder(self, block)
-
-    def adopt(self, function: llvm.FuncOp) -> str:
-        """Takes in a function that was made elsewhere. Returns its symbol."""
-        self._add(function.sym_name.data, function)
-        return function.sym_name.data
-
-    def define_parallel_for(self) -> None:
-        """Defines the functions of `byoc_mlir.kernels.parallel`, unless they are known."""
-        for function in parallel_functions(self._names):
-            self.adopt(function)
-
-    def declare(self, name: str, parameters: Sequence[Attribute], result: Attribute) -> None:
-        """Declares an external function, unless it is known."""
-        if name not in self._names:
-            type_ = llvm.LLVMFunctionType(parameters, result)
-            self._add(name, llvm.FuncOp(name, type_, llvm.LinkageAttr("external")))
-
-    def table(self, name: str, words: Sequence[int]) -> str:
-        """A constant array of 64-bit words. Returns its symbol."""
-        data = BytesAttr(struct.pack(f"<{len(words)}q", *words))
-        value = DenseIntOrFPElementsAttr(TensorType(i64, [len(words)]), data)
-        type_ = llvm.LLVMArrayType(len(words), i64)
-        self._add(name, llvm.GlobalOp(type_, name, "internal", constant=True, value=value))
-        return name
-
-    def external(self, name: str) -> str:
-        """Declares a constant that is defined elsewhere, unless it is known. Returns its symbol."""
-        if name not in self._names:
-            self._add(name, llvm.GlobalOp(i8, name, "external", constant=True))
-        return name
-
-    def has(self, name: str) -> bool:
-        """Whether the module defines or declares a symbol."""
-        return name in self._names
-
-    def _add(self, name: str, op: Operation) -> None:
-        self._names.add(name)
-        self.module.body.block.add_op(op)
 
 
 class FunctionBuilder:

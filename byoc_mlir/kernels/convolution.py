@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from byoc_mlir.dialects.relay.constant import Weight, derived_array
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
-from byoc_mlir.kernels.builder import ModuleBuilder
 from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
 
 Pair = tuple[int, int]

@@ -10,8 +10,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i8, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _PREFIX = "byoc_lookup"
 _LANES = 64

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byoc_mlir.kernels.activations import FORMULAS, activation_code
-from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, IntegerRates, Table
@@ -31,6 +31,7 @@ from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
 from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects

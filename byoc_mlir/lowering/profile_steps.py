@@ -23,7 +23,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import ARENA_BYTES, CONTEXT_OFFSET, CONTEXT_SLOTS, STEP, STEPS
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.kernels.builder import POINTER, VOID, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import offset
 from byoc_mlir.lowering.profiled_threads import NOW, OTHERS, time_threads
 from byoc_mlir.lowering.region_calls import int_attribute

@@ -35,7 +35,7 @@ from byoc_mlir.patterns import CompositePattern
 
 if TYPE_CHECKING:
     from byoc_mlir.backends.dnnl.measurements import Measuring
-    from byoc_mlir.kernels.builder import ModuleBuilder
+    from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _one_at_a_time = Lock()
 """What measures shares its memory, and disturbs others that measure."""
@@ -148,7 +148,7 @@ class DnnlBackend(Backend):
 
     def _generator(self) -> Callable[[FuncOp, CodegenContext], NativeCode]:
         """Generates code for regions that share functions."""
-        from byoc_mlir.kernels.builder import ModuleBuilder
+        from byoc_mlir.kernels.module_builder import ModuleBuilder
 
         shared = ModuleBuilder()
 

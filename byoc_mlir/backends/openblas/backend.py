@@ -39,7 +39,8 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.constant import ConstantOp, Weight
 from byoc_mlir.kernels.arena import Request, plan_offsets
-from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
 
 _WORKSPACE_SLOT, _CONTEXT_SLOTS = 0, 1

@@ -21,7 +21,8 @@ from byoc_mlir.backends.openblas.products import (
     Block,
     Product,
 )
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _FLOAT_BYTES = 4
 

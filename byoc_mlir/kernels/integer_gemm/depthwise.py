@@ -18,7 +18,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i8, i16, i32, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Code, Pair, Slot, result_sizes
 from byoc_mlir.kernels.costs import IntegerRates, rates
 from byoc_mlir.kernels.integer_gemm.centring import (
@@ -30,6 +30,7 @@ from byoc_mlir.kernels.integer_gemm.centring import (
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors, splat
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import Vectors
 

@@ -12,8 +12,9 @@ from functools import partial
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.parameters import Parameters

@@ -10,7 +10,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm

@@ -30,11 +30,12 @@ from byoc_mlir.dialects.relay.base import (
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.shape import hint
-from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.integer_gemm.code import define_units
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.lowering.integer_products.chain import Chain
 from byoc_mlir.lowering.integer_products.product import (
     Array,

@@ -14,9 +14,9 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.kernels.builder import ModuleBuilder
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.lowering.integer_products.chain import chain_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
 from byoc_mlir.lowering.integer_products.product import product_of

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byoc_mlir.kernels.builder import VOID, ModuleBuilder
+from byoc_mlir.kernels.builder import VOID
 from byoc_mlir.kernels.integer_gemm.code import POINTERS, define_units
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.runtime.jit import NativeModule

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import i32
 
-from byoc_mlir.kernels.builder import VOID, ModuleBuilder
+from byoc_mlir.kernels.builder import VOID
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
 from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.runtime.jit import NativeModule

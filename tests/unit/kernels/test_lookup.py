@@ -7,9 +7,10 @@ import ctypes
 import numpy as np
 import pytest
 
-from byoc_mlir.kernels.builder import VOID, ModuleBuilder
+from byoc_mlir.kernels.builder import VOID
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.lookup import lookup_code
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.runtime.cpu import Cpu

@@ -12,7 +12,7 @@ from byoc_mlir.backends.dnnl.codegen.program import Program
 from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode
 from byoc_mlir.backends.dnnl.codegen.run import add_run
 from byoc_mlir.backends.dnnl.codegen.slot_layout import slot_layout
-from byoc_mlir.kernels.builder import ModuleBuilder
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.runtime.program import SharedLibrary
 
 

@@ -23,7 +23,8 @@ from byoc_mlir.backends.dnnl.codegen.table_arguments import (
 )
 from byoc_mlir.backends.dnnl.enums import Query
 from byoc_mlir.backends.dnnl.formats import descriptor_strides, format_tag
-from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 1, 2
 """State slots every region has, behind that of the engine."""

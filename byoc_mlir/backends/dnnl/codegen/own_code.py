@@ -30,9 +30,10 @@ from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.activations import activation_code
-from byoc_mlir.kernels.builder import POINTER, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
 from byoc_mlir.kernels.lookup import lookup_code
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.runtime.cpu import Cpu
 

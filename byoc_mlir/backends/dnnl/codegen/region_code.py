@@ -13,7 +13,8 @@ from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.program import Program
 from byoc_mlir.backends.dnnl.codegen.slot_layout import SlotLayout
 from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import IntegerType, bf16, f32, i1, i16, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
-from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, ModuleBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _PREFIX = "byoc_dnnl"
 _EXPONENTS: Mapping[Attribute, tuple[IntegerType, int]] = {
