@@ -19,7 +19,11 @@ from byoc_mlir.frontend.loop_values import NUMBERS, Graph, read_outside, unchang
 _COPIES = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """Ops whose result is the same number, of a tensor that holds one."""
 
-_LESS, _GREATER = ("Less", "LessOrEqual"), ("Greater", "GreaterOrEqual")
+_LESS = ("Less", "LessOrEqual")
+
+_COMPARISONS = (*_LESS, "Greater", "GreaterOrEqual")
+
+_LOGIC = ("And", "Or", "Not", "If")
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
@@ -97,28 +101,55 @@ class _Body:
     def counts(self, counters: Iterable[_Counter]) -> Iterator[int]:
         """How often the loop runs at most, as conditions say that have to hold for it to go on."""
         known = {counter.name: counter.first for counter in counters}
-        for one, limit in self._limits(body_of(self._loop).output[0].name):
+        for one, limit in self._limits(body_of(self._loop).output[0].name, True):
             counter, added = self._moved(one)
             if counter in known and abs(limit) < _EXACT:
                 yield max(1, limit - known[counter] - added + 1)
 
-    def _limits(self, condition: str) -> Iterator[tuple[str, int]]:
-        """Values that are below a number while a condition holds, and the number."""
-        node = self.graph.producer(condition, *_COPIES, *_LESS, *_GREATER, "And", "Add")
+    def _limits(self, condition: str, holds: bool) -> Iterator[tuple[str, int]]:
+        """Values that are below a number while a condition holds, or does not, and the number."""
+        node = self.graph.producer(condition, *_COPIES, *_COMPARISONS, *_LOGIC, "Add")
         if node is None:
             return
-        if node.op_type in (*_LESS, *_GREATER):
-            one, two = node.input if node.op_type in _LESS else node.input[::-1]
-            limit = self._number(two)
-            if limit is not None:
-                yield one, limit + node.op_type.endswith("OrEqual")
+        if node.op_type in _COMPARISONS:
+            yield from self._limit(node, holds)
         elif node.op_type == "Add":
             terms = [name for name in node.input if self._number(name) != 0]
             if len(terms) == 1:
-                yield from self._limits(terms[0])
-        else:
-            for name in node.input[: 2 if node.op_type == "And" else 1]:
-                yield from self._limits(name)
+                yield from self._limits(terms[0], holds)
+        elif node.op_type == "If":
+            for decides in self._decided(node, holds):
+                yield from self._limits(node.input[0], decides)
+        elif node.op_type not in ("And", "Or"):
+            yield from self._limits(node.input[0], holds != (node.op_type == "Not"))
+        elif holds == (node.op_type == "And"):
+            for name in node.input:
+                yield from self._limits(name, holds)
+
+    def _limit(self, comparison: NodeProto, holds: bool) -> Iterator[tuple[str, int]]:
+        low, high = comparison.input[:: 1 if comparison.op_type in _LESS else -1]
+        may_equal = comparison.op_type.endswith("OrEqual")
+        if not holds:
+            low, high, may_equal = high, low, not may_equal
+        limit = self._number(high)
+        if limit is not None:
+            yield low, limit + may_equal
+
+    def _decided(self, node: NodeProto, holds: bool) -> Iterator[bool]:
+        """What the condition of an `If` is when its result is `holds`: not that of a branch which
+        always gives the contrary.
+        """
+        for attribute in node.attribute:
+            given = self._truth(attribute.g)
+            if given is not None and given != holds:
+                yield attribute.name != "then_branch"
+
+    def _truth(self, branch: GraphProto) -> bool | None:
+        """What a branch gives, whatever else there is."""
+        inner = Graph(branch)
+        name = inner.uncast(branch.output[0].name)
+        graphs = (inner, self.graph, self._outer)
+        return next((graph.truth(name) for graph in graphs if name in graph.own), None)
 
     def _number(self, name: str) -> int | None:
         """The number that a value is in all iterations."""

@@ -21,6 +21,8 @@ from byoc_mlir.frontend.builder import BlockBuilder
 from byoc_mlir.frontend.known_ops import standard_name
 from byoc_mlir.frontend.value import SequenceValue, Value
 
+_RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"})
+
 MAX_BYTES = 4 << 30
 """How large an output may be."""
 
@@ -51,6 +53,11 @@ def external_node(
     builder.append(op, node_location(name))
     results = iter(op.results)
     return [Value(name, next(results)) if output else None for output in node.output]
+
+
+def is_random(node: onnx.NodeProto) -> bool:
+    """Whether an op of the standard gives something else each time."""
+    return node.op_type.removesuffix("Like") in _RANDOM
 
 
 def has_graphs(node: onnx.NodeProto) -> bool:

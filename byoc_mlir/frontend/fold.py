@@ -16,10 +16,8 @@ from onnx.shape_inference import InferenceError
 
 from byoc_mlir.dialects.relay.evaluate import MAX_FOLDED_BYTES
 from byoc_mlir.dialects.relay.evaluate_onnx import reference_outputs
-from byoc_mlir.frontend.external import has_graphs, inferred_types
+from byoc_mlir.frontend.external import has_graphs, inferred_types, is_random
 from byoc_mlir.frontend.value import Array, Value
-
-_RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"})
 
 
 def computed_by_onnx(
@@ -36,7 +34,7 @@ def computed_by_onnx(
     """
     present = [value.constant for value in inputs if value is not None]
     known = [array for array in present if array is not None]
-    if len(known) < len(present) or node.op_type.removesuffix("Like") in _RANDOM:
+    if len(known) < len(present) or is_random(node):
         return None
     limit = max(MAX_FOLDED_BYTES, sum(array.nbytes for array in known))
     if has_graphs(node) or not _least_bytes(node, schema, opsets, inputs) <= limit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
@@ -57,8 +58,15 @@ class Graph:
             return None
         if tensor.data_type not in NUMBERS or any(size != 1 for size in tensor.dims):
             return None
-        value = float(np.asarray(numpy_helper.to_array(tensor)).item())
-        return int(value) if value.is_integer() else None
+        value: int | float = np.asarray(numpy_helper.to_array(tensor)).item()
+        return int(value) if isinstance(value, int) or value.is_integer() else None
+
+    def truth(self, name: str) -> bool | None:
+        """The truth value that a constant of one element is."""
+        tensor = self._tensors.get(self.uncast(name))
+        if tensor is None or tensor.data_type != TensorProto.BOOL or prod(tensor.dims) != 1:
+            return None
+        return bool(np.asarray(numpy_helper.to_array(tensor)).item())
 
 
 def _constants(nodes: Sequence[NodeProto]) -> Iterator[tuple[str, TensorProto]]:

@@ -43,7 +43,7 @@ def read_names(node: onnx.NodeProto) -> Iterator[str]:
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
         for graph in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-            yield from _captured(graph)
+            yield from captured_names(graph)
 
 
 def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:
@@ -56,7 +56,8 @@ def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list
     return needed[::-1]
 
 
-def _captured(graph: onnx.GraphProto) -> set[str]:
+def captured_names(graph: onnx.GraphProto) -> set[str]:
+    """The names that a subgraph takes from outside."""
     own = defined_names(graph)
     own.update(name for node in graph.node for name in node.output)
     read = {name for node in graph.node for name in read_names(node)}

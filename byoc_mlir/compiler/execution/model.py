@@ -8,6 +8,7 @@ from functools import partial
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.cached_stages import CachedStages
 from byoc_mlir.compiler.execution.ahead import compile_ahead
+from byoc_mlir.compiler.execution.loops import compile_around_loops
 from byoc_mlir.compiler.execution.staged import CutModel, compile_in_stages
 from byoc_mlir.compiler.execution.strings import compile_around_strings
 from byoc_mlir.compiler.execution.structured import compile_structured
@@ -44,6 +45,7 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
         return (
             compile_structured(source, compile_tensors)
             or compile_around_strings(source, options, compile_parts)
+            or compile_around_loops(source, compile_parts)
             or _compile_in_stages(source, options, cached and CachedStages(cached))
             or _compile_whole(source, options, cached)
         )

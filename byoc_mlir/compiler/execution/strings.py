@@ -15,9 +15,10 @@ from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inferred import known_sizes
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.order import read_names
+from byoc_mlir.frontend.parts import Part
 from byoc_mlir.frontend.stage import Stage, stage_model
 from byoc_mlir.frontend.string_labels import with_looked_up_strings
-from byoc_mlir.frontend.strings import Part, string_parts
+from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.interpreted import InterpretedExecutable
@@ -43,7 +44,7 @@ def compile_around_strings(
     if not parts:
         return None
     check_nodes(model)
-    nodes = [node for part in parts if part.has_strings for node in part.stage.nodes]
+    nodes = [node for part in parts if part.is_apart for node in part.stage.nodes]
     interpreter = interpreter_for([f"{node.name} ({node.op_type})" for node in nodes], options)
 
     known = known_sizes(model)
@@ -51,7 +52,7 @@ def compile_around_strings(
     def compile_part(number: int, part: Part, arrays: Mapping[str, Array]) -> Executable:
         stage = part.stage
         model_part = stage_model(model, stage, arrays, known)
-        if part.has_strings:
+        if part.is_apart:
             source.tensors.inline(model_part.graph)
             run = get_backend(interpreter).interpreter(model_part)
             return InterpretedExecutable(stage.outputs, run, _report(stage, interpreter))

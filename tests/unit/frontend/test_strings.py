@@ -49,7 +49,7 @@ def _model() -> ModelProto:
 
 def test_parts_alternate() -> None:
     parts = string_parts(_model())
-    assert [([each.name for each in part.stage.nodes], part.has_strings) for part in parts] == [
+    assert [([each.name for each in part.stage.nodes], part.is_apart) for part in parts] == [
         (["hello", "concat", "split", "equal"], True),
         (["cast", "unsqueeze", "scale", "ones", "count"], False),
     ]

@@ -1,0 +1,122 @@
+"""Models with loops that are called iteration by iteration, between parts of native code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
+
+from byoc_mlir.compiler.execution.staged import stage_source
+from byoc_mlir.compiler.source import Source
+from byoc_mlir.frontend.growing_loops import (
+    LoopBody,
+    growing_loops,
+    grown_axes,
+    parts_around_loops,
+)
+from byoc_mlir.frontend.inferred import known_sizes
+from byoc_mlir.frontend.known_ops import check_nodes
+from byoc_mlir.frontend.loop_ends import body_of
+from byoc_mlir.frontend.loop_invariants import with_invariants_outside
+from byoc_mlir.frontend.parts import Part
+from byoc_mlir.frontend.stage import Stage, stage_model
+from byoc_mlir.frontend.tensors import TensorReader
+from byoc_mlir.frontend.value import Array
+from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime.looped import LoopedExecutable, LoopNames
+from byoc_mlir.runtime.report import ReportRow
+from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
+
+
+def compile_around_loops(
+    source: Source, compile_source: Callable[[Source], Executable]
+) -> StagedExecutable | None:
+    """The executable of a model with loops that are called iteration by iteration, `None` for other
+    models.
+
+    Args:
+        compile_source: compiles a part without such loops, or the body of one.
+    """
+    if not isinstance(source.model, ModelProto):
+        return None
+    loops = growing_loops(source.model)
+    if not loops:
+        return None
+    check_nodes(source.model)
+    model = with_invariants_outside(source.model, loops)
+    parts = parts_around_loops(model, loops)
+    known = known_sizes(model)
+
+    def compile_part(number: int, part: Part, arrays: Mapping[str, Array]) -> Executable:
+        stage = part.stage
+        if part.is_apart:
+            body = LoopBody(model, stage, known)
+            return _looped(body, source, partial(compile_body, number, body))
+        return compile_source(
+            stage_source(stage_model(model, stage, arrays, known), number, stage, source)
+        )
+
+    def compile_body(
+        number: int, body: LoopBody, arrays: Mapping[str, Array], changing: Mapping[str, set[int]]
+    ) -> Executable:
+        as_model = body.as_model(arrays, changing)
+        return compile_source(stage_source(as_model, number, body.as_stage(), source))
+
+    stages = [
+        ExecutableStage(part.stage.inputs, partial(compile_part, number, part))
+        for number, part in enumerate(parts, 1)
+    ]
+    return StagedExecutable(source.inputs, source.outputs, stages)
+
+
+def _looped(
+    body: LoopBody,
+    source: Source,
+    compile_body: Callable[[Mapping[str, Array], Mapping[str, set[int]]], Executable],
+) -> LoopedExecutable:
+    changing: dict[str, set[int]] = {}
+    for name, axis in grown_axes(body.loop):
+        changing.setdefault(name, set()).add(axis)
+    row = ReportRow(
+        *(body.loop.name, "Loop", "host"),
+        reason=f"{', '.join(changing)} grows, so that iterations are called one by one",
+        inputs=tuple(filter(None, body.loop.input)),
+        outputs=tuple(filter(None, body.loop.output)),
+    )
+    constants = dict(_constants(body.stage, source.tensors))
+    return LoopedExecutable(
+        row, _names(body), constants, body.stage.outputs, changing, compile_body
+    )
+
+
+def _names(body: LoopBody) -> LoopNames:
+    loop, graph = body.loop, body_of(body.loop)
+    trip_count, condition, *initial = loop.input
+    number, active, *states = (value.name for value in graph.input)
+    goes_on, *results = (value.name for value in graph.output)
+    missing = [""] * (len(results) - len(loop.output))
+    return LoopNames(
+        *(trip_count, condition, tuple(initial)),
+        *(number, active, tuple(states), tuple(body.captured)),
+        *(goes_on, tuple(results[: len(states)]), tuple(results[len(states) :])),
+        (*loop.output, *missing),
+    )
+
+
+def _constants(stage: Stage, tensors: TensorReader) -> Iterator[tuple[str, Any]]:
+    """What is known of what a loop takes, and of what its stage gives."""
+    loop = next(node for node in stage.nodes if node.op_type == "Loop")
+    wanted = {*loop.input, *stage.outputs}
+    for tensor in stage.initializers:
+        if tensor.name in wanted:
+            yield tensor.name, tensors.array(tensor)
+    for sparse in stage.sparse_initializers:
+        if sparse.values.name in wanted:
+            yield sparse.values.name, tensors.dense_array(sparse)
+    for node in stage.nodes:
+        if node.op_type == "Constant" and node.output[0] in wanted:
+            (value,) = ReferenceEvaluator(node).run(None, {})
+            yield node.output[0], value

@@ -1,0 +1,160 @@
+"""Loops that end when they run and carry a cache which grows, as decoders in scripts have one."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from control_models import Array, f32, model_of
+
+import byoc_mlir
+from byoc_mlir.errors import ExecutionError, ExportError
+from byoc_mlir.runtime import Executable
+from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
+
+_ENDS = {
+    "or": """small = Less (t, bound) far = GreaterOrEqual (j, twelve) stops = Or (small, far)
+        goes = Not (stops)""",
+    "branch": """far = GreaterOrEqual (j, five)
+        stops = If (far) <then_branch = a () => (bool yes) { yes = Constant <value = bool {1}> () },
+                          else_branch = b () => (bool low) { low = Less (t, bound) }>
+        goes = Not (stops)""",
+}
+
+_STEP = """kept = Concat <axis = -2> (cache, x)
+    image = MatMul (memory, weight) wide = Relu (image)
+    scores = MatMul (x, across) p = Softmax (scores) seen = MatMul (p, wide)
+    all = ReduceSum <keepdims = 1> (kept, axes) some = Sub (seen, all) x2 = Tanh (some)
+    s = ReduceMean <keepdims = 0> (x2) t = Reshape (s, scalar)"""
+
+_BODY = """body (int64 i, bool c, int64 n, float[b, 1, 8] x, float[b, l, 8] cache)
+    => (bool goes, int64 j, float[b, 1, 8] x2, float[b, m, 8] kept, float[b, 1, 8] row) {
+    j = Add (n, one) %s row = Identity (x2) %s }"""
+
+_CONSTANTS: dict[str, Array] = {
+    "one": np.array(1),
+    "five": np.array(5),
+    "twelve": np.array(12),
+    "zero": np.array(0),
+    "true": np.array(True),
+    "weight": f32(8, 8, seed=1),
+    "axes": np.array([1]),
+    "scalar": np.array([], np.int64),
+    "none": np.array([0, 8]),
+}
+
+_BEFORE = """batch = Shape <end = 1> (start) empty = Concat <axis = 0> (batch, none)
+    cache0 = ConstantOfShape (empty) across = Transpose <perm = [0, 2, 1]> (memory)"""
+
+
+def _model(end: str = _ENDS["or"], trip: int | None = None) -> onnx.ModelProto:
+    constants = {**_CONSTANTS, "bound": np.array(-0.1, np.float32)}
+    if trip is not None:
+        constants["trip"] = np.array(trip)
+    count = "" if trip is None else "trip"
+    return model_of(
+        "(float[b, 1, 8] start, float[b, 7, 8] memory)"
+        " => (float[b, 1, 8] y, float[b, l2, 8] cache, float[r, b, 1, 8] rows)",
+        f"""{_BEFORE} last, y, cache, rows = Loop ({count}, true, zero, start, cache0)
+            <body = {_BODY % (_STEP, end)}>""",
+        constants,
+    )
+
+
+def _feeds(batch: int, seed: int) -> dict[str, Array]:
+    return {"start": f32(batch, 1, 8, seed=seed), "memory": f32(batch, 7, 8, seed=seed + 100)}
+
+
+def _check(model: onnx.ModelProto, feeds: list[dict[str, Array]]) -> Executable:
+    executable = byoc_mlir.compile(model, targets=(), threads=1)
+    for given in feeds:
+        assert_agrees(executable.run(given), run_onnxruntime(model, given))
+    return executable
+
+
+@pytest.mark.parametrize("end", _ENDS)
+@pytest.mark.parametrize("trip", [None, 1 << 62, (1 << 63) - 1, 9])
+def test_one_program_does_for_all_lengths(end: str, trip: int | None) -> None:
+    model = _model(_ENDS[end], trip)
+    executable = _check(model, [_feeds(2, seed) for seed in range(6)] + [_feeds(5, 7)])
+    report = executable.report()
+    (loop,) = [row for row in report if row.op_type == "Loop"]
+    assert loop.placement == "host"
+    assert "cache grows" in loop.reason
+    assert all("one program" in str(variant) for variant in report.variants)
+
+
+def test_loops_of_other_lengths_end_at_other_places() -> None:
+    """The test above would not see a loop that runs once."""
+    model = _model()
+    lengths = {run_onnxruntime(model, _feeds(2, seed))["rows"].shape[0] for seed in range(6)}
+    assert len(lengths) > 2
+
+
+def test_products_of_what_is_the_same_are_computed_before_the_loop() -> None:
+    executable = _check(_model(), [_feeds(2, 1)])
+    products = {row.node.count("/body/") for row in executable.report() if row.op_type == "MatMul"}
+    outside = [
+        row for row in executable.report() if row.op_type == "MatMul" and "/" not in row.node
+    ]
+    assert products == {0, 1}
+    assert len(outside) == 1
+
+
+def test_a_loop_without_an_iteration() -> None:
+    """What is carried is as it was; rows have no shape."""
+    model = model_of(
+        "(bool go, float[2, 1, 8] start, float[2, 7, 8] memory)"
+        " => (float[2, 1, 8] y, float[2, l2, 8] cache, float[r, 2, 1, 8] rows)",
+        f"""{_BEFORE} last, y, cache, rows = Loop (, go, zero, start, cache0)
+            <body = {_BODY % (_STEP, _ENDS["or"])}>""",
+        {**_CONSTANTS, "bound": np.array(-0.1, np.float32)},
+    )
+    executable = byoc_mlir.compile(model, targets=(), threads=1)
+    feeds, none = ({"go": np.array(go), **_feeds(2, 1)} for go in (True, False))
+    assert_agrees(executable.run(feeds), run_onnxruntime(model, feeds))
+    with pytest.raises(ExecutionError, match=r"no iteration of .* ran, .* shape of 'rows'"):
+        executable.run(none)
+    del model.graph.output[2], model.graph.node[-1].output[3]
+    del model.graph.node[-1].attribute[0].g.output[4]
+    executable = byoc_mlir.compile(model, targets=(), threads=1)
+    for given in (none, feeds):
+        assert_agrees(executable.run(given), run_onnxruntime(model, given))
+
+
+def test_what_else_changes_its_shape_compiles_the_body_again() -> None:
+    """`t` is doubled by a `Tile`, which nothing says before it runs."""
+    model = model_of(
+        "(float[1, 4] start) => (float[1, a] y, float[b, 4] cache)",
+        """y, cache = Loop (, true, start, start) <body = body (int64 i, bool c, float[1, k] t,
+             float[l, 4] kept) => (bool goes, float[1, n] t2, float[m, 4] kept2) {
+             t2 = Tile (t, twice) kept2 = Concat <axis = 0> (kept, start)
+             size = Size (t2) goes = Less (size, many) }>""",
+        {**_CONSTANTS, "twice": np.array([1, 2]), "many": np.array(50)},
+    )
+    _check(model, [{"start": f32(1, 4, seed=seed)} for seed in range(2)])
+
+
+def test_two_loops_and_a_constant_that_is_given() -> None:
+    text = f"""{_BEFORE} l1, y1, cache1, r1 = Loop (, true, zero, start, cache0)
+            <body = {_BODY % (_STEP, _ENDS["or"])}>
+        l2, y2, cache2, r2 = Loop (five, true, zero, start, cache0)
+            <body = {_BODY % (_STEP, _ENDS["branch"])}>
+        both = Concat <axis = 1> (cache1, cache2)"""
+    model = model_of(
+        "(float[b, 1, 8] start, float[b, 7, 8] memory) => (float[b, n, 8] both, int64 five)",
+        text,
+        {**_CONSTANTS, "bound": np.array(-0.1, np.float32)},
+    )
+    _check(model, [_feeds(2, seed) for seed in range(3)])
+
+
+def test_profiles_and_what_cannot_be_done() -> None:
+    model = _model()
+    executable = byoc_mlir.compile(model, targets=(), threads=1, profile=True)
+    feeds = _feeds(2, 1)
+    executable.run(feeds)
+    nodes = [node for row in executable.profile(feeds, runs=1) for node in row.nodes]
+    assert any("MatMul" in node for node in nodes)
+    with pytest.raises(ExportError, match="cannot be exported"):
+        executable.export_library("never.so")
