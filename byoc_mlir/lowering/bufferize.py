@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -33,29 +31,19 @@ from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import Ints, Tensor, sizes_of, tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import (
     AllocOp,
     SizeOp,
-    View,
-    ViewOp,
-    buffer_sizes,
     dense_buffer,
     row_major,
-    strided_buffer,
 )
-from byoc_mlir.dims import Size
+from byoc_mlir.lowering.borders import border
+from byoc_mlir.lowering.buffer_view import BufferView, element_of, reinterpreted
 from byoc_mlir.lowering.buffers import StoragePlan, plan_storage
 from byoc_mlir.lowering.control_flow import lower_control
-from byoc_mlir.lowering.relay_to_linalg.builder import (
-    PARALLEL,
-    Slice,
-    slice_offsets,
-    slice_sizes,
-    static_ints,
-)
+from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL
 from byoc_mlir.lowering.to_llvm.types import byte_width
-
-"""On a `memref.global` without content: the handle of the content."""
 
 _ALLOC_PROPERTIES = {
     "alignment": IntegerAttr(64, i64),
@@ -69,8 +57,9 @@ class Bufferize(ModulePass):
 
     An op whose operand dies with it writes in place where its indexing maps allow; slices and
     reshapes become views; what is returned is computed where it belongs, or copied there when it
-    is also something else. Constants become globals without content; the handles of their content
-    stay on them as `byoc.weight`.
+    is also something else. Of a large tensor that is filled and then has another one put into it,
+    the border alone is filled. Constants become globals without content; the handles of their
+    content stay on them as `byoc.weight`.
 
     ```mlir
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -94,7 +83,8 @@ class Bufferize(ModulePass):
             if not isinstance(function, func.FuncOp):
                 continue
             if function.body.blocks and COMPILER not in function.attributes:
-                _Bufferizer(function, globals_).run()
+                with asking_of(op):
+                    _Bufferizer(function, globals_).run()
             function.properties["function_type"] = _memref_signature(function.function_type)
         first = op.body.block.first_op
         if first is not None:
@@ -110,41 +100,6 @@ def _memref(type_: Attribute) -> Attribute:
     return host.buffer_type(type_)
 
 
-@dataclass(frozen=True)
-class _View:
-    """Elements of a dense buffer: `root[offset + sum(index * stride)]`."""
-
-    root: SSAValue
-    offset: Size
-    shape: tuple[Size, ...]
-    strides: tuple[Size, ...]
-
-    @staticmethod
-    def whole(root: SSAValue) -> _View:
-        """All of a buffer."""
-        assert isinstance(root.type, MemRefType)
-        shape = buffer_sizes(root.type)
-        return _View(root, 0, shape, row_major(shape))
-
-    def slice(self, part: Slice) -> _View:
-        """The part with the offsets, sizes and strides of an op."""
-        offset = self.offset
-        for place, stride in zip(slice_offsets(part), self.strides, strict=True):
-            offset = offset + place * stride
-        steps = zip(self.strides, static_ints(part.static_strides), strict=True)
-        return _View(self.root, offset, slice_sizes(part), tuple(a * b for a, b in steps))
-
-    def reshaped(self, shape: Sequence[Size]) -> _View:
-        """The same elements of a dense view in another shape."""
-        return _View(self.root, self.offset, tuple(shape), row_major(shape))
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether this is the buffer itself, as it was allocated."""
-        assert isinstance(self.root.type, MemRefType)
-        return self == _View.whole(self.root)
-
-
 class _Bufferizer:
     def __init__(self, function: func.FuncOp, globals_: dict[str, memref.GlobalOp]):
         self._function = function
@@ -152,8 +107,8 @@ class _Bufferizer:
         self._old = function.body.block
         self._new = Block(arg_types=[_memref(arg.type) for arg in self._old.args])
         self._storage_plan: StoragePlan = plan_storage(self._old)
-        self._views: dict[SSAValue, _View] = {}
-        self._values: dict[_View, SSAValue] = {}
+        self._views: dict[SSAValue, BufferView] = {}
+        self._values: dict[BufferView, SSAValue] = {}
         self._outputs: list[SSAValue] = []
         self._constants: dict[str, SSAValue] = {}
         self._location = function.location
@@ -162,7 +117,7 @@ class _Bufferizer:
         """Replaces the body."""
         for old, new in zip(self._old.args, self._new.args, strict=True):
             new.name_hint = old.name_hint
-            self._views[old] = _View.whole(new)
+            self._views[old] = BufferView.whole(new)
         for type_ in self._function.function_type.outputs:
             self._outputs.append(self._new.insert_arg(_memref(type_), len(self._new.args)))
             self._outputs[-1].name_hint = "out"
@@ -186,11 +141,12 @@ class _Bufferizer:
     def _convert(self, op: Operation) -> None:
         match op:
             case ConstantOp():
-                self._views[op.output] = _View.whole(self._constant(op))
+                self._views[op.output] = BufferView.whole(self._constant(op))
             case tensor.EmptyOp() | arith.ConstantOp() | SizeOp():
                 pass  # made where they are used; types name sizes
             case linalg.GenericOp():
-                self._convert_generic(op)
+                if op not in self._storage_plan.backgrounds:
+                    self._convert_generic(op)
             case tensor.ExtractSliceOp():
                 self._views[op.result] = self._view(op.source).slice(op)
             case tensor.InsertSliceOp():
@@ -235,28 +191,28 @@ class _Bufferizer:
             self._constants[symbol] = get.results[0]
         return self._constants[symbol]
 
-    def _view(self, value: SSAValue) -> _View:
+    def _view(self, value: SSAValue) -> BufferView:
         if value not in self._views:  # the content of a tensor.empty
-            self._views[value] = _View.whole(self._allocate(tensor_type(value)))
+            self._views[value] = BufferView.whole(self._allocate(tensor_type(value)))
         return self._views[value]
 
-    def _memref_of(self, view: _View) -> SSAValue:
+    def _memref_of(self, view: BufferView) -> SSAValue:
         """The memref value of a view; views of views start at the buffer again."""
         if view.is_whole:
             return view.root
         if view not in self._values:
-            self._values[view] = self._add(_reinterpreted(view)).results[0]
+            self._values[view] = self._add(reinterpreted(view)).results[0]
         return self._values[view]
 
-    def _destination(self, result: SSAValue) -> _View:
+    def _destination(self, result: SSAValue) -> BufferView:
         """New memory for a result, or the argument that it is returned through."""
         type_ = tensor_type(result)
         storage = self._storage_plan.storage[result]
         if storage.output is None:
-            return _View.whole(self._allocate(type_))
-        return _View.whole(self._outputs[storage.output]).reshaped(type_sizes(type_))
+            return BufferView.whole(self._allocate(type_))
+        return BufferView.whole(self._outputs[storage.output]).reshaped(type_sizes(type_))
 
-    def _place(self, result: SSAValue) -> _View:
+    def _place(self, result: SSAValue) -> BufferView:
         source = self._storage_plan.in_place.get(result)
         view = self._destination(result) if source is None else self._view(source)
         self._views[result] = view
@@ -288,8 +244,8 @@ class _Bufferizer:
         else:
             self._copy(source, target)
 
-    def _copy(self, source: _View, target: _View) -> None:
-        element = _element(source.root)
+    def _copy(self, source: BufferView, target: BufferView) -> None:
+        element = element_of(source.root)
         block = Block(arg_types=[element, element])
         block.add_op(linalg.YieldOp(block.args[0]))
         rank = len(source.shape)
@@ -308,13 +264,31 @@ class _Bufferizer:
 
     def _convert_insert(self, op: tensor.InsertSliceOp) -> None:
         target = self._place(op.result)
-        self._fill(op.result, op.dest)
+        if op.dest.owner in self._storage_plan.backgrounds:
+            for strip in border(op):
+                self._write(op.dest, target.part(strip))
+        else:
+            self._fill(op.result, op.dest)
         self._copy(self._view(op.source), target.slice(op))
+
+    def _write(self, background: SSAValue, view: BufferView) -> None:
+        """Fills a view as another op would all of the tensor."""
+        fill = background.owner
+        assert isinstance(fill, linalg.GenericOp)
+        rank = len(view.shape)
+        self._add(
+            linalg.GenericOp.create(
+                operands=[self._memref_of(view)],
+                properties=fill.properties
+                | {"indexing_maps": ArrayAttr([AffineMapAttr(AffineMap.identity(rank))])},
+                regions=[fill.body.clone()],
+            )
+        )
 
     def _convert_reshape(self, op: tensor.ReshapeOp) -> None:
         source = self._view(op.source)
         if op in self._storage_plan.copied:
-            dense = _View.whole(self._allocate(tensor_type(op.source)))
+            dense = BufferView.whole(self._allocate(tensor_type(op.source)))
             self._copy(source, dense)
             source = dense
         self._views[op.result] = source.reshaped(sizes_of(op.result))
@@ -338,11 +312,11 @@ class _Bufferizer:
         for made in lower_control(op, arguments, results, self._allocate):
             self._add(made)
 
-    def _dense(self, view: _View) -> SSAValue:
+    def _dense(self, view: BufferView) -> SSAValue:
         """The memref of a view that starts a buffer and has no gaps; else, of a copy."""
         if view.offset == 0 and view.strides == row_major(view.shape):
             return self._memref_of(view)
-        dense = _View.whole(self._allocate(tensor_of(_element(view.root), view.shape)))
+        dense = BufferView.whole(self._allocate(tensor_of(element_of(view.root), view.shape)))
         self._copy(view, dense)
         return dense.root
 
@@ -350,25 +324,8 @@ class _Bufferizer:
         for value, output in zip(op.arguments, self._outputs, strict=True):
             view = self._view(value)
             if view.root is not output:
-                self._copy(view, _View.whole(output))
+                self._copy(view, BufferView.whole(output))
         self._add(func.ReturnOp())
-
-
-def _element(value: SSAValue) -> Attribute:
-    assert isinstance(value.type, MemRefType)
-    return value.type.element_type
-
-
-def _reinterpreted(view: _View) -> View:
-    root, offset, shape, strides = view.root, view.offset, view.shape, view.strides
-    type_ = strided_buffer(_element(root), shape, strides, offset)
-    assert isinstance(root.type, MemRefType)
-    if is_symbolic((offset, *shape, *strides, *buffer_sizes(root.type))):
-        return ViewOp(root, type_)
-    offsets, sizes, steps = (
-        tuple(map(operator.index, numbers)) for numbers in ([offset], shape, strides)
-    )
-    return memref.ReinterpretCastOp(root, [], [], [], offsets, sizes, steps, type_)
 
 
 def _external(symbol: str, type_: MemRefType, weight: Weight) -> memref.GlobalOp:

@@ -12,6 +12,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import sizes_of
+from byoc_mlir.lowering.borders import is_background
 from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
 
 
@@ -38,6 +39,8 @@ class StoragePlan:
     storage: dict[SSAValue, Storage]
     in_place: dict[SSAValue, SSAValue]
     copied: frozenset[Operation]
+    backgrounds: frozenset[Operation]
+    """Ops of whose result only the border stays: it is written where something is put into it."""
     aliases: dict[SSAValue, BlockArgument]
     """Of a result that is returned: the argument that it may be in the memory of."""
 
@@ -51,6 +54,7 @@ class _Planner:
             self._storage[arg] = Storage(False, len(self._ops))
         self._in_place: dict[SSAValue, SSAValue] = {}
         self._copied: set[Operation] = set()
+        self._backgrounds: set[Operation] = set()
         self._made: dict[SSAValue, int] = {}
         self._strided: set[SSAValue] = set()
         self._partial: set[SSAValue] = set()
@@ -60,17 +64,27 @@ class _Planner:
     def plan(self) -> StoragePlan:
         for position, op in enumerate(self._ops):
             self._place(op, position)
-        return StoragePlan(self._storage, self._in_place, frozenset(self._copied), self._aliases())
+        return StoragePlan(
+            self._storage,
+            self._in_place,
+            frozenset(self._copied),
+            frozenset(self._backgrounds),
+            self._aliases(),
+        )
 
     def _place(self, op: Operation, position: int) -> None:
         self._made.update(dict.fromkeys(op.results, position))
         match op:
             case ConstantOp():
                 self._storage[op.output] = Storage(False, len(self._ops))
+            case linalg.GenericOp() if is_background(op):
+                self._backgrounds.add(op)
             case linalg.GenericOp():
                 self._place_generic(op, position)
             case host.KernelOp() if op.initial is not None:
                 self._place_kernel(op, position)
+            case tensor.InsertSliceOp() if op.dest.owner in self._backgrounds:
+                self._own(op.result)
             case tensor.InsertSliceOp():
                 self._place_over(op.result, op.dest, position)
             case tensor.ExtractSliceOp():

@@ -73,3 +73,37 @@ func.func @main(%x: tensor<1x5x4xf32>, %y: tensor<1x5x4xf32>, %u: tensor<1x2x4xf
   %2 = relay.add %1, %y : (tensor<1x5x4xf32>, tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
   func.return %0, %2 : tensor<1x5x4xf32>, tensor<1x5x4xf32>
 }
+
+// -----
+
+// Of a large tensor that something is put into, the border alone is filled: rows above and below, and
+// what is left of the rows between.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[OUT:.*]] = memref.alloc() {{.*}} : memref<1x64x66x66xf32>
+// CHECK: memref.reinterpret_cast %[[OUT]] to offset: [0], sizes: [1, 64, 1, 66]
+// CHECK: doc = "fill"
+// CHECK: memref.reinterpret_cast %[[OUT]] to offset: [4290], sizes: [1, 64, 1, 66]
+// CHECK: doc = "fill"
+// CHECK: memref.reinterpret_cast %[[OUT]] to offset: [66], sizes: [1, 64, 64, 1]
+// CHECK: doc = "fill"
+// CHECK: memref.reinterpret_cast %[[OUT]] to offset: [131], sizes: [1, 64, 64, 1]
+// CHECK: doc = "fill"
+// CHECK: memref.reinterpret_cast %[[OUT]] to offset: [67], sizes: [1, 64, 64, 64]
+// CHECK: doc = "copy"
+func.func @main(%x: tensor<1x64x64x64xf32>) -> tensor<1x64x64x64xf32> {
+  %0 = relay.nn.max_pool2d %x {pool_size = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>}
+      : (tensor<1x64x64x64xf32>) -> tensor<1x64x64x64xf32>
+  func.return %0 : tensor<1x64x64x64xf32>
+}
+
+// -----
+
+// A small one is filled as a whole.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[OUT:.*]] = memref.alloc() {{.*}} : memref<1x2x6x6xf32>
+// CHECK-NEXT: linalg.generic {{.*}} doc = "fill"} outs(%[[OUT]] : memref<1x2x6x6xf32>)
+func.func @main(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32> {
+  %0 = relay.nn.max_pool2d %x {pool_size = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>}
+      : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  func.return %0 : tensor<1x2x4x4xf32>
+}

@@ -1,0 +1,82 @@
+"""Parts of buffers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from byoc_mlir.dialects.relay.shape import is_symbolic
+from byoc_mlir.dialects.sized_buffers import ViewOp, buffer_sizes, row_major, strided_buffer
+from byoc_mlir.dims import Size
+from byoc_mlir.lowering.borders import Strip
+from byoc_mlir.lowering.relay_to_linalg.builder import (
+    Slice,
+    slice_offsets,
+    slice_sizes,
+    static_ints,
+)
+
+
+@dataclass(frozen=True)
+class BufferView:
+    """Elements of a dense buffer: `root[offset + sum(index * stride)]`."""
+
+    root: SSAValue
+    offset: Size
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+
+    @staticmethod
+    def whole(root: SSAValue) -> BufferView:
+        """All of a buffer."""
+        assert isinstance(root.type, MemRefType)
+        shape = buffer_sizes(root.type)
+        return BufferView(root, 0, shape, row_major(shape))
+
+    def slice(self, part: Slice) -> BufferView:
+        """The part with the offsets, sizes and strides of an op."""
+        offset = self.offset
+        for place, stride in zip(slice_offsets(part), self.strides, strict=True):
+            offset = offset + place * stride
+        steps = zip(self.strides, static_ints(part.static_strides), strict=True)
+        return BufferView(self.root, offset, slice_sizes(part), tuple(a * b for a, b in steps))
+
+    def part(self, strip: Strip) -> BufferView:
+        """A strip of it."""
+        places = zip(strip.offsets, self.strides, strict=True)
+        offset = sum((place * stride for place, stride in places), self.offset)
+        return BufferView(self.root, offset, strip.sizes, self.strides)
+
+    def reshaped(self, shape: Sequence[Size]) -> BufferView:
+        """The same elements of a dense view in another shape."""
+        return BufferView(self.root, self.offset, tuple(shape), row_major(shape))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the buffer itself, as it was allocated."""
+        assert isinstance(self.root.type, MemRefType)
+        return self == BufferView.whole(self.root)
+
+
+def element_of(value: SSAValue) -> Attribute:
+    """The type of one element of a buffer."""
+    assert isinstance(value.type, MemRefType)
+    return value.type.element_type
+
+
+def reinterpreted(view: BufferView) -> Operation:
+    """The op that makes a buffer of a view."""
+    root, offset, shape, strides = view.root, view.offset, view.shape, view.strides
+    type_ = strided_buffer(element_of(root), shape, strides, offset)
+    assert isinstance(root.type, MemRefType)
+    if is_symbolic((offset, *shape, *strides, *buffer_sizes(root.type))):
+        return ViewOp(root, type_)
+    offsets, sizes, steps = (
+        tuple(map(operator.index, numbers)) for numbers in ([offset], shape, strides)
+    )
+    return memref.ReinterpretCastOp(root, [], [], [], offsets, sizes, steps, type_)
