@@ -19,9 +19,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.gemm import add_products
+from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.part import Part, Rows
 from byoc_mlir.kernels.integer_gemm.places import Places
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -49,11 +50,15 @@ class Variant:
     epilogue: IntegerEpilogue
     parts: int = 1
     """Of how many tiles each prefetches another part of the next panel; blocks have as many."""
+    is_matrix: bool = False
+    """Whether windows are single pixels, all of which are one line: those of a tile are equally far
+    from each other."""
 
     @property
     def name(self) -> str:
         """The function's symbol."""
         rows = f"{self.rows}_of_{self.parts}" if self.parts > 1 else f"{self.rows}"
+        rows += "_matrix" * self.is_matrix
         return f"{_PREFIX}_{rows}_{self.unit.name}_{self.epilogue.suffix}"
 
 
@@ -203,15 +208,27 @@ class _Units:
         return self._right_words(columns.right, function.add(columns.size, before))
 
     def _tile(self, row: SSAValue, columns: _Columns, ahead: SSAValue) -> None:
-        function, parameters = self.function, self.parameters
         starts = self._vectors.row(columns.start, self.variant.unit.panel)
-        sums: Sequence[SSAValue] = starts * self.variant.rows
+        sums = starts * self.variant.rows
+        multiplied = self._matrix if self.variant.is_matrix else self._windows
+        self._store(multiplied(row, columns, ahead, sums), row, columns)
+
+    def _matrix(self, row: SSAValue, columns: _Columns, ahead: SSAValue, sums: Sums) -> Sums:
+        """Adds the products of a tile of single pixels."""
+        places = Places(self.function, self.parameters, self.variant.rows)
+        pixels = places.in_line(self.function.multiply(row, self.parameters.pixel))
+        sources = [self._left_numbers(columns.left, place) for place in pixels]
+        return self._pixel(sources, columns.right, self.function.integer(0), columns, ahead, sums)
+
+    def _windows(self, row: SSAValue, columns: _Columns, ahead: SSAValue, sums: Sums) -> Sums:
+        """Adds the products of a tile of windows."""
+        function, parameters = self.function, self.parameters
         places = Places(function, parameters, self.variant.rows).of(row)
         lefts = [self._left_numbers(columns.left, place) for place in places]
         window_words = function.multiply(parameters.window_width, parameters.words)
 
-        def line(y: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def pixel(x: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def line(y: SSAValue, sums: Sums) -> Sums:
+            def pixel(x: SSAValue, sums: Sums) -> Sums:
                 place = function.add(
                     function.multiply(y, parameters.window_line),
                     function.multiply(x, parameters.window_pixel),
@@ -223,14 +240,26 @@ class _Units:
                 right = self._right_words(
                     columns.right, function.multiply(depth, self.variant.unit.panel)
                 )
-                step = partial(self._word, sources, right, columns)
-                prefetch = partial(self._prefetch, ahead, depth)
-                copies = self.variant.unit.copies
-                return function.fold(parameters.words, sums, step, copies=copies, before=prefetch)
+                return self._pixel(sources, right, depth, columns, ahead, sums)
 
             return function.fold(parameters.window_width, sums, pixel)
 
-        self._store(function.fold(parameters.window_height, sums, line), row, columns)
+        return function.fold(parameters.window_height, sums, line)
+
+    def _pixel(
+        self,
+        sources: Sequence[SSAValue],
+        right: SSAValue,
+        depth: SSAValue,
+        columns: _Columns,
+        ahead: SSAValue,
+        sums: Sums,
+    ) -> Sums:
+        """Adds the products of a pixel of each row, whose words are so deep in the window."""
+        step = partial(self._word, sources, right, columns)
+        prefetch = partial(self._prefetch, ahead, depth)
+        copies = self.variant.unit.copies
+        return self.function.fold(self.parameters.words, sums, step, copies=copies, before=prefetch)
 
     def _prefetch(self, ahead: SSAValue, depth: SSAValue, index: SSAValue) -> None:
         """Prefetches for the words that are multiplied without a jump."""
@@ -246,8 +275,8 @@ class _Units:
         right: SSAValue,
         columns: _Columns,
         index: SSAValue,
-        sums: Sequence[SSAValue],
-    ) -> Sequence[SSAValue]:
+        sums: Sums,
+    ) -> Sums:
         """Adds the products of a word of each row."""
         vectors, unit = self._vectors, self.variant.unit
         place = self._right_words(right, self.function.multiply(index, unit.panel))
@@ -258,7 +287,7 @@ class _Units:
             weights = vectors.row(place, unit.panel)
         return add_products(vectors.multiply_add, words, weights, sums)
 
-    def _store(self, sums: Sequence[SSAValue], row: SSAValue, columns: _Columns) -> None:
+    def _store(self, sums: Sums, row: SSAValue, columns: _Columns) -> None:
         """Writes a tile; by way of memory of our own, where the last panel is not filled."""
         function, unit, parameters = self.function, self.variant.unit, self.parameters
         place = function.add(function.multiply(row, parameters.outputs), columns.first)
@@ -268,11 +297,14 @@ class _Units:
         is_part = function.compare("slt", columns.left_over, panel)
         distance = function.select(is_whole, parameters.outputs, panel)
         target = function.select(is_whole, result, self.aside)
+        aside = Rows(self.aside, panel)
+        part = Part(function, self.variant.rows, unit.panel, columns.left_over)
         residual: SSAValue | None = None
         if self.variant.epilogue.residual is not None:
             given = function.gep(self.arguments.residual, place, i8)
             residual = function.select(is_whole, given, self.aside)
-            function.when(is_part, lambda: self._read_part(given, columns.left_over))
+            read = Rows(given, parameters.outputs)
+            function.when(is_part, lambda: part.copy(read, aside, i8, 1))
         factors = self._factors(columns)
         for number in range(self.variant.rows):
             at = function.multiply(distance, number)
@@ -280,7 +312,8 @@ class _Units:
             values = self._finished_row(sums, number, factors, self._residuals(added))
             address = function.gep(target, at, self._element)
             self._store_row(values, address)
-        function.when(is_part, lambda: self._write_part(result, columns.left_over))
+        written, size = Rows(result, parameters.outputs), self.variant.epilogue.element_bytes
+        function.when(is_part, lambda: part.copy(aside, written, self._element, size))
 
     @property
     def _element(self) -> Attribute:
@@ -301,29 +334,6 @@ class _Units:
         for value in values:
             function.store(value, function.gep(address, at, self._element), size)
             at += _lanes(value)
-
-    def _read_part(self, residual: SSAValue, columns: SSAValue) -> None:
-        """Lays the bytes that are added to a tile aside, those of so many columns."""
-        vectors, panel = self._vectors, self.variant.unit.panel
-        mask = vectors.are_below(columns, panel)
-        for number in range(self.variant.rows):
-            distance = self.function.multiply(self.parameters.outputs, number)
-            bytes_ = vectors.masked_load(self.function.gep(residual, distance, i8), i8, mask)
-            self.function.store(bytes_, self.function.gep(self.aside, number * panel, i8), 1)
-
-    def _write_part(self, result: SSAValue, columns: SSAValue) -> None:
-        """Copies so many columns of the tile that was laid aside."""
-        function, vectors, unit = self.function, self._vectors, self.variant.unit
-        size = self.variant.epilogue.element_bytes
-        lanes = unit.panel if size == 1 else unit.lanes
-        type_ = VectorType(self._element, [lanes])
-        for at in range(0, unit.panel, lanes):
-            mask = vectors.are_below(function.subtract(columns, at), lanes)
-            for number in range(self.variant.rows):
-                aside = function.gep(self.aside, number * unit.panel + at, self._element)
-                distance = function.multiply(self.parameters.outputs, number)
-                target = function.gep(result, function.add(distance, at), self._element)
-                vectors.masked_store(function.load(aside, type_, size), target, mask, size)
 
     def _factors(self, columns: _Columns) -> Factors:
         """The scale and the offset of each vector of columns, where there are such."""

@@ -91,9 +91,12 @@ class Finish:
     parameters: BytesParameters[SSAValue]
 
     def of(self, vectors: Sequence[Finished]) -> Sequence[SSAValue]:
-        """Vectors of the result, next to each other in memory: bytes are one vector of all."""
+        """Vectors of the result, next to each other in memory: bytes are as few as can be."""
         numbers = [self._number(*vector) for vector in vectors]
-        return [self._bytes(numbers)] if self.epilogue.kind == "bytes" else numbers
+        if self.epilogue.kind != "bytes":
+            return numbers
+        whole = 1 << len(numbers).bit_length() - 1
+        return [self._bytes(some) for some in (numbers[:whole], numbers[whole:]) if some]
 
     def _number(
         self,

@@ -106,9 +106,16 @@ class IntegerGemm:
             rows = self._tile_rows(self.rows)
             tiles = self.rows // (rows * hint(self._blocks))
             parts = self.unit.copies if tiles >= self.unit.copies else 1
-            return (Variant(self.unit, rows, self.epilogue, parts),)
+            return (Variant(self.unit, rows, self.epilogue, parts, self._is_matrix),)
         sizes = (self.unit.tile_rows, *(few for few in _FEW if few < self.unit.tile_rows))
-        return tuple(Variant(self.unit, rows, self.epilogue) for rows in sizes)
+        return tuple(
+            Variant(self.unit, rows, self.epilogue, is_matrix=self._is_matrix) for rows in sizes
+        )
+
+    @property
+    def _is_matrix(self) -> bool:
+        """Whether windows are single pixels, and none is left out: all are one line."""
+        return self.window == self.strides == (1, 1)
 
     def _tile_rows(self, rows: int) -> int:
         """Those of the tiles that are fastest for so many: a tile takes the time of its rows, and
@@ -166,8 +173,8 @@ class IntegerGemm:
         """The words that the code is told."""
         (stride_y, stride_x), (dilation_y, dilation_x) = self.strides, self.dilation
         height, width = self._result
-        if self.window == self.strides == (1, 1):
-            height, width = 1, self.rows  # no pixel is left out: all are one line
+        if self._is_matrix:
+            height, width = 1, self.rows
         pixel, together = self.left_channels, self._together
         line = self.pixels * pixel
         return words(

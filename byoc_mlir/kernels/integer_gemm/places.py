@@ -34,12 +34,13 @@ class Places:
         is_in_line = function.compare("sle", function.add(x, self.rows), parameters.width)
         return function.branch(
             is_in_line,
-            lambda: self._in_line(place),
+            lambda: self.in_line(place),
             lambda: self._over_ends(place, x, y),
             *[i64] * self.rows,
         )
 
-    def _in_line(self, place: SSAValue) -> list[SSAValue]:
+    def in_line(self, place: SSAValue) -> list[SSAValue]:
+        """The places of a row and of those behind it, where all are in one line."""
         function, pixel = self.function, self.parameters.pixel
         return [
             function.add(place, function.multiply(pixel, number)) for number in range(self.rows)

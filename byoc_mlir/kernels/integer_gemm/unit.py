@@ -35,6 +35,9 @@ WORD_BYTES = 4
 _MANY_PANELS = 4
 """With more panels, what is missing in the last one does not count."""
 
+_BETWEEN = NARROW + 1
+"""The vectors of a panel for outputs that fill no narrow ones."""
+
 _MOST_ROWS = 8
 
 _COPIES = 4
@@ -89,10 +92,19 @@ class IntegerUnit:
         return IntegerType(8 * self.group * self.right_type.itemsize)
 
     def for_outputs(self, outputs: int) -> IntegerUnit:
-        """The same vectors with the widest panels that so many outputs fill well."""
+        """The same vectors with the panels that are best for so many outputs: the widest that they
+        fill well, where there are registers for it."""
         wide = replace(self, panel_vectors=WIDE)
         is_filled = outputs % wide.panel == 0 or outputs > _MANY_PANELS * wide.panel
-        return wide if self.registers >= WIDE_REGISTERS and is_filled else self
+        if self.registers >= WIDE_REGISTERS:
+            return wide if is_filled else self
+        units = (replace(self, panel_vectors=vectors) for vectors in (NARROW, _BETWEEN))
+        return min(units, key=lambda unit: unit._instructions(outputs))
+
+    def _instructions(self, outputs: int) -> float:
+        """Those for a word of a row: products, sums, and loads."""
+        panels = -(-outputs // self.panel)
+        return panels * (2 * self.panel_vectors + 1 + self.panel_vectors / self.tile_rows)
 
     @property
     def panel(self) -> int:
@@ -210,36 +222,6 @@ class IntegerVectors:
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`lhs + rhs`."""
         return self.function.binary(llvm.AddOp, lhs, rhs)
-
-    def are_below(self, limit: SSAValue, count: int) -> SSAValue:
-        """For each number below `count`, whether it is less than an `i64`: a mask."""
-        function, type_ = self.function, VectorType(i32, [count])
-        numbers = DenseIntOrFPElementsAttr.from_list(type_, list(range(count)))
-        lanes = function.constant(numbers, type_)
-        narrow = function.insert(llvm.TruncOp(limit, i32))
-        return function.compare("slt", lanes, broadcast(function, narrow, lanes))
-
-    def masked_load(self, address: SSAValue, element: IntegerType, mask: SSAValue) -> SSAValue:
-        """The elements from an address on that a mask names, and zeros."""
-        function, type_ = self.function, VectorType(element, [_count(mask)])
-        nothing = function.constant(splat(0, type_), type_)
-        name = f"llvm.masked.load.v{_count(mask)}{element}.p0"
-        operands = [address, function.integer(1, i32), mask, nothing]
-        return function.insert(llvm.CallIntrinsicOp(name, operands, [type_]))
-
-    def masked_store(
-        self, value: SSAValue, address: SSAValue, mask: SSAValue, alignment: int
-    ) -> None:
-        """Writes the elements that a mask names."""
-        assert isinstance(value.type, VectorType)
-        name = f"llvm.masked.store.v{_count(mask)}{value.type.element_type}.p0"
-        operands = [value, address, self.function.integer(alignment, i32), mask]
-        self.function.append(llvm.CallIntrinsicOp(name, operands, []))
-
-
-def _count(mask: SSAValue) -> int:
-    assert isinstance(mask.type, VectorType)
-    return mask.type.element_count()
 
 
 @cache

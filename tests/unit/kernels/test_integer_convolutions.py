@@ -25,7 +25,10 @@ Kernel: TypeAlias = "IntegerConvolution | DepthwiseOfBytes | ThroughFloats"
 
 UNITS = pytest.mark.parametrize(
     "unit",
-    [IntegerUnit(4, 16, False), IntegerUnit(8, 16, False), IntegerUnit(16, 32, False, 4)],
+    [
+        *(IntegerUnit(4, 16, False), IntegerUnit(8, 16, False)),
+        *(IntegerUnit(8, 16, False, 3), IntegerUnit(16, 32, False, 4)),
+    ],
     ids=lambda unit: unit.name,
 )
 _BYTES = IntegerEpilogue("bytes", True, 3, -128, 127)

@@ -21,11 +21,12 @@ _WIDE = [replace(unit[-1], panel_vectors=4) for unit in (_PAIRS, _VNNI)]
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
 """Instructions that LLVM cannot make of others: where they are missing there is nothing to run."""
 
+_BETWEEN = [replace(unit, panel_vectors=3) for unit in _PAIRS[:2]]
 _WIDENED = [replace(unit, widens=True) for unit in (*_PAIRS[:2], _WIDE[0])]
 
 UNITS = pytest.mark.parametrize(
     "unit",
-    [*_PAIRS[:2], _WIDE[0], *_WIDENED, *((*_VNNI[:2], _WIDE[1]) if _HAS_VNNI else ())],
+    [*_PAIRS[:2], *_BETWEEN, _WIDE[0], *_WIDENED, *((*_VNNI[:2], _WIDE[1]) if _HAS_VNNI else ())],
     ids=lambda unit: unit.name,
 )
 
@@ -123,6 +124,13 @@ def test_halves_of_bytes_are_rounded_to_even(unit: IntegerUnit, zero_point: int)
     scale, start = np.full(40, 0.5, np.float32), np.zeros(40, np.int32)
     found = Compiled(it)(left, right, start=start, scale=scale)
     np.testing.assert_array_equal(found, np.rint(sums / 2) + zero_point)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "vectors"), [(12, 2), (16, 2), (24, 3), (40, 2), (64, 2), (72, 3), (1000, 2)]
+)
+def test_panels_fit_the_outputs(outputs: int, vectors: int) -> None:
+    assert IntegerUnit(8, 16, False).for_outputs(outputs).panel_vectors == vectors
 
 
 @pytest.mark.parametrize(("rows", "tile"), [(1, 1), (5, 5), (49, 5), (196, 6), (3136, 6)])
