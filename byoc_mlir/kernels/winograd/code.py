@@ -16,6 +16,7 @@ from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
 from byoc_mlir.kernels.winograd.parameters import Parameters
+from byoc_mlir.kernels.winograd.pixels import Pixels
 from byoc_mlir.kernels.winograd.product import Strips, define_product, strips_suffix
 from byoc_mlir.kernels.winograd.tiles import define_result_transform, define_source_transform
 
@@ -28,21 +29,20 @@ def define_winograd(
     unit: VectorUnit,
     algorithm: Algorithm,
     strips: Strips,
-    bias: bool,
-    residual: bool,
+    pixels: Pixels,
 ) -> str:
     """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
 
     `strips` are those of all blocks.
     """
-    suffix = strips_suffix(strips) + "_bias" * bias + "_sum" * residual
+    suffix = strips_suffix(strips) + pixels.of_source + pixels.of_result
     name = f"{_PREFIX}_{algorithm.name}_{unit.tile}_{suffix}"
     if module.has(name):
         return name
     steps = (
-        define_source_transform(module, unit, algorithm),
+        define_source_transform(module, unit, algorithm, pixels),
         define_product(module, unit, strips),
-        define_result_transform(module, unit, algorithm, bias=bias, residual=residual),
+        define_result_transform(module, unit, algorithm, pixels),
     )
     blocks = _define_blocks(module, f"{name}_blocks", algorithm, steps)
     source, product, result = (

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.builtin import VectorType, i1, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
-from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, VectorUnit
+from byoc_mlir.kernels.vectors import Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
 from byoc_mlir.kernels.winograd.axes import result_axis, source_axis
 from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
+from byoc_mlir.kernels.winograd.pixels import Element, Pixels
 
 _PREFIX = "byoc_winograd"
 _SLOT_BYTES = 8
@@ -32,31 +33,48 @@ Bounds = tuple[SSAValue, SSAValue]
 
 
 @dataclass(frozen=True)
-class _Pixels:
-    """Pixels in memory: the first, and how many elements there are to the next ones."""
+class _Grid:
+    """Vectors of pixels in memory: the first, and how many elements there are to the next ones."""
 
     base: SSAValue
     line: SSAValue
     step: SSAValue
+    vector: VectorType[Element]
 
     def at(self, function: FunctionBuilder, y: SSAValue, x: SSAValue) -> SSAValue:
         """The address of a vector of a pixel."""
         line = function.multiply(self.line, y)
-        return function.gep(self.base, function.add(line, function.multiply(self.step, x)))
+        place = function.add(line, function.multiply(self.step, x))
+        return function.gep(self.base, place, self.vector.element_type)
 
-    def grid(self, function: FunctionBuilder, size: int) -> list[list[SSAValue]]:
-        """The addresses for all pixels of so many lines of so many pixels."""
-        steps = _multiples(function, self.step, size)
-        lines = [function.gep(self.base, line) for line in _multiples(function, self.line, size)]
-        return [[function.gep(line, step) for step in steps] for line in lines]
+    def addresses(self, function: FunctionBuilder, size: int) -> list[list[SSAValue]]:
+        """Those of all pixels of so many lines of so many pixels."""
+        element, steps = self.vector.element_type, _multiples(function, self.step, size)
+        lines = [
+            function.gep(self.base, line, element) for line in _multiples(function, self.line, size)
+        ]
+        return [[function.gep(line, step, element) for step in steps] for line in lines]
 
-    def or_else(self, function: FunctionBuilder, condition: SSAValue, other: _Pixels) -> _Pixels:
+    def load(self, function: FunctionBuilder, address: SSAValue) -> SSAValue:
+        """The vector at an address."""
+        return function.load(address, self.vector, _bytes(self.vector.element_type))
+
+    def store(self, function: FunctionBuilder, vector: SSAValue, address: SSAValue) -> None:
+        """Writes a vector to an address."""
+        function.store(vector, address, _bytes(self.vector.element_type))
+
+    def or_else(self, function: FunctionBuilder, condition: SSAValue, other: _Grid) -> _Grid:
         """These if the condition holds, else the others."""
-        return _Pixels(
+        return _Grid(
             function.select(condition, self.base, other.base),
             function.select(condition, self.line, other.line),
             function.select(condition, self.step, other.step),
+            self.vector,
         )
+
+
+def _bytes(element: Element) -> int:
+    return element.bitwidth // 8
 
 
 @dataclass(frozen=True)
@@ -81,11 +99,12 @@ class _Tile:
     def _function(self) -> FunctionBuilder:
         return self.vectors.function
 
-    def pixels(self, memory: SSAValue, vector: SSAValue) -> _Pixels:
+    def pixels(self, memory: SSAValue, vector: SSAValue, element: Element) -> _Grid:
         """A vector of each of its pixels in the memory of the image."""
         offset = self._function.multiply(vector, self.image.vector)
-        base = self._function.gep(memory, self._function.add(self.start, offset))
-        return _Pixels(base, self.image.line, self.image.pixel)
+        base = self._function.gep(memory, self._function.add(self.start, offset), element)
+        type_ = VectorType(element, [self.vectors.lanes])
+        return _Grid(base, self.image.line, self.image.pixel, type_)
 
     def point_addresses(self, vector: SSAValue) -> list[SSAValue]:
         """The addresses of a vector in all matrices."""
@@ -98,7 +117,7 @@ class _Tile:
         zero = self._function.integer(0, i1)
         self._function.when(self._function.compare("eq", self.is_inside, zero), body)
 
-    def copy(self, source: _Pixels, destination: _Pixels) -> None:
+    def copy(self, source: _Grid, destination: _Grid) -> None:
         """Copies what is in the image, for a tile that reaches beyond it."""
         function = self._function
 
@@ -107,29 +126,43 @@ class _Tile:
 
             def pixel(index: SSAValue) -> None:
                 x = function.add(self.columns[0], index)
-                value = self.vectors.load(source.at(function, y, x))
-                self.vectors.store(value, destination.at(function, y, x))
+                value = source.load(function, source.at(function, y, x))
+                destination.store(function, value, destination.at(function, y, x))
 
             function.loop(function.subtract(self.columns[1], self.columns[0]), pixel)
 
         lines = function.subtract(self.lines[1], self.lines[0])
         self.unless_inside(lambda: function.loop(lines, line))
 
+    def residuals(
+        self, memory: SSAValue, vector: SSAValue, buffer: _Grid, size: int
+    ) -> Callable[[int, int], SSAValue]:
+        """What reads a vector of each of its pixels, by way of a buffer unless all are inside."""
+        function, element = self._function, buffer.vector.element_type
+        image = self.pixels(memory, vector, element)
+        self.copy(image, buffer)
+        seen = image.or_else(function, self.is_inside, buffer)
+        addresses = seen.addresses(function, size)
+        return lambda y, x: seen.load(function, addresses[y][x])
 
-def _buffer(vectors: Vectors, size: int) -> _Pixels:
+
+def _buffer(vectors: Vectors, size: int, element: Element) -> _Grid:
     """Memory on the stack for a vector of each pixel of a tile."""
     function, lanes = vectors.function, vectors.lanes
-    base = function.stack_slots(size**2 * lanes * ELEMENT_BYTES // _SLOT_BYTES)
-    return _Pixels(base, function.integer(size * lanes), function.integer(lanes))
+    base = function.stack_slots(-(-(size**2) * lanes * _bytes(element) // _SLOT_BYTES))
+    line, step = function.integer(size * lanes), function.integer(lanes)
+    return _Grid(base, line, step, VectorType(element, [lanes]))
 
 
-def define_source_transform(module: ModuleBuilder, unit: VectorUnit, algorithm: Algorithm) -> str:
+def define_source_transform(
+    module: ModuleBuilder, unit: VectorUnit, algorithm: Algorithm, pixels: Pixels
+) -> str:
     """`void (parameters, source, matrices, first, begin, end)`: pixels to matrices.
 
     Transforms some tiles of a block, which begins with the tile `first`; there are zeros around
     the image.
     """
-    name, size = f"{_PREFIX}_source_{algorithm.name}_{unit.lanes}", algorithm.tile
+    name, size = f"{_PREFIX}_source_{algorithm.name}_{unit.lanes}{pixels.of_source}", algorithm.tile
     if module.has(name):
         return name
     types = (*(POINTER,) * 3, *(i64,) * 3)
@@ -139,23 +172,24 @@ def define_source_transform(module: ModuleBuilder, unit: VectorUnit, algorithm: 
         read(function, address, Parameters[SSAValue]),
         Vectors(function, unit.lanes),
     )
-    buffer, zero = _buffer(vectors, size), vectors.splat(0.0)
+    buffer, given = _buffer(vectors, size, pixels.element), pixels.source(vectors, address)
     axis = partial(source_axis, vectors, algorithm)
 
     def write(tile: _Tile) -> None:
         def clear(index: SSAValue) -> None:
-            place = function.gep(buffer.base, function.multiply(index, unit.lanes))
-            vectors.store(zero, place)
+            place = function.multiply(index, unit.lanes)
+            address = function.gep(buffer.base, place, pixels.element)
+            buffer.store(function, given.padding, address)
 
         tile.unless_inside(lambda: function.loop(function.integer(size**2), clear))
 
         def transform(vector: SSAValue) -> None:
-            image = tile.pixels(source, vector)
+            image = tile.pixels(source, vector, pixels.element)
             tile.copy(image, buffer)
-            pixels = image.or_else(function, tile.is_inside, buffer)
+            seen = image.or_else(function, tile.is_inside, buffer)
             lines = [
-                axis([vectors.load(address) for address in line])
-                for line in pixels.grid(function, size)
+                axis([given.numbers(seen.load(function, address)) for address in line])
+                for line in seen.addresses(function, size)
             ]
             points = tile.point_addresses(vector)
             for x, column in enumerate(zip(*lines, strict=True)):
@@ -172,16 +206,10 @@ def define_source_transform(module: ModuleBuilder, unit: VectorUnit, algorithm: 
 
 
 def define_result_transform(
-    module: ModuleBuilder,
-    unit: VectorUnit,
-    algorithm: Algorithm,
-    *,
-    bias: bool,
-    residual: bool,
+    module: ModuleBuilder, unit: VectorUnit, algorithm: Algorithm, pixels: Pixels
 ) -> str:
     """`void (parameters, result, matrices, first, begin, end, bias, residual)`: to pixels."""
-    suffix = "_bias" * bias + "_sum" * residual
-    name, size = f"{_PREFIX}_result_{algorithm.name}_{unit.lanes}{suffix}", algorithm.step
+    name, size = f"{_PREFIX}_result_{algorithm.name}_{unit.lanes}{pixels.of_result}", algorithm.step
     if module.has(name):
         return name
     types = (*(POINTER,) * 3, *(i64,) * 3, *(POINTER,) * 2)
@@ -191,34 +219,27 @@ def define_result_transform(
         read(function, address, Parameters[SSAValue]),
         Vectors(function, unit.lanes),
     )
-    lower, upper = (vectors.broadcast_bits(one) for one in (parameters.lower, parameters.upper))
-    buffer, term_buffer = _buffer(vectors, size), _buffer(vectors, size)
+    of_channels = pixels.result(vectors, address, biases)
+    buffer, term_buffer = (_buffer(vectors, size, pixels.element) for _ in range(2))
     axis = partial(result_axis, vectors, algorithm)
 
     def write(tile: _Tile) -> None:
         def transform(vector: SSAValue) -> None:
-            image = tile.pixels(result, vector)
-            pixels = image.or_else(function, tile.is_inside, buffer)
-            places = pixels.grid(function, size)
-            added: list[Callable[[int, int], SSAValue]] = []
-            if bias:
-                place = function.gep(biases, function.multiply(vector, unit.lanes))
-                of_channels = vectors.load(place)
-                added.append(lambda y, x: of_channels)
-            if residual:
-                others = tile.pixels(terms, vector)
-                tile.copy(others, term_buffer)
-                others = others.or_else(function, tile.is_inside, term_buffer)
-                residuals = others.grid(function, size)
-                added.append(lambda y, x: vectors.load(residuals[y][x]))
+            image = tile.pixels(result, vector, pixels.element)
+            written = image.or_else(function, tile.is_inside, buffer)
+            places = written.addresses(function, size)
+            finished = of_channels(vector)
+            residuals = (
+                tile.residuals(terms, vector, term_buffer, size) if pixels.has_residual else None
+            )
             points, side = tile.point_addresses(vector), algorithm.tile
             columns = [
                 axis([vectors.load(point) for point in points[x::side]]) for x in range(side)
             ]
             for y, line in enumerate(zip(*columns, strict=True)):
                 for x, value in enumerate(axis(line)):
-                    total = reduce(vectors.add, [one(y, x) for one in added], value)
-                    vectors.store(vectors.clamp(total, lower, upper), places[y][x])
+                    added = None if residuals is None else residuals(y, x)
+                    written.store(function, finished(value, added), places[y][x])
             tile.copy(buffer, image)
 
         function.loop(tile.image.vectors, transform)

@@ -35,6 +35,7 @@ from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
 from byoc_mlir.kernels.winograd.code import define_winograd
 from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
+from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
 from byoc_mlir.kernels.winograd.product import strips_of
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
@@ -199,14 +200,18 @@ class Winograd(ConvolutionKernel):
         return points.reshape(self.weights_shape)
 
     def code(self, threads: int) -> Code:
-        epilogue, blocks = self.convolution.epilogue, self.blocks(threads)
+        epilogue = self.convolution.epilogue
+        return self.code_for(FloatPixels(epilogue.bias, epilogue.residual), threads)
+
+    def code_for(self, pixels: Pixels, threads: int) -> Code:
+        """What computes it from such pixels."""
+        blocks = self.blocks(threads)
         define = partial(
             define_winograd,
             unit=self.unit,
             algorithm=self.algorithm,
             strips=strips_of(blocks.sizes, self.unit),
-            bias=epilogue.bias,
-            residual=epilogue.residual,
+            pixels=pixels,
         )
         return Code(define, words(self._parameters(blocks)))
 
