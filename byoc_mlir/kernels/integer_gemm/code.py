@@ -97,7 +97,8 @@ def define_units(module: ModuleBuilder, variant: Variant) -> str:
     parameters = read(function, arguments.parameters, Parameters[SSAValue])
     row_bytes = variant.unit.panel * variant.epilogue.element_bytes
     aside = function.stack_slots(-(-variant.rows * row_bytes // 8))
-    units = _Units(function, variant, arguments, parameters, aside)
+    finish = Finish.told(function, variant.unit.lanes, variant.epilogue, parameters.bytes)
+    units = _Units(function, variant, arguments, parameters, aside, finish)
     function.loop(
         function.subtract(end, begin), lambda index: units.write(function.add(begin, index))
     )
@@ -136,6 +137,7 @@ class _Units:
     parameters: Parameters[SSAValue]
     aside: SSAValue
     """Memory for whole panels of a tile's rows."""
+    finish: Finish
 
     @property
     def _vectors(self) -> IntegerVectors:
@@ -354,11 +356,9 @@ class _Units:
         factors: Factors,
         residuals: Sequence[SSAValue | None],
     ) -> Sequence[SSAValue]:
-        unit, epilogue = self.variant.unit, self.variant.epilogue
-        finish = Finish(self.function, unit.lanes, epilogue, self.parameters.bytes)
         width = len(factors)
         row = sums[number * width : (number + 1) * width]
-        return finish.of(
+        return self.finish.of(
             [
                 (total, *factor, residual)
                 for total, factor, residual in zip(row, factors, residuals, strict=True)

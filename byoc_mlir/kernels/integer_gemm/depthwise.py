@@ -358,7 +358,8 @@ class _Rows:
     ) -> None:
         """Writes the bytes of a pixel's block."""
         function, unit, epilogue = self.function, self.variant.unit, self.variant.epilogue
-        finish, order = Finish(function, unit.lanes, epilogue, self.told.bytes), _order(unit.lanes)
+        finish = Finish.told(function, unit.lanes, epilogue, self.told.bytes)
+        order = _order(unit.lanes)
         added: list[SSAValue | None] = [None] * _HALVES
         if epilogue.residual is not None:
             type_ = VectorType(i8, [_HALVES * unit.lanes])

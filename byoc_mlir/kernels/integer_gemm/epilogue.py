@@ -88,7 +88,35 @@ class Finish:
     function: FunctionBuilder
     lanes: int
     epilogue: IntegerEpilogue
-    parameters: BytesParameters[SSAValue]
+    limits: tuple[SSAValue, SSAValue]
+    """Vectors of the least and the largest number, less what stands for 0."""
+    zero_point: SSAValue
+    residual: Sequence[SSAValue]
+    """Vectors of the fields of `ByteResidual`; none where nothing is added."""
+
+    @staticmethod
+    def told(
+        function: FunctionBuilder,
+        lanes: int,
+        epilogue: IntegerEpilogue,
+        parameters: BytesParameters[SSAValue],
+    ) -> Finish:
+        """What a kernel is told in its parameters is read here, once for all sums."""
+        vectors, residual = Vectors(function, lanes), parameters.residual
+
+        def limit(parameter: SSAValue) -> SSAValue:
+            number = function.subtract(parameter, parameters.zero_point)
+            return vectors.broadcast(function.insert(llvm.SIToFPOp(number, f32)))
+
+        bits = (residual.lower, residual.upper, residual.factor, residual.shift)
+        return Finish(
+            function,
+            lanes,
+            epilogue,
+            (limit(parameters.lower), limit(parameters.upper)),
+            function.insert(llvm.TruncOp(parameters.zero_point, i8)),
+            [] if epilogue.residual is None else [vectors.broadcast_bits(one) for one in bits],
+        )
 
     def of(self, vectors: Sequence[Finished]) -> Sequence[SSAValue]:
         """Vectors of the result, next to each other in memory: bytes are as few as can be."""
@@ -116,45 +144,33 @@ class Finish:
         return number if residual is None else self._with_residual(number, residual)
 
     def _with_residual(self, number: SSAValue, residual: SSAValue) -> SSAValue:
-        vectors, told = Vectors(self.function, self.lanes), self.parameters.residual
         assert self.epilogue.residual is not None
         extend = llvm.SExtOp if self.epilogue.residual.is_signed else llvm.ZExtOp
         byte = self._insert(extend(residual, self._vector(i32)))
-        lower, upper, factor, shift = (
-            vectors.broadcast_bits(one) for one in (told.lower, told.upper, told.factor, told.shift)
-        )
+        lower, upper, factor, shift = self.residual
         above = self._extreme(llvm.VectorFMaxOp, number, lower)
         within = self._extreme(llvm.VectorFMinOp, above, upper)
-        total = self._added(within, self._insert(llvm.SIToFPOp(byte, vectors.type)))
+        total = self._added(within, self._insert(llvm.SIToFPOp(byte, number.type)))
         return self._added(self._multiplied(total, factor), shift)
 
     def _bytes(self, numbers: Sequence[SSAValue]) -> SSAValue:
-        limits, vectors = self.parameters, Vectors(self.function, self.lanes)
-        lower, upper = (
-            self._limit(self.function.subtract(limit, limits.zero_point))
-            for limit in (limits.lower, limits.upper)
-        )
+        (lower, upper), rounding = self.limits, Vectors(self.function, self.lanes).splat(_ROUNDING)
         words: list[SSAValue] = []
         for number in numbers:
             above = self._extreme(llvm.VectorFMaxOp, number, lower)
             within = self._extreme(llvm.VectorFMinOp, above, upper)
             # the lowest bits of the sum are the integer, rounded to the nearest, halves to even
-            rounded = self._added(within, vectors.splat(_ROUNDING))
+            rounded = self._added(within, rounding)
             words.append(self._insert(llvm.BitcastOp(rounded, self._vector(i32))))
         whole = joined(self.function, words)
         lanes = self.lanes * len(numbers)
         bytes_ = self._insert(llvm.TruncOp(whole, VectorType(i8, [lanes])))
-        zero_point = self._insert(llvm.TruncOp(limits.zero_point, i8))
         return self.function.binary(
-            llvm.AddOp, bytes_, broadcast(self.function, zero_point, bytes_)
+            llvm.AddOp, bytes_, broadcast(self.function, self.zero_point, bytes_)
         )
 
     def _vector(self, element: IntegerType) -> VectorType[IntegerType]:
         return VectorType(element, [self.lanes])
-
-    def _limit(self, parameter: SSAValue) -> SSAValue:
-        number = self._insert(llvm.SIToFPOp(parameter, f32))
-        return Vectors(self.function, self.lanes).broadcast(number)
 
     def _multiplied(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self._insert(float_arithmetic(llvm.FMulOp, lhs, rhs, _EXACT))

@@ -97,7 +97,7 @@ class _Bytes(Pixels):
     ) -> Callable[[SSAValue], Finishing]:
         function = vectors.function
         told = read(function, parameters, _Told[SSAValue]).bytes
-        finish = Finish(function, vectors.lanes, self.epilogue, told.bytes)
+        finish = Finish.told(function, vectors.lanes, self.epilogue, told.bytes)
         offsets = function.gep(biases, told.outputs)
 
         def of_channels(vector: SSAValue) -> Finishing:

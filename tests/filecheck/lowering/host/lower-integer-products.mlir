@@ -21,19 +21,19 @@ func.func @dense(%x: tensor<2x4xui8>) -> tensor<2x1xui8> {
 // CHECK:       arith.extui {{.*}} : i8 to i16
 // CHECK:       arith.subi {{.*}} : i16
 // CHECK:       host.kernel "requantize" %[[PAIRS]], {{.*}} -> tensor<2x1xui8>
-// CHECK:       llvm.call @byoc_integer_gemm_2_pairs_2x8_bytes
-// CHECK:       llvm.func internal @byoc_integer_gemm_2_pairs_2x8_bytes
+// CHECK:       llvm.call @byoc_integer_gemm_2_matrix_pairs_2x8_bytes
+// CHECK:       llvm.func internal @byoc_integer_gemm_2_matrix_pairs_2x8_bytes
 
 // Weights of so few rows are bytes in memory: the panel of 2 words by 16 columns, two bytes each.
 // FEW-LABEL:  func.func @dense
 // FEW:        host.kernel "requantize" %{{.*}}, {{.*}} : (tensor<1x1x2x4xi16>, tensor<64xi8>, {{.*}} -> tensor<2x1xui8>
-// FEW:        llvm.call @byoc_integer_gemm_2_widened_2x8_bytes
+// FEW:        llvm.call @byoc_integer_gemm_2_matrix_widened_2x8_bytes
 
 // VNNI-LABEL: func.func @dense
 // VNNI-SAME:  (%[[X:.*]]: tensor<2x4xui8>)
 // VNNI-NOT:   linalg.generic
 // VNNI:       host.kernel "requantize" %{{.*}}, {{.*}} -> tensor<2x1xui8>
-// VNNI:       llvm.call @byoc_integer_gemm_2_bytes_2x16_bytes
+// VNNI:       llvm.call @byoc_integer_gemm_2_matrix_bytes_2x16_bytes
 // VNNI:       llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 
 // -----
