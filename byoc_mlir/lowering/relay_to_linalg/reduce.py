@@ -6,13 +6,14 @@ import math as pymath
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AffineMapAttr, StringAttr, i64
+from xdsl.dialects.builtin import AffineMapAttr, StringAttr, UnitAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from byoc_mlir.dialects.relay import reduce as relay
 from byoc_mlir.dialects.relay.base import sizes_of, tensor_of, tensor_type, type_sizes
+from byoc_mlir.kernels.f32_functions import AT_MOST_ZERO
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     PARALLEL,
     REDUCTION,
@@ -149,10 +150,15 @@ def _soft(op: relay.SoftmaxLikeOp, b: LinalgBuilder) -> tuple[SSAValue, SSAValue
     data = b.cast(op.data, accumulator_type(type_.element_type))
     axes = [op.positive_axis]
     peak = fold(b, data, axes, "max", -pymath.inf)
-    exps = b.elementwise(
-        [data, peak], tensor_type(data), lambda s, x, m: s.unary(math.ExpOp, s.sub(x, m))
-    )
-    return data, peak, exps
+    return data, peak, b.elementwise([data, peak], tensor_type(data), _exp_below)
+
+
+def _exp_below(s: Scalars, x: SSAValue, peak: SSAValue) -> SSAValue:
+    """`exp(x - peak)`."""
+    value = s.unary(math.ExpOp, s.sub(x, peak))
+    assert isinstance(value.owner, math.ExpOp)
+    value.owner.attributes[AT_MOST_ZERO] = UnitAttr()
+    return value
 
 
 def _lower_softmax(op: relay.SoftmaxOp, b: LinalgBuilder) -> Sequence[SSAValue]:

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from byoc_mlir.kernels.f32_code import F32Code
-from byoc_mlir.kernels.f32_functions import FUNCTIONS
+from byoc_mlir.kernels.f32_functions import AT_MOST_ZERO, FUNCTIONS, exp_at_most_one
 from byoc_mlir.lowering.symbols import ops_to_lower
 
 
@@ -22,7 +22,8 @@ class ExpandMath(ModulePass):
     """Writes exp, log, tanh, erf and their kin on f32 scalars as arith ops, which LLVM vectorises.
 
     f16 and bf16 go through f32. f64 and vectors stay and become calls of the C library; so do the
-    functions without an expansion. Errors are stated in `f32_functions`, 1 to 6 ulp.
+    functions without an expansion. Errors are stated in `f32_functions`, 1 to 6 ulp. An exp that is
+    marked `at_most_zero` takes fewer steps.
 
     ```mlir
     %1 = math.exp %0 : f16
@@ -47,12 +48,13 @@ def _expand(op: Operation) -> None:
     (operand,) = op.operands
     (result,) = op.results
     code = F32Code(Builder(InsertPoint.before(op)), op.location)
+    function = exp_at_most_one if AT_MOST_ZERO in op.attributes else FUNCTIONS[type(op)]
     match result.type:
         case Float32Type():
-            value = FUNCTIONS[type(op)](code, operand)
+            value = function(code, operand)
         case Float16Type() | BFloat16Type():
             wide = code.emit(arith.ExtFOp(operand, f32))
-            value = FUNCTIONS[type(op)](code, wide)
+            value = function(code, wide)
             value = code.emit(arith.TruncFOp(value, result.type))
         case _:
             return

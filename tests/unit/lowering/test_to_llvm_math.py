@@ -80,6 +80,20 @@ def test_every_expansion_has_an_accuracy_test() -> None:
     assert {op.name.removeprefix("math.") for op in FUNCTIONS} == set(_MAX_ULP)
 
 
+def test_exp_of_what_is_at_most_zero() -> None:
+    values = _sweep()
+    values = np.concatenate(
+        [values[~(values > 0)], np.linspace(-106, -86, 1 << 16, dtype=np.float32)]
+    )
+    body = "%r = math.exp %a {at_most_zero} : f32"
+    text = elementwise("f", body, [_F32], _F32, values.size)
+    out = np.zeros_like(values)
+    Native(text, ExpandMath()).call("f", values, out)
+    with np.errstate(all="ignore"):
+        exact = np.exp(values.astype(np.float64))
+    assert ulp_error(out, exact) <= _MAX_ULP["exp"]
+
+
 def test_expansions_are_vectorised_and_call_nothing() -> None:
     for name in ("exp", "tanh", "erf", "log"):
         text = elementwise("f", f"%r = math.{name} %a : f32", [_F32], _F32, 4096)

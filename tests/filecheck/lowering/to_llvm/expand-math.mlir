@@ -19,3 +19,16 @@ func.func @kept(%x: f64, %y: f32) -> (f64, f32) {
 }
 // CHECK: math.exp %x : f64
 // CHECK: math.atan %y : f32
+
+// -----
+
+// What is at most zero is scaled once, and nothing is left out above.
+func.func @below(%x: f32) -> f32 {
+  %0 = math.exp %x {at_most_zero} : f32
+  func.return %0 : f32
+}
+// CHECK-LABEL: func.func @below
+// CHECK:      arith.cmpf olt
+// CHECK-NOT:  arith.cmpf
+// CHECK:      arith.shli
+// CHECK-NOT:  arith.shli
