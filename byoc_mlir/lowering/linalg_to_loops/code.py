@@ -137,6 +137,14 @@ class Code:
             return value if factor == 1 else 0
         return self._arithmetic(arith.MuliOp, value, self.index(factor))
 
+    def product(self, lhs: Index, rhs: Index) -> Index:
+        """`lhs * rhs`."""
+        if not isinstance(rhs, SSAValue):
+            return self.scale_index(lhs, rhs)
+        if not isinstance(lhs, SSAValue):
+            return self.scale_index(rhs, lhs)
+        return self.emit(arith.MuliOp(lhs, rhs))
+
     def _arithmetic(
         self, op: type[arith.AddiOp | arith.MuliOp], lhs: SSAValue, rhs: SSAValue
     ) -> SSAValue:

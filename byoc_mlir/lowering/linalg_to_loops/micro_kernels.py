@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Protocol, cast
 
 from xdsl.dialects import arith, func, memref, vector
@@ -52,7 +53,8 @@ class Tile:
     """A micro-kernel's result: `rows` times `vectors` vectors of `lanes` elements.
 
     A `masked` one computes only the first `valid` columns, which it is told when called. A
-    `gathered` one finds where each step of `b` begins in a table.
+    `gathered` one finds where each step of `b` begins in a table. The distance of two steps of `a`
+    is 1, or told to a `strided` one; that of `b` is told, or the columns of a `panel`.
     """
 
     rows: int
@@ -61,6 +63,8 @@ class Tile:
     masked: bool
     vectors: int = _TILE_VECTORS
     gathered: bool = False
+    strided: bool = False
+    panel: bool = False
 
     @property
     def columns(self) -> int:
@@ -85,14 +89,15 @@ class Tile:
     @property
     def name(self) -> str:
         """The name of the function."""
-        kind = "_gathered" * self.gathered + "_masked" * self.masked
+        kind = "_gathered" * self.gathered + "_panel" * self.panel
+        kind += "_strided" * self.strided + "_masked" * self.masked
         return f"tile_{self.rows}x{self.columns}_{self.element}{kind}"
 
     def function(self) -> func.FuncOp:
         """The micro-kernel.
 
         ```
-        @tile(%fresh, %a, %a_start, %a_row, %a_step, %b, %b_start, %b_step,
+        @tile(%fresh, %a, %a_start, %a_row [, %a_step], %b, %b_start [, %b_step],
               %c, %c_start, %c_row, %steps, %ahead [, %valid]):
           c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
               a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
@@ -146,9 +151,9 @@ def _function(tile: Tile) -> func.FuncOp:
     """A micro-kernel; to be copied, which takes a third of the time it takes to write one."""
     buffer = buffer_type(tile.element)
     b_step = buffer_type(TABLE_ENTRY) if tile.gathered else _INDEX
-    types = [i1, buffer, *[_INDEX] * 3, buffer, _INDEX, b_step, buffer, *[_INDEX] * 4]
-    if tile.masked:
-        types.append(_INDEX)
+    types = [i1, buffer, *[_INDEX] * (3 if tile.strided else 2)]
+    types += [buffer, _INDEX, *[b_step] * (not tile.panel)]
+    types += [buffer, *[_INDEX] * (5 if tile.masked else 4)]
     return tile_function(tile.name, types, lambda code, args: _TileCode(tile, code, args).write())
 
 
@@ -184,12 +189,15 @@ class _TileCode:
         self._tile = tile
         self._code = code
         self._type = tile.vector
-        self._fresh = args[0]
-        self._a, self._a_start, self._a_row, self._a_step = args[1:5]
-        self._b, self._b_start, self._b_step = args[5:8]
-        self._c, self._c_start, self._c_row, self._steps, self._ahead = args[8:13]
+        rest = iter(args)
+        self._fresh = next(rest)
+        self._a, self._a_start, self._a_row = islice(rest, 3)
+        self._a_step: Index = next(rest) if tile.strided else 1
+        self._b, self._b_start = islice(rest, 2)
+        self._b_step: Index = tile.columns if tile.panel else next(rest)
+        self._c, self._c_start, self._c_row, self._steps, self._ahead = islice(rest, 5)
         self._zero = code.emit(splat(0.0, self._type))
-        self._masks = [self._mask(args[13], n) for n in range(tile.vectors)] if tile.masked else []
+        self._masks = [self._mask(valid, n) for valid in rest for n in range(tile.vectors)]
 
     def write(self) -> None:
         """Loads the tile, adds the products, stores it."""
@@ -219,7 +227,7 @@ class _TileCode:
     def _step(self, step: Index, row_starts: Sequence[SSAValue], sums: Sums) -> Sums:
         """The sums with the products of one step added."""
         code, at = self._code, self._code.index(step)
-        a_shift = code.emit(arith.MuliOp(at, self._a_step))
+        a_shift = code.index(code.product(at, self._a_step))
         b_at = code.emit(arith.AddiOp(self._b_start, self._b_shift(at)))
         columns = [self._load(self._b, b_at, n) for n in self._vectors]
         numbers = (self._number(start, a_shift) for start in row_starts)
@@ -235,8 +243,9 @@ class _TileCode:
     def _b_shift(self, step: SSAValue) -> SSAValue:
         code = self._code
         if not self._tile.gathered:
-            return code.emit(arith.MuliOp(step, self._b_step))
-        entry = code.emit(memref.LoadOp.get(self._b_step, [step]))
+            return code.index(code.product(step, self._b_step))
+        table = code.index(self._b_step)
+        entry = code.emit(memref.LoadOp.get(table, [step]))
         return code.emit(arith.IndexCastOp(entry, _INDEX))
 
     @property

@@ -40,7 +40,7 @@ class PackingWriter(TiledWriter):
             fresh = code.is_zero(loop.counter) if it.fresh else code.boolean(False)
             a, c = (code.unknown_size(nest.accesses[n].buffer) for n in (A, C))
             tiles = Tiles(fresh, a, code.unknown_size(packed), b_step, c, steps)
-            self._multiply(tiles, here.following([A, C]), panel, self.product(lines, width))
+            self._multiply(tiles, here.following([A, C]), panel, self._code.product(lines, width))
 
     def _packed_size(self) -> int:
         """The elements of the largest block."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, func
+from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dims import Dim, Size
@@ -124,14 +124,7 @@ class TiledWriter(ABC):
         panel = code.scale_index(counters[len(it.outer)], blocking.panels)
         self._accumulate(at, panel, lines, extents[-1])
         for epilogue in it.epilogues:
-            self._apply(epilogue, at, panel, self.product(lines, extents[-1]))
-
-    def product(self, lhs: Index, rhs: Index) -> Index:
-        if not isinstance(rhs, SSAValue):
-            return self._code.scale_index(lhs, rhs)
-        if not isinstance(lhs, SSAValue):
-            return self._code.scale_index(rhs, lhs)
-        return self._code.emit(arith.MuliOp(lhs, rhs))
+            self._apply(epilogue, at, panel, self._code.product(lines, extents[-1]))
 
     def _rows(self, panel: Index) -> tuple[Index, Index]:
         """The first row of the block and the row after its last."""
@@ -218,20 +211,17 @@ class TiledWriter(ABC):
         c_row = 0 if row is None else accesses[C].coefficients[row]
         a_step = accesses[A].coefficients[self._it.steps[-1]]
         c_start = code.add_index(at.indices[C], columns.first)
-        arguments = [
-            tiles.fresh,
-            tiles.a,
-            *(code.index(n) for n in (at.indices[A], a_row, a_step)),
-            tiles.b,
-            *(code.index(n) for n in (b_start, tiles.b_step)),
-            tiles.c,
-            *(code.index(n) for n in (c_start, c_row, tiles.steps)),
-            code.index(b_start if ahead is None else ahead),
+        panel = tiles.b_step == columns.tile.columns
+        tile = replace(columns.tile, rows=rows, strided=a_step != 1, panel=panel)
+        arguments: list[Index] = [
+            *(tiles.fresh, tiles.a, at.indices[A], a_row, *[a_step] * tile.strided),
+            *(tiles.b, b_start, *[tiles.b_step] * (not panel)),
+            *(tiles.c, c_start, c_row, tiles.steps, b_start if ahead is None else ahead),
         ]
         if columns.valid is not None:
-            arguments.append(code.index(columns.valid))
-        symbol = self._kernels.symbol(replace(columns.tile, rows=rows))
-        code.add(func.CallOp(symbol, arguments, []))
+            arguments.append(columns.valid)
+        values = [code.index(argument) for argument in arguments]
+        code.add(func.CallOp(self._kernels.symbol(tile), values, []))
 
     def _apply(self, epilogue: Epilogue, at: Position, panel: Index, columns: Index) -> None:
         """Runs an epilogue over the block, which is still in the cache."""

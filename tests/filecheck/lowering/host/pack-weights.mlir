@@ -12,8 +12,8 @@ func.func @main(%x: tensor<6x4xf32>) -> tensor<6x24xf32> {
   // CHECK-SAME: ins(%x, %[[W]]
   // LOOPS: func.func private @dense_0
   // LOOPS-NOT: memref.alloca
-  // LOOPS: func.call @tile_6x16_f32
-  // LOOPS: func.call @tile_6x16_f32_masked
+  // LOOPS: func.call @tile_6x16_f32_panel
+  // LOOPS: func.call @tile_6x16_f32_panel_masked
   %w = relay.constant dense<2.0> : tensor<24x4xf32>
   %0 = relay.nn.dense %x, %w {units = 24 : i64} : (tensor<6x4xf32>, tensor<24x4xf32>) -> tensor<6x24xf32>
   func.return %0 : tensor<6x24xf32>
