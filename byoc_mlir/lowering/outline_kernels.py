@@ -16,8 +16,10 @@ from byoc_mlir.abi import KERNEL
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import AllocOp, View, ViewOp
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
+from byoc_mlir.lowering.linalg_to_loops.rows import nests_in_rows
 
 """On a function: it is a kernel, called from host code."""
 
@@ -32,7 +34,8 @@ _WITHOUT_EFFECT = (
 class OutlineKernels(ModulePass):
     """Moves every `linalg` op and `host.kernel` of the host functions to a function of its own.
 
-    Equal ops share one function. It works on whole buffers; each of them is one argument, so that
+    A product has what follows it in place beside it; what runs row by row is together. Equal ops
+    share one function. It works on whole buffers; each of them is one argument, so that
     arguments do not alias; views of buffers are taken inside.
 
     ```mlir
@@ -47,8 +50,9 @@ class OutlineKernels(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = _Kernels()
-        for block in host_blocks(op):
-            _outline_block(block, kernels)
+        with asking_of(op):
+            for block in host_blocks(op):
+                _outline_block(block, kernels)
         op.body.block.add_ops(kernels.functions)
 
 
@@ -80,21 +84,38 @@ def _outline_block(block: Block, kernels: _Kernels) -> None:
             block.erase_op(view)
 
 
-def _groups(block: Block) -> Iterator[list[linalg.GenericOp]]:
+def _groups(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
     """The `linalg` ops of a block, in order; those that make one loop nest together."""
-    group: list[linalg.GenericOp] = []
+    for run in _runs(block):
+        first = 0
+        while first < len(run):
+            count = _group_size(run[first:])
+            yield run[first : first + count]
+            first += count
+
+
+def _runs(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
+    """The `linalg` ops between which there is nothing that has an effect."""
+    run: list[linalg.GenericOp] = []
     for op in tuple(block.ops):
-        if not isinstance(op, linalg.GenericOp):
-            if group and not isinstance(op, _WITHOUT_EFFECT):
-                yield group
-                group = []
-            continue
-        if group and not _belongs(op, group):
-            yield group
-            group = []
-        group.append(op)
-    if group:
-        yield group
+        if isinstance(op, linalg.GenericOp):
+            run.append(op)
+        elif run and not isinstance(op, _WITHOUT_EFFECT):
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _group_size(ops: Sequence[linalg.GenericOp]) -> int:
+    """How many of the first ops make one loop nest."""
+    rows = len(nests_in_rows(ops))
+    if rows:
+        return rows
+    count = 1
+    while count < len(ops) and _belongs(ops[count], ops[:count]):
+        count += 1
+    return count
 
 
 def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:

@@ -51,9 +51,12 @@ def _lines(nest: Nest) -> tuple[int, int] | None:
     if nest.reductions or nest.uses_position:
         return None
     written = _line(nest, len(nest.inputs))
-    lines = (_line(nest, number) for number in range(len(nest.inputs)))
+    if written is None:
+        return None
+    crossed = (n for n, access in enumerate(nest.inputs) if access.coefficients[written] != 0)
+    lines = (_line(nest, number) for number in crossed)
     read = next((line for line in lines if line is not None and line != written), None)
-    if read is None or written is None or not (_side(nest, read) and _side(nest, written)):
+    if read is None or not (_side(nest, read) and _side(nest, written)):
         return None
     return read, written
 

@@ -26,6 +26,7 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import (
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.nest import nest_of
 from byoc_mlir.lowering.linalg_to_loops.products import emit_contraction
+from byoc_mlir.lowering.linalg_to_loops.rows import emit_rows, nests_in_rows
 from byoc_mlir.lowering.linalg_to_loops.schedule import schedule_of
 from byoc_mlir.lowering.linalg_to_loops.simple import emit_nest, emit_window, is_window
 
@@ -77,7 +78,7 @@ class _FunctionLowering:
         position = 0
         while position < len(ops):
             group = ops[position:]
-            taken = self._contraction(group) or self._filled_window(group)
+            taken = self._contraction(group) or self._filled_window(group) or self._rows(group)
             if not taken:
                 code = Code(self._block, group[0])
                 nest, schedule = nest_of(group[0]), schedule_of(group[0])
@@ -115,6 +116,13 @@ class _FunctionLowering:
             schedule=schedule_of(op),
         )
         return first + 1 + len(followers)
+
+    def _rows(self, ops: Sequence[linalg.GenericOp]) -> int:
+        """Lowers the first of `ops` that can run row by row; returns how many ops that are."""
+        nests = nests_in_rows(ops)
+        if nests:
+            emit_rows(Code(self._block, ops[0]), nests, threads=self._options.threads)
+        return len(nests)
 
     def _filled_window(self, ops: Sequence[linalg.GenericOp]) -> int:
         """Lowers a fill at the start of `ops` and the windows folded into it; returns how many ops

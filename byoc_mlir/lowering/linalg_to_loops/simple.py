@@ -21,7 +21,8 @@ from byoc_mlir.lowering.threads import is_worth_threads
 _UNROLLED = 64
 """Reductions of up to this many steps are written out inside of a parallel loop."""
 
-_ENOUGH_PARALLEL = 16
+ENOUGH_PARALLEL = 16
+"""Iterations that threads can share evenly."""
 
 _LINES_AT_A_TIME = 2
 _ROWS_AT_A_TIME = 4
@@ -54,15 +55,16 @@ def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
         return 0
     count, iterations = 0, 1
     for loop in loops:
-        if iterations >= _ENOUGH_PARALLEL:
+        if iterations >= ENOUGH_PARALLEL:
             break
         iterations *= hint(nest.sizes[loop])
         count += 1
     sizes = [nest.sizes[loop] for loop in loops[:count]]
-    return count if is_worth_threads(sizes, _cycles(nest)) else 0
+    return count if is_worth_threads(sizes, cycles_of(nest)) else 0
 
 
-def _cycles(nest: Nest) -> float:
+def cycles_of(nest: Nest) -> float:
+    """About what it takes, for the hints of sizes."""
     return hint(nest.iterations) * body_cost(nest.body) / ASSUMED.loop_iterations
 
 
@@ -72,7 +74,7 @@ def enter(
     """Writes the loops `loops` around `body`; the first `parallel` of them as one parallel nest."""
     if parallel:
         sizes = [nest.sizes[loop] for loop in loops[:parallel]]
-        with code.parallel(sizes, cycles=_cycles(nest)) as counters:
+        with code.parallel(sizes, cycles=cycles_of(nest)) as counters:
             for loop, counter in zip(loops, counters, strict=False):
                 at = at.entered(code, nest, loop, counter)
             enter(code, nest, loops[parallel:], at, body)
@@ -116,14 +118,17 @@ def _elementwise(code: Code, nest: Nest, loops: Sequence[int], threads: bool) ->
     """Each element is computed once, the last of the loops innermost."""
 
     def body(at: Position) -> None:
-        running = (
-            _load_results(code, nest, at)
-            if nest.reads_results
-            else nest.body.args[len(nest.inputs) :]
-        )
-        _store_results(code, nest, at, _step(code, nest, at, running))
+        emit_element(code, nest, at)
 
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
+
+
+def emit_element(code: Code, nest: Nest, at: Position) -> None:
+    """Computes one element of a nest without reductions."""
+    running = (
+        _load_results(code, nest, at) if nest.reads_results else nest.body.args[len(nest.inputs) :]
+    )
+    _store_results(code, nest, at, _step(code, nest, at, running))
 
 
 def is_window(nest: Nest) -> bool:
@@ -217,7 +222,19 @@ def _rows(code: Code, nest: Nest, threads: bool) -> None:
         last = nest.parallel[-1]
         nest, unrolled = split_loop(nest, last, _ROWS_AT_A_TIME), [last + 1]
     loops = [loop for loop in nest.parallel if loop not in unrolled]
-    order, width = sorted(nest.reductions), len(nest.results)
+
+    def body(at: Position) -> None:
+        rows = [at]
+        for loop in unrolled:
+            rows = [at.entered(code, nest, loop, number) for number in range(_ROWS_AT_A_TIME)]
+        emit_folds(code, nest, rows)
+
+    enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
+
+
+def emit_folds(code: Code, nest: Nest, rows: Sequence[Position]) -> None:
+    """Folds some results in registers at once."""
+    width = len(nest.results)
 
     def fold(
         rows: Sequence[Position], rest: Sequence[int], running: Sequence[SSAValue]
@@ -230,16 +247,17 @@ def _rows(code: Code, nest: Nest, threads: bool) -> None:
             loop.carry(fold(inner, rest[1:], loop.carried))
         return loop.results
 
-    def body(at: Position) -> None:
-        rows = [at]
-        for loop in unrolled:
-            rows = [at.entered(code, nest, loop, number) for number in range(_ROWS_AT_A_TIME)]
-        start = [value for row in rows for value in _load_results(code, nest, row)]
-        folded = fold(rows, order, start)
-        for row, values in zip(rows, _in_groups(folded, width), strict=True):
-            _store_results(code, nest, row, values)
+    start = [value for row in rows for value in _load_results(code, nest, row)]
+    folded = fold(rows, sorted(nest.reductions), start)
+    for row, values in zip(rows, _in_groups(folded, width), strict=True):
+        _store_results(code, nest, row, values)
 
-    enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
+
+def is_row_fold(nest: Nest) -> bool:
+    """Whether each result of the reduction is folded in registers by itself."""
+    if is_window(nest) or _vector_loop(nest) is not None:
+        return False
+    return not _rows_have_much_in_common(nest)
 
 
 def _in_groups(values: Sequence[SSAValue], size: int) -> list[Sequence[SSAValue]]:

@@ -28,3 +28,29 @@ func.func @main(%x: tensor<8x16xf32>, %w: tensor<32x16xf32>, %b: tensor<32xf32>)
   %2 = relay.nn.relu %1 : (tensor<8x32xf32>) -> tensor<8x32xf32>
   func.return %2 : tensor<8x32xf32>
 }
+
+// -----
+
+// What walks through the same rows makes a kernel.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<32x24xf32>) -> tensor<32x24xf32> {
+  // CHECK: func.call @softmax_0(%{{.*}}, %x, %out, %{{.*}})
+  // CHECK-NEXT: func.return
+  // CHECK: func.func private @softmax_0
+  // CHECK-COUNT-6: linalg.generic
+  // CHECK-NOT: func.func
+  %0 = relay.nn.softmax %x {axis = -1 : i64} : (tensor<32x24xf32>) -> tensor<32x24xf32>
+  func.return %0 : tensor<32x24xf32>
+}
+
+// -----
+
+// Sums of columns read all rows: they wait for what fills them.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<32x24xf32>) -> tensor<32x24xf32> {
+  // CHECK-COUNT-6: func.call
+  // CHECK-NOT: func.call
+  // CHECK: func.return
+  %0 = relay.nn.softmax %x {axis = 0 : i64} : (tensor<32x24xf32>) -> tensor<32x24xf32>
+  func.return %0 : tensor<32x24xf32>
+}

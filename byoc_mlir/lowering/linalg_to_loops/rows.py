@@ -1,0 +1,98 @@
+"""Ops that walk through the same rows, as a softmax does: all of them on one row, then on the next.
+
+What one of them writes, the next one reads from the nearest cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.linalg import ops as linalg
+
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.lowering.linalg_to_loops.blocked import block_schedules
+from byoc_mlir.lowering.linalg_to_loops.code import Code, Index, Position
+from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
+from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, nest_of
+from byoc_mlir.lowering.linalg_to_loops.simple import (
+    ENOUGH_PARALLEL,
+    cycles_of,
+    emit_element,
+    emit_folds,
+    enter,
+    is_row_fold,
+)
+from byoc_mlir.lowering.threads import is_worth_threads
+
+_ROW = 0
+"""The loop over rows: the outermost one."""
+
+
+def nests_in_rows(ops: Sequence[linalg.GenericOp]) -> Sequence[Nest]:
+    """The nests of the first ops that can run row by row; none where there is nothing to gain."""
+    nests: list[Nest] = []
+    for op in ops:
+        nest = None if is_product_sum(op) else nest_of(op)
+        if nest is None or not _has_rows(nest) or not _share_rows([*nests, nest]):
+            break
+        nests.append(nest)
+    return nests if len(nests) > 1 and any(nest.reductions for nest in nests) else ()
+
+
+def emit_rows(code: Code, nests: Sequence[Nest], *, threads: bool) -> None:
+    """Writes one loop over rows around what each nest does with a row."""
+    rows = nests[0].sizes[_ROW]
+    cycles = sum(cycles_of(nest) for nest in nests)
+    if threads and is_worth_threads([rows], cycles):
+        with code.parallel([rows], cycles=cycles) as (row,):
+            _emit_row(code, nests, row)
+        return
+    with code.loop(rows) as loop:
+        _emit_row(code, nests, loop.counter)
+
+
+def _emit_row(code: Code, nests: Sequence[Nest], row: Index) -> None:
+    for nest in nests:
+        at = Position.start(nest).entered(code, nest, _ROW, row)
+
+        def body(here: Position, nest: Nest = nest) -> None:
+            if nest.reductions:
+                emit_folds(code, nest, [here])
+            else:
+                emit_element(code, nest, here)
+
+        enter(code, nest, nest.parallel[1:], at, body)
+
+
+def _has_rows(nest: Nest) -> bool:
+    """Whether there are rows enough, and nothing else to gain from how they are run."""
+    if nest.uses_position or nest.iterations == 0 or _ROW not in nest.parallel:
+        return False
+    if hint(nest.sizes[_ROW]) < ENOUGH_PARALLEL:
+        return False
+    return is_row_fold(nest) if nest.reductions else not block_schedules(nest)
+
+
+def _share_rows(nests: Sequence[Nest]) -> bool:
+    """Whether no row of a nest needs another row of the others."""
+    if any(nest.sizes[_ROW] != nests[0].sizes[_ROW] for nest in nests):
+        return False
+    accesses = [(access, nest) for nest in nests for access in nest.accesses]
+    written = {access.buffer for nest in nests for access in nest.results}
+    return all(
+        access.offset == 0 and _is_dense_row(access, nest)
+        for access, nest in accesses
+        if access.buffer in written
+    )
+
+
+def _is_dense_row(access: Access, nest: Nest) -> bool:
+    """Whether a row is all that lies between its begin and that of the next."""
+    size = 1
+    for loop in reversed(range(_ROW + 1, len(nest.sizes))):
+        if access.coefficients[loop] == 0:
+            continue
+        if access.coefficients[loop] != size:
+            return False
+        size = size * nest.sizes[loop]
+    return access.coefficients[_ROW] == size
