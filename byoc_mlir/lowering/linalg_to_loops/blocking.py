@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import FixedBitwidthType
@@ -10,7 +11,7 @@ from xdsl.dialects.builtin import FixedBitwidthType
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.line_kernels import LINE_ROWS, LineTile
-from byoc_mlir.lowering.linalg_to_loops.micro_kernels import Tile, tile_lanes
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import TILE_VECTORS, Tile, tile_lanes
 
 _C = 2
 _PACKED_BYTES = 1 << 17
@@ -21,6 +22,8 @@ _MOST_ROW_COLUMNS = 256
 """Longest row of columns of which only whole ones are put in a block."""
 _PARALLEL_BLOCKS = 4
 _LARGE = 1 << 12
+_VECTORS_OF_ROWS = {1: 8, 2: 4, 3: 4}
+"""So few rows wait for memory, which gives more to those who read in several places at once."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ class Blocking:
         return self.lines * self.width
 
     @property
+    def column_tiles(self) -> Sequence[Tile]:
+        """The tiles that columns are cut into, each one for what is left by those before."""
+        usual = replace(self.tile, vectors=TILE_VECTORS)
+        return (usual,) if self.tile == usual else (self.tile, usual)
+
+    @property
     def stride(self) -> int:
         """The distance of two steps in the packed block."""
         return _round_up(self.columns, self.tile.columns)
@@ -100,6 +109,7 @@ def panel_blocking(
 ) -> Blocking:
     """Block sizes when `b` is stored in panels: all steps at once, rows that fit the cache."""
     tile = _tile(contraction, vector_bits, wanted)
+    tile = replace(tile, vectors=_VECTORS_OF_ROWS.get(tile.rows, tile.vectors))
     lines, width = _block_columns(contraction, tile.columns, wanted, threads=threads)
     steps = _planned(contraction.nest.sizes[contraction.steps[0]])
     panels = -(-_planned(contraction.rows) // tile.rows)

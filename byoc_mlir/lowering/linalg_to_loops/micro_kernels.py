@@ -34,7 +34,8 @@ TABLE_ENTRY = i32
 
 _INDEX = IndexType()
 _UNROLLED = 4
-_TILE_VECTORS = 2
+TILE_VECTORS = 2
+"""Vectors in a row of the usual tile, and of a panel."""
 LINE_BYTES = 64
 
 
@@ -45,7 +46,7 @@ def tile_lanes(element: FixedBitwidthType, vector_bits: int) -> int:
 
 def tile_columns(element: FixedBitwidthType, vector_bits: int) -> int:
     """The columns of a full tile."""
-    return _TILE_VECTORS * tile_lanes(element, vector_bits)
+    return TILE_VECTORS * tile_lanes(element, vector_bits)
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,15 @@ class Tile:
 
     A `masked` one computes only the first `valid` columns, which it is told when called. A
     `gathered` one finds where each step of `b` begins in a table. The distance of two steps of `a`
-    is 1, or told to a `strided` one; that of `b` is told, or the columns of a `panel`.
+    is 1, or told to a `strided` one; that of `b` is told, or the columns of a `panel`. One of more
+    than two vectors reads some panels at once.
     """
 
     rows: int
     lanes: int
     element: FixedBitwidthType
     masked: bool
-    vectors: int = _TILE_VECTORS
+    vectors: int = TILE_VECTORS
     gathered: bool = False
     strided: bool = False
     panel: bool = False
@@ -70,6 +72,11 @@ class Tile:
     def columns(self) -> int:
         """The columns of a full tile."""
         return self.vectors * self.lanes
+
+    @property
+    def panel_columns(self) -> int:
+        """The columns of a panel."""
+        return TILE_VECTORS * self.lanes
 
     @property
     def line_elements(self) -> int:
@@ -194,7 +201,7 @@ class _TileCode:
         self._a, self._a_start, self._a_row = islice(rest, 3)
         self._a_step: Index = next(rest) if tile.strided else 1
         self._b, self._b_start = islice(rest, 2)
-        self._b_step: Index = tile.columns if tile.panel else next(rest)
+        self._b_step: Index = tile.panel_columns if tile.panel else next(rest)
         self._c, self._c_start, self._c_row, self._steps, self._ahead = islice(rest, 5)
         self._zero = code.emit(splat(0.0, self._type))
         self._masks = [self._mask(valid, n) for valid in rest for n in range(tile.vectors)]
@@ -229,9 +236,17 @@ class _TileCode:
         code, at = self._code, self._code.index(step)
         a_shift = code.index(code.product(at, self._a_step))
         b_at = code.emit(arith.AddiOp(self._b_start, self._b_shift(at)))
-        columns = [self._load(self._b, b_at, n) for n in self._vectors]
+        columns = [self._column(b_at, n) for n in self._vectors]
         numbers = (self._number(start, a_shift) for start in row_starts)
         return add_products(partial(multiply_add, code.emit), numbers, columns, sums)
+
+    def _column(self, at: SSAValue, number: int) -> SSAValue:
+        """A vector of `b`; those of another panel are as far away as a panel is large."""
+        panel, place = divmod(number, TILE_VECTORS)
+        if panel:
+            size = self._code.scale_index(self._steps, self._tile.panel_columns * panel)
+            at = self._code.index(self._code.add_index(at, size))
+        return self._load(self._b, at, place)
 
     def _number(self, start: SSAValue, shift: SSAValue) -> SSAValue:
         """An element of `a` in all lanes."""

@@ -18,7 +18,7 @@ class PanelWriter(TiledWriter):
         steps = nest.sizes[self._it.steps[0]]
         fresh = code.boolean(self._it.fresh)
         a, b, c = (code.unknown_size(nest.accesses[n].buffer) for n in (A, B, C))
-        tiles = Tiles(fresh, a, b, self._blocking.tile.columns, c, steps)
+        tiles = Tiles(fresh, a, b, self._blocking.tile.panel_columns, c, steps)
         first = at.counters[self._it.columns[-1]]
         here = at.following([A, C])
 

@@ -181,13 +181,16 @@ class TiledWriter(ABC):
 
     def _over_columns(self, columns: Index, body: Callable[[Columns], None]) -> None:
         """Runs `body` on the columns of every tile of the block."""
-        code, tile = self._code, self._blocking.tile
-        whole = code.scale_index(code.quotient(columns, tile.columns), tile.columns)
-        with code.loop(whole, step=tile.columns) as loop:
-            body(Columns(tile, loop.counter))
-        rest = code.add_index(columns, code.scale_index(whole, -1))
-        if rest == 0:
-            return
+        code, whole, rest = self._code, 0, columns
+        for tile in self._blocking.column_tiles:
+            first: Index = whole
+            count = code.scale_index(code.quotient(rest, tile.columns), tile.columns)
+            whole = code.add_index(first, count)
+            with code.loop(whole, start=first, step=tile.columns) as loop:
+                body(Columns(tile, loop.counter))
+            rest = code.add_index(columns, code.scale_index(whole, -1))
+            if rest == 0:
+                return
         with code.if_positive(rest):
             body(Columns(replace(tile, masked=True), whole, rest))
 
@@ -211,7 +214,7 @@ class TiledWriter(ABC):
         c_row = 0 if row is None else accesses[C].coefficients[row]
         a_step = accesses[A].coefficients[self._it.steps[-1]]
         c_start = code.add_index(at.indices[C], columns.first)
-        panel = tiles.b_step == columns.tile.columns
+        panel = tiles.b_step == columns.tile.panel_columns
         tile = replace(columns.tile, rows=rows, strided=a_step != 1, panel=panel)
         arguments: list[Index] = [
             *(tiles.fresh, tiles.a, at.indices[A], a_row, *[a_step] * tile.strided),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from host_runner import Array, Network, run_on_host
 
 from byoc_mlir.dialects.relay import elementwise, nn
+from byoc_mlir.lowering import host_pipeline
 from byoc_mlir.lowering.pack_weights import panels
 
 
@@ -42,3 +45,19 @@ def test_dense_with_bias_and_relu(
     want = np.maximum(data.astype(np.float64) @ weight.T.astype(np.float64) + bias, 0)
     tolerance = 1e-5 if dtype is np.float32 else 1e-13
     np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
+
+
+@pytest.mark.parametrize("vector_bits", [128, 256, 512])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_few_rows_read_some_panels_at_once(rows: int, vector_bits: int) -> None:
+    data = _numbers(rows, 70)
+    weights = [_numbers(units, 70) for units in (16, 24, 63, 64, 100, 128, 145, 300)]
+    network = Network(data)
+    products = [
+        network.add(nn.DenseOp(network.args[0], network.constant(weight))) for weight in weights
+    ]
+    module = network.returning(*products)
+    with patch.object(host_pipeline, "vector_bits", lambda _: vector_bits):
+        results = run_on_host(module, [data])
+    for result, weight in zip(results, weights, strict=True):
+        np.testing.assert_allclose(result, data @ weight.T, rtol=1e-5, atol=1e-5)
