@@ -73,6 +73,11 @@ class Blocking:
         return (usual,) if self.tile == usual else (self.tile, usual)
 
     @property
+    def of_one_row(self) -> Blocking:
+        """The same blocks in panels, of one row."""
+        return replace(self, tile=_reading_panels(replace(self.tile, rows=1)))
+
+    @property
     def stride(self) -> int:
         """The distance of two steps in the packed block."""
         return _round_up(self.columns, self.tile.columns)
@@ -108,8 +113,7 @@ def panel_blocking(
     contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
 ) -> Blocking:
     """Block sizes when `b` is stored in panels: all steps at once, rows that fit the cache."""
-    tile = _tile(contraction, vector_bits, wanted)
-    tile = replace(tile, vectors=_VECTORS_OF_ROWS.get(tile.rows, tile.vectors))
+    tile = _reading_panels(_tile(contraction, vector_bits, wanted))
     lines, width = _block_columns(contraction, tile.columns, wanted, threads=threads)
     steps = _planned(contraction.nest.sizes[contraction.steps[0]])
     panels = -(-_planned(contraction.rows) // tile.rows)
@@ -129,6 +133,11 @@ def line_blocking(
     lines, width = _block_columns(contraction, columns, wanted, threads=threads)
     steps = _planned(contraction.nest.sizes[contraction.steps[0]])
     return Blocking(tile, lines, width, steps, -(-_planned(contraction.rows) // tile.rows))
+
+
+def _reading_panels(tile: Tile) -> Tile:
+    """The tile, which reads some panels at once if it has few rows."""
+    return replace(tile, vectors=_VECTORS_OF_ROWS.get(tile.rows, tile.vectors))
 
 
 def _tile(contraction: Contraction, vector_bits: int, wanted: Wanted) -> Tile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from byoc_mlir.dims import Dim
 from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
 from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, Columns, TiledWriter, Tiles
 
@@ -12,7 +13,8 @@ class PanelWriter(TiledWriter):
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
         """All steps of a tile at once; a panel of `b` stays in the cache for all rows.
 
-        Each tile prefetches a share of the next panel: weights are seldom in a near cache.
+        Each tile prefetches a share of the next panel: weights are seldom in a near cache. Whether
+        there is one row is asked where that is not known.
         """
         code, nest = self._code, self._nest
         steps = nest.sizes[self._it.steps[0]]
@@ -22,10 +24,12 @@ class PanelWriter(TiledWriter):
         first = at.counters[self._it.columns[-1]]
         here = at.following([A, C])
 
-        def column_of_tiles(columns: Columns) -> None:
+        def start_of(columns: Columns) -> Index:
             # panels follow each other: column n starts n * steps elements in, n the first of one
-            start = code.scale_index(code.add_index(first, columns.first), steps)
+            return code.scale_index(code.add_index(first, columns.first), steps)
 
+        def column_of_tiles(columns: Columns) -> None:
+            start = start_of(columns)
             shares = columns.tile.shares
             size = columns.tile.columns * steps
 
@@ -37,4 +41,16 @@ class PanelWriter(TiledWriter):
 
             self._over_rows(panel, tile)
 
-        self._over_columns(width, column_of_tiles)
+        def one_tile(columns: Columns) -> None:
+            start = start_of(columns)
+            ahead = code.add_index(start, columns.tile.columns * steps)
+            self._call(tiles, here, 1, columns, start, ahead)
+
+        rows = self._it.rows
+        if not isinstance(rows, Dim):
+            self._over_columns(width, column_of_tiles)
+            return
+        with code.if_positive(2 - rows):
+            self._over_columns(width, one_tile, self._blocking.of_one_row)
+        with code.if_positive(rows - 1):
+            self._over_columns(width, column_of_tiles)

@@ -179,10 +179,17 @@ class TiledWriter(ABC):
                 above = code.bits(rest, -2 * size)
                 body(code.add_index(whole, above), size)
 
-    def _over_columns(self, columns: Index, body: Callable[[Columns], None]) -> None:
-        """Runs `body` on the columns of every tile of the block."""
-        code, whole, rest = self._code, 0, columns
-        for tile in self._blocking.column_tiles:
+    def _over_columns(
+        self, columns: Index, body: Callable[[Columns], None], blocking: Blocking | None = None
+    ) -> None:
+        """Runs `body` on the columns of every tile of the block.
+
+        Args:
+            blocking: which tiles there are; left out, the usual ones.
+        """
+        code, tiles = self._code, (blocking or self._blocking).column_tiles
+        whole, rest = 0, columns
+        for tile in tiles:
             first: Index = whole
             count = code.scale_index(code.quotient(rest, tile.columns), tile.columns)
             whole = code.add_index(first, count)
@@ -192,7 +199,7 @@ class TiledWriter(ABC):
             if rest == 0:
                 return
         with code.if_positive(rest):
-            body(Columns(replace(tile, masked=True), whole, rest))
+            body(Columns(replace(tiles[-1], masked=True), whole, rest))
 
     def _call(
         self,

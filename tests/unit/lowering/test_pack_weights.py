@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from host_runner import Array, Network, run_on_host
 
+from byoc_mlir import compile as compile_model
 from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.lowering import host_pipeline
 from byoc_mlir.lowering.pack_weights import panels
+from byoc_mlir.testing.networks.builder import GraphBuilder
 
 
 def _numbers(*shape: int, dtype: type[np.floating] = np.float32) -> Array:
@@ -61,3 +63,16 @@ def test_few_rows_read_some_panels_at_once(rows: int, vector_bits: int) -> None:
         results = run_on_host(module, [data])
     for result, weight in zip(results, weights, strict=True):
         np.testing.assert_allclose(result, data @ weight.T, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("units", [7, 24, 64, 300])
+def test_rows_whose_number_is_symbolic(units: int) -> None:
+    b = GraphBuilder("rows", seed=0)
+    weight = _numbers(70, units)
+    b.output(b.op("MatMul", b.input("x", ["rows", 70]), b.constant(weight)), "y", ["rows", units])
+    with compile_model(b.build(), threads=1) as executable:
+        for rows in (3, 1, 0, 2, 13, 1):
+            data = _numbers(rows, 70)
+            (result,) = executable.run({"x": data}).values()
+            np.testing.assert_allclose(result, data @ weight, rtol=1e-5, atol=1e-5)
+        assert len(executable.variants) == 1
