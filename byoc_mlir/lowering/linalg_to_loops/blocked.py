@@ -1,21 +1,30 @@
-"""Element-wise nests that read along another loop than they write, cut into square blocks.
+"""Element-wise nests that read along another loop than they write, cut into blocks.
 
 A line of the source has several elements of a block and stays in the first cache until all of them
-are used; one loop after the other would read each line as often as it has elements.
+are used. One loop after the other reads many lines before it comes back to the first; where the
+cache does not hold all of them, it reads each line as often as it has elements.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from byoc_mlir.lowering.linalg_to_loops.nest import Nest, split_loop
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import LINE_BYTES
+from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, split_loop
+from byoc_mlir.lowering.to_llvm.types import byte_width
 
 ALONG, ACROSS = "blocked", "blocked_across"
 """Schedules: the loop along which is written is the innermost one of a block, or the other one."""
 
 _SIDES = (16, 8, 4)
-"""Elements along each side of a block, as far as sizes are multiples."""
+"""Elements along each side of a block: the most that a size is a multiple of, and whose lines the
+cache holds."""
+
+_SETS, _WAYS = 64, 8
+"""Of a first cache of 32 KB: lines at one distance go to so many sets, as many into each."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,33 @@ def block_schedules(nest: Nest) -> Sequence[str]:
     return () if _lines(nest) is None else (ALONG, ACROSS)
 
 
+def loses_lines(nest: Nest) -> bool:
+    """Whether one loop after the other reads more lines, before it comes back to one, than the
+    first cache holds. Lines next to each other are read ahead, and count for nothing.
+    """
+    lines = _lines(nest)
+    if lines is None:
+        return False
+    read, written = lines
+    source = next(one for n, one in enumerate(nest.inputs) if _line(nest, n) == read)
+    distance = _distance(source, written)
+    between = math.prod(nest.sizes[loop] for loop in nest.parallel if loop > read)
+    everything = nest.iterations * byte_width(source.element_type)
+    is_small = 2 * everything <= _SETS * _WAYS * LINE_BYTES
+    return not is_small and distance >= LINE_BYTES and between > _held_lines(distance)
+
+
+def _distance(access: Access, loop: int) -> int:
+    """Bytes from one iteration to the next."""
+    return abs(operator.index(access.coefficients[loop])) * byte_width(access.element_type)
+
+
+def _held_lines(distance: int) -> int:
+    """The lines at a distance in bytes that the cache holds at once."""
+    apart = _SETS * LINE_BYTES // math.gcd(distance, _SETS * LINE_BYTES)
+    return _WAYS * min(_SETS, apart)
+
+
 def _lines(nest: Nest) -> tuple[int, int] | None:
     """The loops along which an input and the result lie side by side, if these can be cut."""
     if nest.reductions or nest.uses_position:
@@ -69,4 +105,8 @@ def _line(nest: Nest, number: int) -> int | None:
 
 def _side(nest: Nest, loop: int) -> int:
     size = nest.sizes[loop]
-    return next((side for side in _SIDES if isinstance(size, int) and size % side == 0), 0)
+    if not isinstance(size, int):
+        return 0
+    distances = {_distance(access, loop) for access in nest.accesses} - {0}
+    held = min(map(_held_lines, distances))
+    return next((side for side in _SIDES if size % side == 0 and side <= held), 0)

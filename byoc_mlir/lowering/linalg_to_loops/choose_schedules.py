@@ -12,13 +12,20 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.tuned import choice_for, took
-from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE, USUAL, described, schedules_for
+from byoc_mlir.lowering.linalg_to_loops.schedule import (
+    SCHEDULE,
+    USUAL,
+    default_schedule,
+    described,
+    schedules_for,
+)
 from byoc_mlir.rates import using_file
 
 
 @dataclass(frozen=True)
 class ChooseSchedules(ModulePass):
-    """Writes down for which `linalg` ops, in kernels, tuning found other loops to be faster.
+    """Writes down which `linalg` ops, in kernels, get other loops than the usual ones: those that
+    tuning found to be faster, else blocks where the usual ones would lose lines from the cache.
 
     Options:
         threads: write for several threads.
@@ -52,7 +59,8 @@ class ChooseSchedules(ModulePass):
             if len(candidates) == 1:
                 continue
             problem = f"{described(op)},threads{int(self.threads)},bits{self.vector_bits}"
-            choice = choice_for(problem, candidates, kernel=function.sym_name.data) or USUAL
+            tuned = choice_for(problem, candidates, kernel=function.sym_name.data)
+            choice = tuned or default_schedule(op)
             took(problem, choice)
             if choice != USUAL:
                 op.attributes[SCHEDULE] = StringAttr(choice)

@@ -9,7 +9,12 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.relay.shape import is_symbolic
-from byoc_mlir.lowering.linalg_to_loops.blocked import ACROSS, ALONG, block_schedules
+from byoc_mlir.lowering.linalg_to_loops.blocked import (
+    ACROSS,
+    ALONG,
+    block_schedules,
+    loses_lines,
+)
 from byoc_mlir.lowering.linalg_to_loops.blocking import PRODUCT_SCHEDULES
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
 from byoc_mlir.lowering.linalg_to_loops.nest import Nest, nest_of
@@ -40,9 +45,15 @@ def schedule_of(op: linalg.GenericOp) -> str:
 def schedules_for(op: linalg.GenericOp) -> Sequence[str]:
     """The schedules that an op may have, the usual one first."""
     nest = nest_of(op)
-    if is_symbolic(nest.sizes) or nest.iterations == 0:
+    distances = (one for access in nest.accesses for one in access.coefficients)
+    if is_symbolic((*nest.sizes, *distances)) or nest.iterations == 0:
         return (USUAL,)
     return (USUAL, *(PRODUCT_SCHEDULES if is_product_sum(op) else block_schedules(nest)))
+
+
+def default_schedule(op: linalg.GenericOp) -> str:
+    """The one of these that an op has where none was measured."""
+    return USUAL if is_product_sum(op) or not loses_lines(nest_of(op)) else ALONG
 
 
 def described(op: linalg.GenericOp) -> str:

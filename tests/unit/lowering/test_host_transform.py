@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from host_runner import Array, Network, check_on_host
 
 from byoc_mlir.dialects.relay import elementwise, nn
@@ -30,6 +31,33 @@ def test_views() -> None:
         ),
     ]
     check_on_host(network, *results)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((64, 512), (1, 0)),  # 16 KB apart in one set: sides of 8
+        ((1024, 16), (1, 0)),
+        ((20, 2048), (1, 0)),
+        ((40, 24, 56), (2, 1, 0)),
+        ((24, 56, 36), (2, 0, 1)),
+    ],
+)
+@pytest.mark.parametrize("type_", [np.int8, np.float32, np.float64])
+def test_transpositions_in_blocks(
+    shape: tuple[int, ...], axes: tuple[int, ...], type_: type[np.generic]
+) -> None:
+    x = np.random.default_rng(0).integers(-100, 100, shape).astype(type_)
+    network = Network(x)
+    (value,) = network.args
+    check_on_host(network, network.add(relay.TransposeOp(value, axes=list(axes))))
+
+
+def test_a_broadcast_operand_beside_one_that_is_turned() -> None:
+    network = Network(_numbers(64, 1024), _numbers(1024, 1))
+    x, column = network.args
+    turned = network.add(relay.TransposeOp(x, axes=[1, 0]))
+    check_on_host(network, network.add(elementwise.MultiplyOp(turned, column)))
 
 
 def test_views_of_computed_values() -> None:
