@@ -81,21 +81,29 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def _strips(self) -> LevelStrips:
+        """As long as registers hold the sums and the pixels of a line of their windows."""
+        most = max(one for one in range(1, _PIXELS + 1) if one == 1 or self._fits(one))
         width = int(self.convolution.result.shape[3])
-        return LevelStrips(-(-width // -(-width // _PIXELS)))
+        return LevelStrips(-(-width // -(-width // most)))
 
-    def code(self, threads: int) -> Code:
+    def _fits(self, pixels: int) -> bool:
+        return pixels + len(self._variant(pixels).places) <= self.unit.registers
+
+    def _variant(self, pixels: int) -> Variant:
         it, epilogue = self.convolution, self.convolution.epilogue
-        variant = Variant(
+        return Variant(
             self.unit.lanes,
-            self._strips.longest,
+            pixels,
             it.window[1],
             it.strides[1],
             it.dilation[1],
             epilogue.residual,
             epilogue.limits,
         )
-        define = partial(define_depthwise, variant=variant, bias=epilogue.bias)
+
+    def code(self, threads: int) -> Code:
+        variant, bias = self._variant(self._strips.longest), self.convolution.epilogue.bias
+        define = partial(define_depthwise, variant=variant, bias=bias)
         return Code(define, words(self._parameters()))
 
     def _parameters(self) -> Parameters[Size]:
