@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Generic, TypeVar
@@ -207,6 +207,11 @@ class ConvolutionKernel(ABC):
     @abstractmethod
     def name(self) -> str:
         """What IR and reports call the algorithm."""
+
+    @property
+    def schedules(self) -> Mapping[str, ConvolutionKernel]:
+        """The same with other tiles, by name: only measuring tells which are faster."""
+        return {}
 
     @property
     def panels(self) -> int:

@@ -18,6 +18,9 @@ from byoc_mlir.rates import current_rates
 PART = "tuned"
 """The part of the rates that has the choices."""
 
+USUAL = "usual"
+"""Of schedules: the loops or tiles that are written where nothing else is said."""
+
 
 @dataclass
 class Tuned:

@@ -76,13 +76,20 @@ class VectorUnit:
         return VectorUnit(self.lanes // 2, self.registers) if self.lanes > FEWEST_LANES else None
 
     def for_outputs(self, outputs: int) -> VectorUnit:
-        """The same vectors with the widest panels that so many outputs fill."""
+        """The same vectors with the first of the panels that so many outputs fill."""
+        filled = self.filled_by(outputs)
+        if filled:
+            return filled[0]
+        return VectorUnit(self.lanes, self.registers, 1) if outputs <= self.lanes else self
+
+    def filled_by(self, outputs: int) -> Sequence[VectorUnit]:
+        """The same vectors with each of the panels that so many outputs fill, the one that is
+        mostly the fastest first.
+        """
         vectors, rest = divmod(outputs, self.lanes)
         wide = (WIDE,) if self.registers >= WIDE_REGISTERS else ()
-        for count in (*wide, NARROW, 3):
-            if not rest and vectors % count == 0:
-                return VectorUnit(self.lanes, self.registers, count)
-        return VectorUnit(self.lanes, self.registers, 1) if outputs <= self.lanes else self
+        counts = (count for count in (*wide, NARROW, 3) if not rest and vectors % count == 0)
+        return [VectorUnit(self.lanes, self.registers, count) for count in counts]
 
 
 FEWEST_LANES = 4

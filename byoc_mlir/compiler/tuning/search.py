@@ -18,7 +18,7 @@ import numpy as np
 
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.kernels.tuned import Question, Trial, trying
+from byoc_mlir.kernels.tuned import USUAL, Question, Trial, trying
 from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.profile import ProfileRow
@@ -27,7 +27,7 @@ from byoc_mlir.tensors import TensorInfo
 Choices: TypeAlias = Mapping[str, str]
 """The name of a way, by problem."""
 
-_ROUNDS, _ROUND_SECONDS = 12, 0.3
+_ROUNDS, _ROUND_SECONDS = 12, 0.6
 """Runs of each variant, in turns, and the least time of them; the shortest of each step counts."""
 
 _CLEARLY = 0.97
@@ -134,7 +134,7 @@ class Search:
             variant.executable.close()
 
     def run(self) -> Found:
-        """Chooses for convolutions first, since they decide what is around them, then for loops.
+        """Chooses algorithms first, since they decide what is around them, then schedules.
 
         Raises:
             ByocError: the model cannot be compiled, or not be profiled.
@@ -144,8 +144,8 @@ class Search:
             reason = "it has symbolic dimensions (give sizes), or runs in several pieces"
             return Found(before, before, 1, 1.0, reason)
         self._inputs = _inputs_for(before.executable.inputs)
-        algorithms = self._improved(before, lambda question: bool(question.nodes))
-        schedules = self._improved(algorithms, lambda question: bool(question.kernels))
+        algorithms = self._improved(before, lambda question: USUAL not in question.candidates)
+        schedules = self._improved(algorithms, lambda question: USUAL in question.candidates)
         count = len({id(one) for one in self._built.values()})
         if count == 1:
             reason = (

@@ -8,8 +8,8 @@ of the image are read from zeros behind the weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -74,6 +74,16 @@ class ImplicitGemm(ConvolutionKernel):
     @property
     def name(self) -> str:
         return NAME
+
+    @property
+    def schedules(self) -> Mapping[str, ImplicitGemm]:
+        """With panels of other vectors: fewer rows and more columns, or the other way round."""
+        others = self.unit.filled_by(self.convolution.outputs)
+        return {
+            f"panels={unit.panel_vectors}": replace(self, unit=unit)
+            for unit in others
+            if unit != self.unit
+        }
 
     def milliseconds(self, direct: float, threads: int) -> float:
         it, known = self.convolution, rates(ConvolutionRates)

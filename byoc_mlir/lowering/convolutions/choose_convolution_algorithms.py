@@ -18,7 +18,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
-from byoc_mlir.kernels.tuned import choice_for, took
+from byoc_mlir.kernels.tuned import USUAL, choice_for, took
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.kernels.winograd.winograd import Winograd
@@ -28,6 +28,7 @@ from byoc_mlir.lowering.convolutions.description import (
     convolutions,
     described,
 )
+from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.machine import target_cpu
 
@@ -83,6 +84,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
             took(_problem(described(found), self.threads), name)
             if name != _LOOPS:
                 found.attributes[ALGORITHM] = StringAttr(name)
+                self._choose_schedule(found, name)
 
     def _times(self, op: ConvolutionOp) -> Times:
         """The milliseconds by each algorithm that may be taken."""
@@ -100,6 +102,20 @@ class ChooseConvolutionAlgorithms(ModulePass):
             return {choice: times[choice]}
         # a depthwise kernel does so little that what is around it decides whether its layout pays
         return times if convolution.groups == 1 else {_LOOPS: times[_LOOPS]}
+
+    def _choose_schedule(self, op: ConvolutionOp, algorithm: str) -> None:
+        """Writes down other tiles of a kernel, which tuning found to be faster."""
+        convolution = described(op)
+        kernels = convolution_kernels(convolution, VectorUnit.of(target_cpu().features))
+        kernel = next((one for one in kernels if one.name == algorithm), None)
+        if kernel is None or not kernel.schedules:
+            return
+        problem = f"{algorithm},{_problem(convolution, self.threads)}"
+        ways = (USUAL, *kernel.schedules)
+        choice = choice_for(problem, ways, nodes=node_names(op)) or USUAL
+        took(problem, choice)
+        if choice != USUAL:
+            op.attributes[SCHEDULE] = StringAttr(choice)
 
 
 def estimated_milliseconds(op: ConvolutionOp, threads: int) -> float:

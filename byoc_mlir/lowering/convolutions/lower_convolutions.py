@@ -34,9 +34,11 @@ from byoc_mlir.lowering.convolutions.chain import Chain, chain_of
 from byoc_mlir.lowering.convolutions.channels import channels_first, channels_last, last_type
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
+    ConvolutionOp,
     convolutions,
     described,
 )
+from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
 from byoc_mlir.runtime.machine import target_cpu
@@ -104,7 +106,20 @@ def _kernel_of(chain: Chain) -> ConvolutionKernel:
             f"{op.name} at {op.location}: algorithm is '{name.data}', which is not written for it;"
             f" accepted are {', '.join(found) or 'none'}"
         )
-    return found[name.data]
+    return _scheduled(op, found[name.data])
+
+
+def _scheduled(op: ConvolutionOp, kernel: ConvolutionKernel) -> ConvolutionKernel:
+    """The kernel with the tiles that an op asks for."""
+    schedule, schedules = op.attributes.get(SCHEDULE), kernel.schedules
+    if schedule is None:
+        return kernel
+    if not isinstance(schedule, StringAttr) or schedule.data not in schedules:
+        raise PassFailedException(
+            f"{op.name} at {op.location}: schedule is {schedule}, which '{kernel.name}' does not"
+            f" have for it; accepted are {', '.join(schedules) or 'none'}"
+        )
+    return schedules[schedule.data]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,9 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.kernels.tuned import choice_for, took
+from byoc_mlir.kernels.tuned import USUAL, choice_for, took
 from byoc_mlir.lowering.linalg_to_loops.schedule import (
     SCHEDULE,
-    USUAL,
-    default_schedule,
     described,
     schedules_for,
 )
@@ -59,8 +57,8 @@ class ChooseSchedules(ModulePass):
             if len(candidates) == 1:
                 continue
             problem = f"{described(op)},threads{int(self.threads)},bits{self.vector_bits}"
-            tuned = choice_for(problem, candidates, kernel=function.sym_name.data)
-            choice = tuned or default_schedule(op)
+            choice = choice_for(problem, candidates, kernel=function.sym_name.data)
+            choice = choice or candidates[0]
             took(problem, choice)
             if choice != USUAL:
                 op.attributes[SCHEDULE] = StringAttr(choice)

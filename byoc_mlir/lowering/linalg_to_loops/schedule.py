@@ -9,6 +9,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.relay.shape import is_symbolic
+from byoc_mlir.kernels.tuned import USUAL
 from byoc_mlir.lowering.linalg_to_loops.blocked import (
     ACROSS,
     ALONG,
@@ -21,9 +22,6 @@ from byoc_mlir.lowering.linalg_to_loops.nest import Nest, nest_of
 
 SCHEDULE = "schedule"
 """On a `linalg.generic`: which loops it becomes; without it, the usual ones."""
-
-USUAL = "usual"
-"""What choices call these."""
 
 _ALL = (ALONG, ACROSS, *PRODUCT_SCHEDULES)
 
@@ -43,17 +41,14 @@ def schedule_of(op: linalg.GenericOp) -> str:
 
 
 def schedules_for(op: linalg.GenericOp) -> Sequence[str]:
-    """The schedules that an op may have, the usual one first."""
+    """The schedules that an op may have, the one that it gets without a choice first."""
     nest = nest_of(op)
     distances = (one for access in nest.accesses for one in access.coefficients)
     if is_symbolic((*nest.sizes, *distances)) or nest.iterations == 0:
         return (USUAL,)
-    return (USUAL, *(PRODUCT_SCHEDULES if is_product_sum(op) else block_schedules(nest)))
-
-
-def default_schedule(op: linalg.GenericOp) -> str:
-    """The one of these that an op has where none was measured."""
-    return USUAL if is_product_sum(op) or not loses_lines(nest_of(op)) else ALONG
+    if is_product_sum(op):
+        return (USUAL, *PRODUCT_SCHEDULES)
+    return (ALONG, USUAL, ACROSS) if loses_lines(nest) else (USUAL, *block_schedules(nest))
 
 
 def described(op: linalg.GenericOp) -> str:

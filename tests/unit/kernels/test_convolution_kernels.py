@@ -28,7 +28,10 @@ def _kernel(it: Convolution, unit: VectorUnit, name: str) -> ConvolutionKernel:
 
 
 def _check(it: Convolution, unit: VectorUnit, name: str, threads: int = 1) -> None:
-    kernel = _kernel(it, unit, name)
+    _check_kernel(it, _kernel(it, unit, name), threads)
+
+
+def _check_kernel(it: Convolution, kernel: ConvolutionKernel, threads: int = 1) -> None:
     arrays = random_arrays(it)
     wanted = expected(it, **arrays)
     found = Compiled(kernel, threads)(**arrays)
@@ -191,6 +194,20 @@ def test_panels_that_outputs_fill(name: str, unit: VectorUnit, outputs: int, vec
     it = convolution((1, 16, 11, 13), outputs, pads=(1, 1, 1, 1), epilogue=_SUM)
     assert _kernel(it, unit, name).unit.panel_vectors == vectors
     _check(it, unit, name)
+
+
+@pytest.mark.parametrize(
+    ("unit", "outputs", "panels"),
+    [(AVX2, 96, {3}), (AVX512, 192, {2, 3}), (SSE, 12, set[int]()), (AVX2, 20, set[int]())],
+)
+def test_schedules_are_panels_of_other_vectors(
+    unit: VectorUnit, outputs: int, panels: set[int]
+) -> None:
+    it = convolution((1, 16, 11, 13), outputs, pads=(1, 1, 1, 1), epilogue=_SUM)
+    schedules = _kernel(it, unit, "implicit_gemm").schedules
+    assert schedules.keys() == {f"panels={count}" for count in panels}
+    for kernel in schedules.values():
+        _check_kernel(it, kernel)
 
 
 @pytest.mark.parametrize("name", ["f4x3", "implicit_gemm"])

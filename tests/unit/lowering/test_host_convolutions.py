@@ -215,3 +215,14 @@ def test_an_algorithm_that_is_not_written_for_it() -> None:
     module = network.returning(result)
     with pytest.raises(PassFailedException, match="'f4x3', which is not written for it; accepted"):
         LowerConvolutions().apply(Context(), module)
+
+
+def test_a_schedule_that_there_is_not() -> None:
+    network = Network(_array(1, 16, 6, 6))
+    result = _convolved(network, network.args[0], _array(48, 16, 1, 1))
+    assert isinstance(result, OpResult)
+    result.owner.attributes["algorithm"] = StringAttr("implicit_gemm")
+    result.owner.attributes["schedule"] = StringAttr("panels=7")
+    module = network.returning(result)
+    with pytest.raises(PassFailedException, match="\"panels=7\", which 'implicit_gemm' does not"):
+        LowerConvolutions().apply(Context(), module)

@@ -39,3 +39,15 @@ func.func @depthwise(%x: tensor<1x32x9x9xf32>) -> tensor<1x32x9x9xf32> {
   // TUNED:       relay.nn.conv2d {{.*}} algorithm = "depthwise"
   func.return %0 : tensor<1x32x9x9xf32>
 }
+
+// Other panels, where tuning found them to be faster.
+// FASTEST-LABEL: func.func @panels
+// TUNED-LABEL:   func.func @panels
+func.func @panels(%x: tensor<1x16x8x8xf32>) -> tensor<1x192x8x8xf32> {
+  %w = relay.constant dense<0.5> : tensor<192x16x1x1xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x16x8x8xf32>, tensor<192x16x1x1xf32>) -> tensor<1x192x8x8xf32>
+  // FASTEST-NOT: schedule
+  // FASTEST:     func.return
+  // TUNED:       relay.nn.conv2d {{.*}} algorithm = "implicit_gemm", schedule = "panels=3"
+  func.return %0 : tensor<1x192x8x8xf32>
+}

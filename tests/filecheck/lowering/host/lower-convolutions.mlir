@@ -32,6 +32,17 @@ func.func @chain(%x: tensor<1x16x8x8xf32>, %r: tensor<1x16x8x8xf32>) -> tensor<1
 
 // -----
 
+// Another schedule: panels of three vectors.
+func.func @panels(%x: tensor<1x16x8x8xf32>) -> tensor<1x192x8x8xf32> {
+  %w = relay.constant dense<0.5> : tensor<192x16x1x1xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], algorithm = "implicit_gemm", schedule = "panels=3"} : (tensor<1x16x8x8xf32>, tensor<192x16x1x1xf32>) -> tensor<1x192x8x8xf32>
+  func.return %0 : tensor<1x192x8x8xf32>
+}
+// CHECK-LABEL: func.func @panels
+// CHECK:       llvm.call @byoc_implicit_gemm_{{[0-9]+}}x3x
+
+// -----
+
 // A convolution without an algorithm stays for the loops.
 func.func @loops(%x: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> {
   %w = relay.constant dense<0.5> : tensor<16x16x3x3xf32>
