@@ -8,46 +8,63 @@ cache does not hold all of them, it reads each line as often as it has elements.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import LINE_BYTES
-from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, split_loop
+from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, section, split_loop
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 ALONG, ACROSS = "blocked", "blocked_across"
 """Schedules: the loop along which is written is the innermost one of a block, or the other one."""
 
 _SIDES = (16, 8, 4)
-"""Elements along each side of a block: the most that a size is a multiple of, and whose lines the
-cache holds."""
+"""Elements along each side of a block, as far as the cache holds their lines."""
+
+_LONG = 8
+"""From this side on, blocks that divide a size are better than longer ones with a rest."""
 
 _SETS, _WAYS = 64, 8
 """Of a first cache of 32 KB: lines at one distance go to so many sets, as many into each."""
 
 
 @dataclass(frozen=True)
-class Blocked:
-    """A nest whose loops are cut, and the order in which they run."""
+class Ordered:
+    """A nest, and the order in which its loops run."""
 
     nest: Nest
     loops: tuple[int, ...]
 
 
-def blocked(nest: Nest, schedule: str) -> Blocked | None:
-    """The nest in blocks; `None` where the schedule is another one."""
+def blocked(nest: Nest, schedule: str) -> Sequence[Ordered]:
+    """The nest in blocks, then what is left of sizes that are no multiples of the blocks' sides;
+    nothing where the schedule is another one.
+    """
     lines = _lines(nest) if schedule in (ALONG, ACROSS) else None
     if lines is None:
-        return None
-    read, written = lines
+        return ()
     first, second = sorted(lines)
-    cut = split_loop(nest, second, _side(nest, second))
-    cut = split_loop(cut, first, _side(nest, first))
+    sides = _side(nest, first), _side(nest, second)
+    inside, *rests = _cut_off(nest, ((first, sides[0]), (second, sides[1])))
+    cut = split_loop(split_loop(inside, second, sides[1]), first, sides[0])
     inner = {first: first + 1, second: second + 2}
     outer = (loop for loop in cut.parallel if loop not in inner.values())
-    order = (read, written) if schedule == ALONG else (written, read)
-    return Blocked(cut, (*outer, *(inner[loop] for loop in order)))
+    order = lines if schedule == ALONG else lines[::-1]
+    whole = Ordered(cut, (*outer, *(inner[loop] for loop in order)))
+    return (whole, *(Ordered(rest, rest.parallel) for rest in rests))
+
+
+def _cut_off(nest: Nest, sides: Sequence[tuple[int, int]]) -> list[Nest]:
+    """As much of a nest as is multiples of sides, then the rests."""
+    rests: list[Nest] = []
+    for loop, side in sides:
+        rest = nest.sizes[loop] % side
+        if rest != 0:
+            multiple = nest.sizes[loop] - rest
+            rests.append(section(nest, loop, multiple, rest))
+            nest = section(nest, loop, 0, multiple)
+    return [nest, *rests]
 
 
 def block_schedules(nest: Nest) -> Sequence[str]:
@@ -65,15 +82,15 @@ def loses_lines(nest: Nest) -> bool:
     read, written = lines
     source = next(one for n, one in enumerate(nest.inputs) if _line(nest, n) == read)
     distance = _distance(source, written)
-    between = math.prod(nest.sizes[loop] for loop in nest.parallel if loop > read)
-    everything = nest.iterations * byte_width(source.element_type)
+    between = hint(math.prod(nest.sizes[loop] for loop in nest.parallel if loop > read))
+    everything = hint(nest.iterations) * byte_width(source.element_type)
     is_small = 2 * everything <= _SETS * _WAYS * LINE_BYTES
     return not is_small and distance >= LINE_BYTES and between > _held_lines(distance)
 
 
 def _distance(access: Access, loop: int) -> int:
     """Bytes from one iteration to the next."""
-    return abs(operator.index(access.coefficients[loop])) * byte_width(access.element_type)
+    return abs(hint(access.coefficients[loop])) * byte_width(access.element_type)
 
 
 def _held_lines(distance: int) -> int:
@@ -104,9 +121,12 @@ def _line(nest: Nest, number: int) -> int | None:
 
 
 def _side(nest: Nest, loop: int) -> int:
+    """The side of a block along a loop; 0 where the loop is too short for one."""
     size = nest.sizes[loop]
-    if not isinstance(size, int):
-        return 0
     distances = {_distance(access, loop) for access in nest.accesses} - {0}
     held = min(map(_held_lines, distances))
-    return next((side for side in _SIDES if size % side == 0 and side <= held), 0)
+    sides = [side for side in _SIDES if side <= held]
+    divides = next((side for side in sides if isinstance(size, int) and size % side == 0), 0)
+    if divides >= _LONG:
+        return divides
+    return next((side for side in sides if hint(size) >= 2 * side), divides)

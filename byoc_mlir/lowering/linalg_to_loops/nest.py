@@ -102,6 +102,20 @@ def split_loop(nest: Nest, loop: int, size: int) -> Nest:
     )
 
 
+def section(nest: Nest, loop: int, start: Size, size: Size) -> Nest:
+    """The nest with `size` iterations of `loop`, from iteration `start` on."""
+    assert not nest.uses_position
+
+    def moved(access: Access) -> Access:
+        return replace(access, offset=access.offset + start * access.coefficients[loop])
+
+    return replace(
+        nest,
+        sizes=(*nest.sizes[:loop], size, *nest.sizes[loop + 1 :]),
+        accesses=tuple(map(moved, nest.accesses)),
+    )
+
+
 def nest_of(op: linalg.GenericOp) -> Nest:
     """The loop nest of an op, as simple as it can be: loops of one iteration are dropped, loops
     that walk through memory like one become one.

@@ -43,11 +43,12 @@ def schedule_of(op: linalg.GenericOp) -> str:
 def schedules_for(op: linalg.GenericOp) -> Sequence[str]:
     """The schedules that an op may have, the one that it gets without a choice first."""
     nest = nest_of(op)
-    distances = (one for access in nest.accesses for one in access.coefficients)
-    if is_symbolic((*nest.sizes, *distances)) or nest.iterations == 0:
+    if nest.iterations == 0:
         return (USUAL,)
     if is_product_sum(op):
-        return (USUAL, *PRODUCT_SCHEDULES)
+        distances = (one for access in nest.accesses for one in access.coefficients)
+        is_known = not is_symbolic((*nest.sizes, *distances))
+        return (USUAL, *PRODUCT_SCHEDULES) if is_known else (USUAL,)
     return (ALONG, USUAL, ACROSS) if loses_lines(nest) else (USUAL, *block_schedules(nest))
 
 

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.lowering.linalg_to_loops.blocked import blocked
+from byoc_mlir.lowering.linalg_to_loops.blocked import Ordered, blocked
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Index, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
 from byoc_mlir.lowering.threads import is_worth_threads
@@ -38,9 +38,8 @@ def emit_nest(code: Code, nest: Nest, *, threads: bool, schedule: str = "") -> N
     if nest.iterations == 0:
         return
     if not nest.reductions:
-        cut = blocked(nest, schedule)
-        nest, loops = (nest, nest.parallel) if cut is None else (cut.nest, cut.loops)
-        _elementwise(code, nest, loops, threads)
+        for part in blocked(nest, schedule) or (Ordered(nest, nest.parallel),):
+            _elementwise(code, part.nest, part.loops, threads)
     elif is_window(nest):
         emit_window(code, nest, None, threads=threads)
     elif _vector_loop(nest) is None:
