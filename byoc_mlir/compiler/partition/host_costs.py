@@ -5,17 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from xdsl.dialects.builtin import TensorType, f32
+from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.compiler.partition.alone import alone_on_host
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.dialects.relay.base import relay_name, shape_of
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
+from byoc_mlir.dialects.relay.qnn import BYTES
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, rates
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import estimated_milliseconds
 from byoc_mlir.lowering.convolutions.description import convolutions
+from byoc_mlir.lowering.integer_products.chain import chain_of
+from byoc_mlir.lowering.integer_products.emit import gemms_of
+from byoc_mlir.lowering.integer_products.product import product_of
+from byoc_mlir.lowering.to_llvm.types import byte_width
+from byoc_mlir.runtime.machine import target_cpu
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 from byoc_mlir.transforms.work import multiplications
 
@@ -28,8 +37,6 @@ _RECURRENT = ("lstm", "gru", "rnn")
 _NOTHING = ("reshape", "squeeze", "expand_dims", "batch_flatten")
 """What moves no element."""
 
-_BYTES = 4
-
 
 def host_milliseconds(region: FuncOp) -> float | None:
     """About what the host takes for a region, on one thread; `None` where an op has no estimate.
@@ -37,27 +44,49 @@ def host_milliseconds(region: FuncOp) -> float | None:
     Products cost what the kernels that compute them do, functions of elements their rate, and
     everything else the bytes that it moves: nothing, where it is fused into the op before it.
     """
-    blocks = tuple(host_blocks(alone_on_host(region)))
-    if not all(_is_known(op) for block in blocks for op in block.ops):
+    module = alone_on_host(region)
+    with asking_of(module):
+        found = [_milliseconds(block) for block in host_blocks(module)]
+    known = [one for one in found if one is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def _milliseconds(block: Block) -> float | None:
+    by_kernels = _by_kernels(block)
+    others = [
+        op for op in block.ops if not (op in by_kernels or is_constant(op) or is_terminator(op))
+    ]
+    if not all(map(_is_known, others)):
         return None
-    return sum(map(_milliseconds, blocks))
+    return sum(by_kernels.values()) + sum(map(_of_op, others))
+
+
+def _by_kernels(block: Block) -> dict[Operation, float]:
+    """The milliseconds of what kernels compute: nothing for what a kernel does on the way."""
+    found: dict[Operation, float] = {}
+    for op in convolutions(tuple(block.ops)):
+        found[op] = estimated_milliseconds(op, 1)
+    unit = IntegerUnit.of(target_cpu().features)
+    for op in block.ops:
+        product = product_of(op)
+        if product is not None:
+            chain = chain_of(product)
+            found |= dict.fromkeys(chain.ops, 0.0)
+            gemms = gemms_of(product, chain, unit)
+            found[op] = min(gemm.milliseconds(hint(gemm.rows)) for gemm in gemms)
+    return found
 
 
 def _is_known(op: Operation) -> bool:
-    if is_terminator(op) or is_constant(op):
-        return True
-    is_recurrent = relay_name(op).rpartition(".")[2] in _RECURRENT
-    return not is_recurrent and all(map(_is_f32, op.results))
-
-
-def _is_f32(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorType) and value.type.element_type == f32
-
-
-def _milliseconds(block: Block) -> float:
-    by_kernels = {op: estimated_milliseconds(op, 1) for op in convolutions(tuple(block.ops))}
-    others = (op for op in block.ops if not (op in by_kernels or is_constant(op)))
-    return sum(by_kernels.values()) + sum(_of_op(op) for op in others if not is_terminator(op))
+    """Whether there is a rate for an op that no kernel computes: products are those of `f32`."""
+    if relay_name(op).rpartition(".")[2] in _RECURRENT:
+        return False
+    values = op.operands if multiplications(op) else op.results
+    accepted = (f32,) if multiplications(op) else (f32, *BYTES, i32)
+    return all(
+        isinstance(value.type, TensorType) and value.type.element_type in accepted
+        for value in values
+    )
 
 
 def _of_op(op: Operation) -> float:
@@ -89,4 +118,6 @@ def _elements(values: Iterable[SSAValue]) -> int:
 
 
 def _bytes(values: Iterable[SSAValue]) -> int:
-    return _BYTES * _elements(values)
+    return sum(
+        math.prod(shape_of(value)) * byte_width(tensor_type(value).element_type) for value in values
+    )

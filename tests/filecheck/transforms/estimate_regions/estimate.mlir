@@ -20,7 +20,15 @@ func.func @said(%x: tensor<1048576xf32>) -> tensor<1048576xf32> {
 // What the host has no rate for.
 // CHECK: func.func private @alpha_integers_0
 // CHECK-SAME: byoc.times = {backend = "alpha", obtained = "estimated"}
-func.func @integers(%x: tensor<4xi32>) -> tensor<4xi32> {
-  %0 = relay.add %x, %x : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
-  func.return %0 : tensor<4xi32>
+func.func @integers(%x: tensor<4xi64>) -> tensor<4xi64> {
+  %0 = relay.add %x, %x : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi64>
+  func.return %0 : tensor<4xi64>
+}
+
+// Bytes are moved as well: 2 MB of them.
+// CHECK: func.func private @alpha_bytes_0
+// CHECK-SAME: byoc.times = {backend = "alpha", obtained = "estimated", host_milliseconds = 0.13{{[0-9]*}} : f64}
+func.func @bytes(%x: tensor<1048576xi8>) -> tensor<1048576xi8> {
+  %0 = relay.nn.relu %x : (tensor<1048576xi8>) -> tensor<1048576xi8>
+  func.return %0 : tensor<1048576xi8>
 }
