@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from onnx import ModelProto
-from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.compiler.execution.staged import stage_source
 from byoc_mlir.compiler.source import Source
+from byoc_mlir.dialects.relay.evaluate_onnx import reference_outputs
+from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.growing_loops import (
     LoopBody,
     growing_loops,
@@ -22,7 +23,7 @@ from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.loop_ends import body_of
 from byoc_mlir.frontend.loop_invariants import with_invariants_outside
 from byoc_mlir.frontend.parts import Part
-from byoc_mlir.frontend.stage import Stage, stage_model
+from byoc_mlir.frontend.stage import stage_model
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
@@ -86,7 +87,7 @@ def _looped(
         inputs=tuple(filter(None, body.loop.input)),
         outputs=tuple(filter(None, body.loop.output)),
     )
-    constants = dict(_constants(body.stage, source.tensors))
+    constants = dict(_constants(body, source.tensors))
     return LoopedExecutable(
         row, _names(body), constants, body.stage.outputs, changing, compile_body
     )
@@ -106,10 +107,10 @@ def _names(body: LoopBody) -> LoopNames:
     )
 
 
-def _constants(stage: Stage, tensors: TensorReader) -> Iterator[tuple[str, Any]]:
+def _constants(body: LoopBody, tensors: TensorReader) -> Iterator[tuple[str, Any]]:
     """What is known of what a loop takes, and of what its stage gives."""
-    loop = next(node for node in stage.nodes if node.op_type == "Loop")
-    wanted = {*loop.input, *stage.outputs}
+    stage, opsets = body.stage, opset_versions(body.model)
+    wanted = {*body.loop.input, *stage.outputs}
     for tensor in stage.initializers:
         if tensor.name in wanted:
             yield tensor.name, tensors.array(tensor)
@@ -118,5 +119,5 @@ def _constants(stage: Stage, tensors: TensorReader) -> Iterator[tuple[str, Any]]
             yield sparse.values.name, tensors.dense_array(sparse)
     for node in stage.nodes:
         if node.op_type == "Constant" and node.output[0] in wanted:
-            (value,) = ReferenceEvaluator(node).run(None, {})
+            (value,) = reference_outputs(node, (), opsets)
             yield node.output[0], value
