@@ -208,7 +208,10 @@ def _scale_weight(linear: Linear, scale: Array) -> bool:
     if constant is None or block is None:
         return False
     block.insert_op_before(constant, linear)
+    replaced = linear.weight.owner
     linear.operands[1] = constant.output
+    if isinstance(replaced, ConstantOp):
+        erase_if_dead(replaced)
     return True
 
 

@@ -56,6 +56,10 @@ def erase_dead_ops(block: Block) -> None:
 
 
 def erase_if_dead(op: RelayOp) -> None:
-    """Removes an op that nothing uses."""
+    """Removes an op that nothing uses. The content of a constant is let go at once: the op refers
+    to itself, and stays until somebody looks for garbage.
+    """
     if op.parent is not None and all(result.first_use is None for result in op.results):
         op.parent.erase_op(op)
+        if isinstance(op, ConstantOp):
+            op.properties.clear()
