@@ -51,7 +51,7 @@ def compile_around_loops(
     parts = parts_around_loops(model, loops)
     known = known_sizes(model)
 
-    def compile_part(number: int, part: Part, arrays: Mapping[str, Array]) -> Executable:
+    def compile_part(number: int, part: Part, arrays: Mapping[str, Array] | None) -> Executable:
         stage = part.stage
         if part.is_apart:
             body = LoopBody(model, stage, known)
@@ -70,7 +70,8 @@ def compile_around_loops(
         ExecutableStage(part.stage.inputs, partial(compile_part, number, part))
         for number, part in enumerate(parts, 1)
     ]
-    return StagedExecutable(source.inputs, source.outputs, stages)
+    first = None if parts[0].is_apart else compile_part(1, parts[0], None)
+    return StagedExecutable(source.inputs, source.outputs, stages, first)
 
 
 def _looped(

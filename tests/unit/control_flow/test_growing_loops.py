@@ -158,3 +158,10 @@ def test_profiles_and_what_cannot_be_done() -> None:
     assert any("MatMul" in node for node in nodes)
     with pytest.raises(ExportError, match="cannot be exported"):
         executable.export_library("never.so")
+
+
+def test_the_part_before_the_loop_is_compiled_ahead() -> None:
+    executable = byoc_mlir.compile(_model(), targets=(), threads=1)
+    executable.warmup({"start": (2, 1, 8), "memory": (2, 7, 8)})
+    assert "MatMul" in {row.op_type for row in executable.report()}
+    assert_agrees(executable.run(_feeds(2, 1)), run_onnxruntime(_model(), _feeds(2, 1)))
