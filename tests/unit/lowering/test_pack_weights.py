@@ -12,6 +12,7 @@ from byoc_mlir import compile as compile_model
 from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.lowering import host_pipeline
 from byoc_mlir.lowering.pack_weights import panels
+from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.networks.builder import GraphBuilder
 
 
@@ -75,4 +76,5 @@ def test_rows_whose_number_is_symbolic(units: int) -> None:
             data = _numbers(rows, 70)
             (result,) = executable.run({"x": data}).values()
             np.testing.assert_allclose(result, data @ weight, rtol=1e-5, atol=1e-5)
+        assert isinstance(executable, SizedExecutable)
         assert len(executable.variants) == 1
