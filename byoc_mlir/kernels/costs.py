@@ -84,6 +84,9 @@ class IntegerRates(Table):
     products: float = _number(
         7e7, "multiply-adds / ms", "pairs of i16, a 1x1 convolution of 256 channels at 14 x 14"
     )
+    bytes: float = _number(
+        8.5e7, "multiply-adds / ms", "words of bytes that need not overlap, the same convolution"
+    )
     depthwise: float = _number(
         2e7, "multiply-adds / ms", "3x3 windows of 256 channels apart at 14 x 14"
     )
@@ -128,6 +131,11 @@ class Assumptions(Table):
     )
     streamed_bytes: float = _number(
         8, "bytes / cycle", "a matrix that few rows read once, from memory; decides on threads only"
+    )
+    cached_bytes: float = _number(
+        1.5,
+        "bytes / multiply-add",
+        "a matrix in a second or third cache that one row reads, in the time of `products`",
     )
     loop_iterations: float = _number(
         12, "iterations / cycle", "of an op in vectors, in cache; decides on threads only"

@@ -122,13 +122,16 @@ class DnnlBackend(Backend):
 
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
         """Of a region that will hardly go back, the estimate is that of its plan, which is kept."""
+        from byoc_mlir.backends.dnnl.api import api
         from byoc_mlir.backends.dnnl.measurements import measuring
         from byoc_mlir.backends.dnnl.region_costs import planned_milliseconds, separate_milliseconds
 
         choices = Choices.of(self.settings)
         with _one_at_a_time, measuring(self._measuring):
             if self.faster_on_host(region) is not None:
-                return separate_milliseconds(region, choices)
+                milliseconds = separate_milliseconds(region, choices)
+                api().release_memory()
+                return milliseconds
             planned = self._planned[region, context.threads] = self.lowered(region, context.threads)
             return planned_milliseconds(planned, choices)
 
@@ -187,6 +190,7 @@ class DnnlBackend(Backend):
             region: in `relay` ops.
             threads: the OpenMP threads that will run it.
         """
+        from byoc_mlir.backends.dnnl.api import api
         from byoc_mlir.backends.dnnl.measurements import measuring
         from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
 
@@ -194,6 +198,7 @@ class DnnlBackend(Backend):
         module, choices = ModuleOp([func]), asdict(Choices.of(self.settings))
         with measuring(self._measuring):
             PrepareDnnlRegions(threads, **choices).apply(self._context, module)
+        api().release_memory()
         module.verify()  # once: after each pass takes a fifth of the time that all of them take
         return func
 

@@ -179,9 +179,13 @@ class Api:
 
     def release(self) -> None:
         """Lets go of the memory used for measuring, and of what `find` remembers."""
+        self.release_memory()
+        self._found = {}
+
+    def release_memory(self) -> None:
+        """Lets go of the memory used for measuring, which is as large as the largest weights."""
         with self._measuring:
             self._buffer = _no_noise()
-        self._found = {}
 
     def _create(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
         handle = ctypes.c_void_p()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Operation, SSAValue
 
@@ -25,7 +25,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     layout_of,
 )
-from byoc_mlir.backends.dnnl.enums import Arg
+from byoc_mlir.backends.dnnl.enums import Arg, Query
 from byoc_mlir.backends.dnnl.likeness import likeness_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
 from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels, is_ours
@@ -69,6 +69,8 @@ class Cost:
     algorithm: str = ""
     """The convolution's; other ops have one only."""
     is_measured: bool = False
+    weight_bytes: int = field(default=0, compare=False)
+    """What packed weights of a convolution take."""
 
 
 class Costs:
@@ -90,19 +92,19 @@ class Costs:
 
     def best(self, op: Operation, layout: LayoutOf) -> Cost:
         """The cost of an op by its fastest algorithm, whatever its own one is."""
-        return min(self._offers(op, layout))
+        return min(self.offers(op, layout))
 
     def decided(self, op: Operation) -> float:
         """The time of an op as it is: in the layouts of its types, by its own algorithm."""
         if isinstance(op, ActivationOp):
             return activation_milliseconds(op)
-        offers = self._offers(op, layout_of)
+        offers = self.offers(op, layout_of)
         if isinstance(op, ConvolutionOp):
             offers = [one for one in offers if one.algorithm == op.algorithm.data] or offers
         return min(offers).milliseconds
 
-    def _offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
-        """The costs of an op by each algorithm."""
+    def offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
+        """The costs of an op by each algorithm that may be taken for it."""
         if isinstance(op, LookupOp):
             return [Cost(_lookup_milliseconds(op, layout))]
         if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
@@ -144,11 +146,12 @@ class Costs:
         accepted = min(ASSUMED.estimate_margin * direct, direct - ASSUMED.kernel_code)
         for kernel in candidates(op, layout):
             is_winograd = isinstance(kernel, Winograd)
-            if is_winograd and (self._choices.winograd != MEASURED or kernel.is_heavy):
+            if kernel.is_heavy or (is_winograd and self._choices.winograd != MEASURED):
                 continue
             milliseconds = kernel.milliseconds(self._products(kernel), self._api.threads)
             if milliseconds < accepted:
-                yield Cost(milliseconds, kernel.name)
+                size = 4 * math.prod(kernel.weights_shape)
+                yield Cost(milliseconds, kernel.name, weight_bytes=size)
 
     def _channels_apart(
         self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
@@ -187,7 +190,8 @@ class Costs:
             return Cost(IMPOSSIBLE, algorithm)
         milliseconds = self._milliseconds(described, descriptor)
         known = self._measuring.known.time(described.call, self._api.threads)
-        return Cost(milliseconds, algorithm, known is not None)
+        size = descriptor.byte_size(Query.EXEC_ARG_MD, Arg.WEIGHTS) if algorithm else 0
+        return Cost(milliseconds, algorithm, known is not None, size)
 
     def _milliseconds(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
         implementation = descriptor.implementation
@@ -222,7 +226,7 @@ class Costs:
             return found
         family_key = (described.call.kind, family, self._api.threads)
         rate = known.rates.setdefault(family_key, Rate())
-        work = _work(described)
+        work = work_of(described)
         like = likeness_of(described, family, self._api.threads)
         estimate = known.alike.estimate(like, work)
         if estimate is not None:
@@ -240,11 +244,11 @@ class Costs:
         """The time by an implementation that was never measured."""
         name, threads = descriptor.implementation, self._api.threads
         if name.startswith("ref"):
-            return _work(described) / (_REFERENCE_RATE * threads)
+            return work_of(described) / (_REFERENCE_RATE * threads)
         own = rates(ConvolutionRates)
         rate = own.products if _has_weights(described) else own.transformed_bytes
         share = next(share for start, share in _SHARES if name.startswith(start))
-        return ASSUMED.primitive_call + _work(described) / (share * rate * threads)
+        return ASSUMED.primitive_call + work_of(described) / (share * rate * threads)
 
 
 def activation_milliseconds(op: ActivationOp) -> float:
@@ -274,11 +278,14 @@ def _has_weights(described: Primitive) -> bool:
     return any(operand.argument == Arg.WEIGHTS for operand in described.operands)
 
 
-def _work(described: Primitive) -> float:
+def work_of(described: Primitive) -> float:
     """Multiplications of a primitive with weights, bytes moved by the others."""
     result = described.operands[-1].descriptor.dims
-    for operand in described.operands:
-        if operand.argument == Arg.WEIGHTS:
-            outputs = math.prod(result) / result[1 if len(result) > 2 else -1]
-            return outputs * math.prod(operand.descriptor.dims)
+    weights = {one.argument: math.prod(one.descriptor.dims) for one in described.operands}
+    if Arg.WEIGHTS_1 in weights:  # a recurrent layer: each step multiplies by all of both
+        steps, batch, _ = result
+        return float(steps * batch * (weights[Arg.WEIGHTS] + weights[Arg.WEIGHTS_1]))
+    if Arg.WEIGHTS in weights:
+        outputs = math.prod(result) / result[1 if len(result) > 2 else -1]
+        return outputs * weights[Arg.WEIGHTS]
     return float(sum(operand.descriptor.byte_size for operand in described.operands))

@@ -24,7 +24,7 @@ from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.kernels.convolution import Convolution, Image, pair_of
+from byoc_mlir.kernels.convolution import Convolution, Image, pair_of, planes
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
@@ -67,16 +67,11 @@ def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Ke
         if outputs == channels and channels % depthwise.block == 0:
             yield depthwise
         return
-    yield IntegerConvolution(
-        unit.for_outputs(outputs // groups),
-        image,
-        signed,
-        zero_point,
-        outputs,
-        *windows,
-        epilogue,
-        groups,
+    unit = unit.for_outputs(outputs // groups)
+    product = IntegerConvolution(
+        unit, image, signed, zero_point, outputs, *windows, epilogue, groups
     )
+    yield product.for_weights(planes(_known(op.weights)))
     if groups > 1:
         return
     result = (images, outputs, *pair_of(shape_of(op.output)[2:], 1))
@@ -109,7 +104,7 @@ def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kern
 
 def packed(op: QuantizedConvolutionOp, kernel: Kernel) -> Weight:
     """What the kernel reads of weights, scales and bias; once for all uses of them."""
-    given = [_known(value) for value in (op.weights, op.scales, op.bias)]
+    given = [planes(_known(op.weights)), _known(op.scales), _known(op.bias)]
     array = derived_array((kernel.name, kernel.packing), given, lambda: kernel.pack(*given))
     return Weight.of(f"packed_weights.{kernel.name}", array)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, result_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
@@ -114,11 +114,13 @@ class ConvolutionOp(WeightedWindowOp, ProductOp):
     """`source [N, C, ...], weights [O, C / groups, ...], bias [O] -> [N, O, ...]`.
 
     `algorithm` is `direct` or `winograd` (oneDNN's), or one of ours: `f4x3`, `implicit_gemm`.
+    `too_large` is the faster one, where its weights would take too much memory.
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 
     name = "dnnl.convolution"
     algorithm = str_prop("direct")
+    too_large = opt_prop_def(StringAttr)
 
     def infer_types(self) -> Sequence[Attribute]:
         source, _ = self.check_primary(2, 3)[:2]

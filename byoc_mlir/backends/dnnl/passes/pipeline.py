@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends.dnnl.choices import Choices
+from byoc_mlir.backends.dnnl.passes.align_dnnl_results import AlignDnnlResults
+from byoc_mlir.backends.dnnl.passes.bound_dnnl_weights import BoundDnnlWeights
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import ChooseDnnlAlgorithms
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
@@ -36,8 +38,10 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
         ChooseDnnlProducts(threads),
         PlaceDnnlProducts(),
         PlanDnnlLayouts(winograd, convolution, choices.layout),
+        AlignDnnlResults(),
         ChooseDnnlAlgorithms(winograd, convolution),
         SplitDnnlActivations(winograd, convolution, choices.activation),
+        BoundDnnlWeights(winograd, convolution),
         RefuseDnnlReferenceCode(),
         ShareDnnlThreads(threads),
         SelectDnnlPrimitives(threads),

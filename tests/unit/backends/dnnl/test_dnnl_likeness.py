@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.ir import Block
 from xdsl.parser import Parser
 
+from byoc_mlir.backends.dnnl.costs import work_of
 from byoc_mlir.backends.dnnl.dialect import layout_of
+from byoc_mlir.backends.dnnl.dialect.recurrent import LstmOp
 from byoc_mlir.backends.dnnl.likeness import Alike, likeness_of
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
 from byoc_mlir.backends.dnnl.primitives import primitive
@@ -65,3 +68,16 @@ def test_what_is_like_nothing_serves_nothing() -> None:
     alike = Alike()
     alike.add(None, 100.0, 1.0)
     assert alike.estimate(None, 100.0) is None
+
+
+@pytest.mark.parametrize(("steps", "batch"), [(5, 2), (5, 16), (9, 2)])
+def test_a_recurrent_layer_multiplies_at_each_step_for_each_entry(steps: int, batch: int) -> None:
+    block = Block(
+        arg_types=[
+            TensorType(f32, shape)
+            for shape in ([steps, batch, 3], [1, 1, 3, 4, 8], [1, 1, 8, 4, 8], [1, 1, 4, 8])
+        ]
+    )
+    described = primitive(LstmOp(block.args), layout_of)
+    assert described is not None
+    assert work_of(described) == steps * batch * (3 + 8) * 4 * 8

@@ -30,6 +30,7 @@ from byoc_mlir.errors import ByocError
 from byoc_mlir.rates import Rates, using
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc_opt import main
+from byoc_mlir.transforms.limit_weight_growth import LimitWeightGrowth
 from byoc_mlir.transforms.partition_for import PartitionFor
 
 
@@ -74,8 +75,8 @@ def test_byoc_opt_prints_what_is_compiled(
     """With one set of measurements, which the process keeps."""
     model, path = NETWORKS[name](**parameters), tmp_path / "model.onnx"
     onnx.save(model, path)
-    target = PartitionFor(targets=("dnnl",))
-    passes = (*stages.CANONICALISATION, target, *pipeline(threads, Choices()))
+    before = (PartitionFor(targets=("dnnl",)), LimitWeightGrowth())
+    passes = (*stages.CANONICALISATION, *before, *pipeline(threads, Choices()))
     with using(rates_of(None)), measuring(Measuring(seconds=60)):
         _generate(model, threads)
         assert main([str(path), "-p", ",".join(map(str, passes))]) == 0
@@ -92,7 +93,7 @@ def test_a_file_of_rates_decides(
     path, rates = tmp_path / "model.onnx", tmp_path / "rates.json"
     built = convolution((1, 16, 20, 20), 16, (3, 3), [node("Relu", "c")], pads=[1, 1, 1, 1])
     onnx.save(built, path)
-    before = (*stages.CANONICALISATION, PartitionFor(targets=("dnnl",)))
+    before = (*stages.CANONICALISATION, PartitionFor(targets=("dnnl",)), LimitWeightGrowth())
     measured = (*before, PrepareDnnlRegions(), WriteDnnlRates(str(rates)))
     with using(Rates()):  # what other tests measured would serve here too
         assert main([str(path), "-p", ",".join(map(str, measured))]) == 0

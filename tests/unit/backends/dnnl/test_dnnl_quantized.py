@@ -63,7 +63,7 @@ def test_depthwise_by_our_kernel(tmp_path: Path) -> None:
     )
     model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
     slow = {"products": 1e3, "transformed_bytes": 1e3, "weight_bytes": 1e3}
-    parts = {"convolutions": slow, "integers": {"products": 1e8, "depthwise": 1e12}}
+    parts = {"convolutions": slow, "integers": {"products": 1e8, "bytes": 1e8, "depthwise": 1e12}}
     file = tmp_path / "rates.json"
     file.write_text(json.dumps({"version": 1, "parts": parts}))
     compiled = byoc_mlir.compile(model, targets=("dnnl",), prune="off", threads=1, rates=file)

@@ -14,11 +14,11 @@ _OUTPUTS = 16
 """As many channels as places, so that the shapes fit along both axes."""
 
 
-def _convolution(scales: int, biases: int) -> Case:
-    """Bytes convolved, with a bias and scales along an axis each."""
+def _convolution(scales: int, biases: int, most: int = 20) -> Case:
+    """Lines of bytes convolved by weights of at most `most`; a bias, and scales along an axis."""
     graph, draw = GraphBuilder(), np.random.default_rng(3)
     data = graph.input(draw.integers(0, 255, (1, 8, _OUTPUTS)).astype(np.uint8))
-    weight = graph.constant(draw.integers(-20, 20, (_OUTPUTS, 8, 3)).astype(np.int8))
+    weight = graph.constant(draw.integers(-most, most, (_OUTPUTS, 8, 3)).astype(np.int8))
     zeros = [graph.constant(np.array(0, dtype)) for dtype in (np.uint8, np.int8)]
     window = {"strides": [1], "padding": [1, 1], "dilation": [1]}
     sums = graph.op("qnn.conv1d", [data, weight, *zeros], **window).results[0]
@@ -43,3 +43,13 @@ def test_axes(scales: int, biases: int) -> None:
     assert np.abs(found.astype(np.int64) - expected.astype(np.int64)).max() <= 1
     regions = {row.region for row in executable.report() if row.region}
     assert bool(regions) == (scales == biases == 1)
+
+
+def test_lines_whose_pairs_saturate() -> None:
+    """Where the library would saturate, the kernels of ours take lines, too."""
+    case = _convolution(1, 1, most=127)
+    (expected,) = evaluate(main_function(case.module), case.inputs)
+    with byoc_mlir.compile(case.module, ("dnnl",), threads=1, prune="off") as executable:
+        (found,) = executable.run({"arg0": case.inputs[0]}).values()
+        assert {row.placement for row in executable.report()} == {"dnnl"}
+    assert np.abs(found.astype(np.int64) - expected.astype(np.int64)).max() <= 1

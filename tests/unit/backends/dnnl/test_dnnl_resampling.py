@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from dnnl_models import check, model, node
 from onnx import ModelProto
+
+from byoc_mlir import compile as compile_model
+from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 IMAGE = (1, 16, 9, 12)
 
@@ -52,6 +56,22 @@ def test_resizing_in_the_layout_of_a_convolution(mode: str) -> None:
     assert report.counts() == {"dnnl": 2}
     assert len({row.region for row in report}) == 1
     assert not any(row.implementation.startswith("ref") for row in report)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("layout", ["plain", "channels_last", "blocked_8"])
+def test_a_large_result_is_written_to_any_address(mode: str, layout: str) -> None:
+    built = _resize(shape=(1, 16, 130, 130), before=True, mode=mode)
+    inputs = random_inputs(built, seed=5)
+    target = f"dnnl{{layout={layout}}}"
+    shape = (1, 16, 260, 260)
+    with compile_model(built, targets=(target,), threads=1) as executable:
+        memory = np.empty(math.prod(shape) + 32, np.float32)
+        start = -(memory.ctypes.data // 4) % 16 + 1  # one element after a multiple of 64 bytes
+        out = memory[start : start + math.prod(shape)].reshape(shape)
+        executable.run(inputs, out={"y": out})
+        assert {row.placement for row in executable.report()} == {"dnnl"}
+    assert_agrees({"y": out}, run_onnxruntime(built, inputs), tolerance=1e-5)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

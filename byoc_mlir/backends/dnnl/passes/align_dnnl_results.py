@@ -1,0 +1,48 @@
+"""The pass `align-dnnl-results`: what needs aligned memory is not written to a region's output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.backends.dnnl.dialect import ReorderOp, ResamplingOp
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.shared_memory import root
+
+
+@dataclass(frozen=True)
+class AlignDnnlResults(RegionPass):
+    """Copies results of resampling that are returned. Large ones are stored around the cache, by
+    instructions that fault where the address is no multiple of a vector's bytes; the workspace is
+    aligned, an array of the caller need not be.
+
+    ```mlir
+    %0 = dnnl.resampling %x {algorithm = "linear"} : …
+    func.return %0 : tensor<1x21x224x224xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = dnnl.resampling %x {algorithm = "linear"} : …
+    %1 = dnnl.reorder %0 : (tensor<1x21x224x224xf32>) -> tensor<1x21x224x224xf32>
+    func.return %1 : tensor<1x21x224x224xf32>
+    ```
+    """
+
+    name = "align-dnnl-results"
+
+    def change(self, region: FuncOp) -> None:
+        last = region.body.block.last_op
+        assert isinstance(last, ReturnOp)
+        for index, value in enumerate(last.operands):
+            if isinstance(root(value).owner, ResamplingOp):
+                last.operands[index] = _copied(value, last)
+
+
+def _copied(value: SSAValue, last: ReturnOp) -> SSAValue:
+    copy = ReorderOp(value, result_types=[value.type])
+    copy.location = last.location
+    Rewriter.insert_op(copy, InsertPoint.before(last))
+    return copy.results[0]

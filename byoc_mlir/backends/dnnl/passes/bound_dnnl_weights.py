@@ -1,0 +1,71 @@
+"""The pass `bound-dnnl-weights`: no algorithms whose weights take too much memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.backends.dnnl.api import openmp_threads
+from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
+from byoc_mlir.backends.dnnl.costs import Cost, Costs
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.dialects.byoc import weight_growth
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.kernels.weight_bound import Way, fastest_within
+
+
+@dataclass(frozen=True)
+class BoundDnnlWeights(RegionPass):
+    """Takes algorithms of smaller weights, where the packed weights of a region's convolutions take
+    more memory than its `byoc.weight_growth` allows: those that lose least time for each byte.
+
+    Options:
+        winograd, convolution: as the backend's options of these names.
+
+    ```mlir
+    %0 = dnnl.convolution %x, %w {…, algorithm = "f6x3"} : …
+    ```
+    becomes
+    ```mlir
+    %0 = dnnl.convolution %x, %w {…, algorithm = "f4x3", too_large = "f6x3"} : …
+    ```
+    """
+
+    name = "bound-dnnl-weights"
+    winograd: Winograd = MEASURED
+    convolution: Convolution = MEASURED
+
+    def change(self, region: FuncOp) -> None:
+        growth = weight_growth(region)
+        if math.isinf(growth) or self.convolution != MEASURED:
+            return
+        offers = self._offers(region)
+        most = growth * sum(4 * math.prod(shape_of(op.weights)) for op in offers)
+        if sum(some[op.algorithm.data].weight_bytes for op, some in offers.items()) <= most:
+            return
+        ways = fastest_within([list(map(_way, some.values())) for some in offers.values()], most)
+        for (op, some), way in zip(offers.items(), ways, strict=True):
+            if way.weight_bytes < some[op.algorithm.data].weight_bytes:
+                op.too_large = op.algorithm
+                decide(op, some[way.algorithm])
+
+    def _offers(self, region: FuncOp) -> Mapping[ConvolutionOp, Mapping[str, Cost]]:
+        """What convolutions take by each algorithm, where their own one is among them."""
+        costs = Costs(Choices(self.winograd, self.convolution))
+        found: dict[ConvolutionOp, Mapping[str, Cost]] = {}
+        with openmp_threads(1):
+            for op in region.body.block.ops:
+                if isinstance(op, ConvolutionOp):
+                    offers = {one.algorithm: one for one in costs.offers(op, layout_of)}
+                    if op.algorithm.data in offers:
+                        found[op] = offers
+        return found
+
+
+def _way(cost: Cost) -> Way:
+    return Way(cost.algorithm, cost.milliseconds, cost.weight_bytes)
