@@ -25,12 +25,19 @@ Pair = tuple[int, int]
 
 S = TypeVar("S", int, Size)
 T = TypeVar("T")
+D = TypeVar("D", bound=np.generic)
 
 
 def pair_of(sizes: Sequence[S], missing: S) -> tuple[S, S]:
     """Those of an image; one of one dimension is a line."""
     first, second = (missing, *sizes)[-2:]
     return first, second
+
+
+def planes(weights: NDArray[D]) -> NDArray[D]:
+    """Weights `[O, I, H, W]`; those of one dimension, `[O, I, W]`, are lines."""
+    outputs, channels, *window = weights.shape
+    return weights.reshape(outputs, channels, *pair_of(window, 1))
 
 
 def result_sizes(sizes: tuple[S, S], window: Pair, strides: Pair, dilation: Pair) -> tuple[S, S]:
@@ -212,6 +219,11 @@ class ConvolutionKernel(ABC):
     def schedules(self) -> Mapping[str, ConvolutionKernel]:
         """The same with other tiles, by name: only measuring tells which are faster."""
         return {}
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether its weights are used so seldom that they cost more memory than they are worth."""
+        return False
 
     @property
     def panels(self) -> int:

@@ -1,14 +1,11 @@
-"""Which kernels there are for a convolution."""
+"""Which kernels there are for a convolution. They are imported for models that have one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image
-from byoc_mlir.kernels.depthwise.depthwise import depthwise_kernel
-from byoc_mlir.kernels.implicit_gemm.implicit_gemm import implicit_gemm_kernel
 from byoc_mlir.kernels.vectors import VectorUnit
-from byoc_mlir.kernels.winograd.winograd import winograd_kernels
 
 
 def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[ConvolutionKernel]:
@@ -24,6 +21,8 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
     if convolution.groups == 1:
         yield from _dense_kernels(convolution, unit)
         return
+    from byoc_mlir.kernels.depthwise.depthwise import depthwise_kernel
+
     vectors = _longest(unit, convolution.source, convolution.result)
     depthwise = None if vectors is None else depthwise_kernel(convolution, vectors)
     if depthwise is not None:
@@ -32,6 +31,9 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
 
 def _dense_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[ConvolutionKernel]:
     """Those of one group. Implicit products need vectors of the result alone."""
+    from byoc_mlir.kernels.implicit_gemm.implicit_gemm import implicit_gemm_kernel
+    from byoc_mlir.kernels.winograd.winograd import winograd_kernels
+
     vectors = _longest(unit, convolution.source, convolution.result)
     if vectors is not None:
         yield from winograd_kernels(convolution, vectors.for_outputs(convolution.outputs))

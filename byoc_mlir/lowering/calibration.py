@@ -110,8 +110,8 @@ def _products() -> ConvolutionKernel:
 
 
 def _integers() -> list[float]:
-    """Milliseconds of products of pairs, and of windows of channels apart."""
-    kernels = {"pairs": _pairs(), "depthwise": _channels_apart()}
+    """Milliseconds of products of pairs and of bytes, and of windows of channels apart."""
+    kernels = _integer_kernels()
     codes = {name: kernel.code(1) for name, kernel in kernels.items()}
     with _native(codes) as functions:
         return _shortest(
@@ -123,10 +123,23 @@ def _integers() -> list[float]:
 
 
 def _integer_rates(times: Sequence[float]) -> IntegerRates:
-    kernels = (_pairs(), _channels_apart())
+    kernels = _integer_kernels().items()
     return IntegerRates(
-        *(kernel.products / taken for kernel, taken in zip(kernels, times, strict=True))
+        **{name: it.products / taken for (name, it), taken in zip(kernels, times, strict=True)}
     )
+
+
+def _integer_kernels() -> Mapping[str, IntegerConvolution | DepthwiseOfBytes]:
+    """By the rate that is measured with it."""
+    pairs = replace(IntegerUnit.of(Cpu.host().features), has_vnni=False)
+    bytes_ = replace(pairs, overlaps=pairs.saturates)
+    windows = ((3, 3), (1, 1), (1, 1), (1, 1), (1, 1))
+    epilogue = IntegerEpilogue("bytes", offset=True)
+    return {
+        "products": _pixels(pairs),
+        "bytes": _pixels(bytes_),
+        "depthwise": DepthwiseOfBytes(pairs, _BYTES_SHAPE, False, 0, *windows, epilogue),
+    }
 
 
 def _bytes_memory(
@@ -145,21 +158,10 @@ def _bytes_memory(
     return _with_words(held, code)
 
 
-def _pairs() -> IntegerConvolution:
-    shape, unit = _BYTES_SHAPE, _pairs_unit()
-    windows = ((1, 1), (1, 1), (1, 1), (0, 0), (0, 0))
+def _pixels(unit: IntegerUnit) -> IntegerConvolution:
+    shape, windows = _BYTES_SHAPE, ((1, 1), (1, 1), (1, 1), (0, 0), (0, 0))
     unit = unit.for_outputs(shape[3])
     return IntegerConvolution(unit, shape, False, 0, shape[3], *windows, IntegerEpilogue("bytes"))
-
-
-def _channels_apart() -> DepthwiseOfBytes:
-    windows = ((3, 3), (1, 1), (1, 1), (1, 1), (1, 1))
-    epilogue = IntegerEpilogue("bytes", offset=True)
-    return DepthwiseOfBytes(_pairs_unit(), _BYTES_SHAPE, False, 0, *windows, epilogue)
-
-
-def _pairs_unit() -> IntegerUnit:
-    return replace(IntegerUnit.of(Cpu.host().features), has_vnni=False)
 
 
 def _activations() -> list[float]:

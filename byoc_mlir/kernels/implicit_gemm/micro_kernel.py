@@ -10,7 +10,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 from byoc_mlir.kernels.epilogue import Limits
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
@@ -53,7 +53,7 @@ def define_kernel(module: ModuleBuilder, variant: Variant) -> str:
     name = f"{PREFIX}_kernel_{variant.suffix}"
     if module.has(name):
         return name
-    function = module.function(name, TYPES, result=VOID, internal=True)
+    function = module.vectorised(name, TYPES)
     address, source, y, x, panel, bias, zeros, ahead, result, is_whole, other = function.parameters
     parameters = read(function, address, Parameters[SSAValue])
     vectors = Vectors(function, variant.unit.lanes)

@@ -1,4 +1,7 @@
-"""Images of bytes as what is multiplied, `i16` or `f32`: centred, padded, filled up."""
+"""Images of bytes as what is multiplied: padded, filled up, and centred as `i16` or `f32`.
+
+What is multiplied as bytes has no sign; its zero point, or 128 more, stays what stands for 0.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,17 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Pair, Slot
+from byoc_mlir.kernels.integer_gemm.unit import splat
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.vectors import broadcast
+from byoc_mlir.kernels.vectors import Vectors, broadcast
 
 T = TypeVar("T")
 
 _LANES = 16
 """Numbers that are converted together; LLVM splits what the processor does not have."""
+
+SIGN = 128
+"""What makes bytes with a sign bytes without one."""
 
 _COPIES = 4
 """Such vectors that are written one behind the other."""
@@ -182,6 +189,12 @@ class _Centring:
         function = self.function
         narrow, wide = (VectorType(one, [lanes]) for one in (i8, i16))
         bytes_ = function.load(function.gep(source, place, i8), narrow, 1)
+        if self.element == i8:
+            if self.is_signed:
+                signs = function.constant(splat(SIGN - 256, narrow), narrow)
+                bytes_ = function.binary(llvm.XOrOp, bytes_, signs)
+            function.store(bytes_, function.gep(to, place, i8), 1)
+            return
         extend = llvm.SExtOp if self.is_signed else llvm.ZExtOp
         numbers = function.insert(extend(bytes_, wide))
         zero = function.insert(llvm.TruncOp(self.parameters.zero_point, i16))
@@ -191,12 +204,37 @@ class _Centring:
         function.store(centred, function.gep(to, place, self.element), self._bytes)
 
     def _zeros(self, to: SSAValue, count: SSAValue) -> None:
-        function = self.function
-        zero = function.real(0.0) if self.element == f32 else function.integer(0, i16)
+        function, zero = self.function, self._zero
+        zeros = broadcast(function, zero, self._nothing)
+        vectors = function.divide(count, _LANES)
+        done = function.multiply(vectors, _LANES)
+
+        def store(value: SSAValue, place: SSAValue) -> None:
+            function.store(value, function.gep(to, place, self.element), self._bytes)
+
+        function.loop(vectors, lambda at: store(zeros, function.multiply(at, _LANES)))
         function.loop(
-            count,
-            lambda at: function.store(zero, function.gep(to, at, self.element), self._bytes),
+            function.subtract(count, done), lambda at: store(zero, function.add(done, at))
         )
+
+    @property
+    def _nothing(self) -> SSAValue:
+        """A vector of 0."""
+        if isinstance(self.element, Float32Type):
+            return Vectors(self.function, _LANES).splat(0.0)
+        type_ = VectorType(self.element, [_LANES])
+        return self.function.constant(splat(0, type_), type_)
+
+    @property
+    def _zero(self) -> SSAValue:
+        """What stands for 0."""
+        function = self.function
+        if self.element == f32:
+            return function.real(0.0)
+        if self.element == i16:
+            return function.integer(0, i16)
+        shift = SIGN if self.is_signed else 0
+        return function.insert(llvm.TruncOp(function.add(self.parameters.zero_point, shift), i8))
 
     @property
     def _bytes(self) -> int:

@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.panel import Panel, Run, panel_of
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
 from byoc_mlir.kernels.integer_gemm.part import Part, Rows
 from byoc_mlir.kernels.integer_gemm.places import Places
@@ -112,7 +113,7 @@ class _Columns:
 
     left: SSAValue
     """Where the left numbers of its group begin."""
-    right: SSAValue
+    panel: Panel
     start: SSAValue
     scale: SSAValue
     offset: SSAValue
@@ -121,8 +122,6 @@ class _Columns:
     """The panel's first one in the result."""
     left_over: SSAValue
     """How many of the group there are from the panel's first on."""
-    size: SSAValue
-    """The words of a panel."""
     shift: SSAValue
     """What is added to right numbers that are widened."""
 
@@ -170,9 +169,6 @@ class _Units:
         function, parameters = self.function, self.parameters
         group, number = function.divmod(panel, parameters.group_panels)
         place, begin = (function.multiply(at, self.variant.unit.panel) for at in (panel, number))
-        depth = function.multiply(
-            function.multiply(parameters.window_height, parameters.window_width), parameters.words
-        )
         left = function.multiply(group, parameters.group)
         start, scale, added = (
             self._words(pointer, place)
@@ -180,13 +176,12 @@ class _Units:
         )
         return _Columns(
             left=self._left_numbers(self.arguments.left, left),
-            right=self._right_words(self.arguments.right, function.multiply(place, depth)),
+            panel=panel_of(function, self.variant.unit, parameters, self.arguments.right, panel),
             start=start,
             scale=scale,
             offset=added,
             first=function.add(function.multiply(group, parameters.group_outputs), begin),
             left_over=function.subtract(parameters.group_outputs, begin),
-            size=function.multiply(depth, self.variant.unit.panel),
             shift=function.insert(llvm.TruncOp(parameters.shift, i16)),
         )
 
@@ -206,8 +201,9 @@ class _Units:
         """The part of the next panel that a tile prefetches."""
         function, parts = self.function, self.variant.parts
         _, part = function.divmod(tile, function.integer(parts))
-        before = function.multiply(part, function.divide(columns.size, parts))
-        return self._right_words(columns.right, function.add(columns.size, before))
+        size = function.multiply(columns.panel.words, self.variant.unit.panel)
+        before = function.multiply(part, function.divide(size, parts))
+        return self._right_words(columns.panel.weights, function.add(size, before))
 
     def _tile(self, row: SSAValue, columns: _Columns, ahead: SSAValue) -> None:
         starts = self._vectors.row(columns.start, self.variant.unit.panel)
@@ -220,14 +216,13 @@ class _Units:
         places = Places(self.function, self.parameters, self.variant.rows)
         pixels = places.in_line(self.function.multiply(row, self.parameters.pixel))
         sources = [self._left_numbers(columns.left, place) for place in pixels]
-        return self._pixel(sources, columns.right, self.function.integer(0), columns, ahead, sums)
+        return self._run(sources, self.function.integer(0), columns, ahead, sums)
 
     def _windows(self, row: SSAValue, columns: _Columns, ahead: SSAValue, sums: Sums) -> Sums:
         """Adds the products of a tile of windows."""
         function, parameters = self.function, self.parameters
         places = Places(function, parameters, self.variant.rows).of(row)
         lefts = [self._left_numbers(columns.left, place) for place in places]
-        window_words = function.multiply(parameters.window_width, parameters.words)
 
         def line(y: SSAValue, sums: Sums) -> Sums:
             def pixel(x: SSAValue, sums: Sums) -> Sums:
@@ -235,54 +230,51 @@ class _Units:
                     function.multiply(y, parameters.window_line),
                     function.multiply(x, parameters.window_pixel),
                 )
-                depth = function.add(
-                    function.multiply(y, window_words), function.multiply(x, parameters.words)
-                )
+                run = function.add(function.multiply(y, parameters.window_width), x)
                 sources = [self._left_numbers(left, place) for left in lefts]
-                right = self._right_words(
-                    columns.right, function.multiply(depth, self.variant.unit.panel)
-                )
-                return self._pixel(sources, right, depth, columns, ahead, sums)
+                return self._run(sources, run, columns, ahead, sums)
 
             return function.fold(parameters.window_width, sums, pixel)
 
         return function.fold(parameters.window_height, sums, line)
 
-    def _pixel(
+    def _run(
         self,
         sources: Sequence[SSAValue],
-        right: SSAValue,
-        depth: SSAValue,
+        number: SSAValue,
         columns: _Columns,
         ahead: SSAValue,
         sums: Sums,
     ) -> Sums:
-        """Adds the products of a pixel of each row, whose words are so deep in the window."""
-        step = partial(self._word, sources, right, columns)
-        prefetch = partial(self._prefetch, ahead, depth)
+        """Adds the products of a run of each row."""
+        run = columns.panel.run(number)
+        step = partial(self._word, sources, run, columns)
+        prefetch = partial(self._prefetch, ahead, run.first)
         copies = self.variant.unit.copies
-        return self.function.fold(self.parameters.words, sums, step, copies=copies, before=prefetch)
+        return self.function.fold(run.words, sums, step, copies=copies, before=prefetch)
 
-    def _prefetch(self, ahead: SSAValue, depth: SSAValue, index: SSAValue) -> None:
+    def _prefetch(self, ahead: SSAValue, first: SSAValue, index: SSAValue) -> None:
         """Prefetches for the words that are multiplied without a jump."""
         function, unit, parts = self.function, self.variant.unit, self.variant.parts
         word = unit.panel * unit.right_word.size
-        place = function.multiply(function.add(depth, index), word // parts)
+        place = function.multiply(function.add(first, index), word // parts)
         for at in range(0, word * unit.copies // parts, _LINE_BYTES):
             function.prefetch(function.gep(ahead, function.add(place, at), i8))
 
     def _word(
         self,
         sources: Sequence[SSAValue],
-        right: SSAValue,
+        run: Run,
         columns: _Columns,
         index: SSAValue,
         sums: Sums,
     ) -> Sums:
         """Adds the products of a word of each row."""
-        vectors, unit = self._vectors, self.variant.unit
-        place = self._right_words(right, self.function.multiply(index, unit.panel))
-        words = (vectors.repeated(self._words(source, index)) for source in sources)
+        function, vectors, unit = self.function, self._vectors, self.variant.unit
+        before = function.multiply(function.add(run.first, index), unit.panel)
+        place = self._right_words(columns.panel.weights, before)
+        left = columns.panel.left(run, index)
+        words = (vectors.repeated(function.offset(source, left)) for source in sources)
         if unit.widens:
             weights = vectors.widened_row(place, unit.panel, columns.shift)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Code, Pair, Slot
 from byoc_mlir.kernels.integer_gemm.centring import (
+    SIGN,
     CentringParameters,
     define_centring,
     define_lines,
@@ -23,6 +24,7 @@ from byoc_mlir.kernels.integer_gemm.centring import (
 from byoc_mlir.kernels.integer_gemm.code import Variant, define_units
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
+from byoc_mlir.kernels.integer_gemm.overlapping import LINE_WORDS
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
 from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -33,7 +35,7 @@ T = TypeVar("T")
 NAME = "integer_gemm"
 """What IR and reports call it."""
 
-_BEFORE = len(CentringParameters.__dataclass_fields__) + 3
+_BEFORE = len(CentringParameters.__dataclass_fields__) + 2
 """Words before those of the product."""
 
 
@@ -44,14 +46,13 @@ class _Told(Generic[T]):
     centring: CentringParameters[T]
     lines: T
     """Those of all images, with padding."""
-    weights: T
     columns: T
-    """The words of packed weights, and of what there is for each column."""
+    """The words of what there is for each column, before packed weights."""
 
 
 @dataclass(frozen=True)
 class IntegerConvolution:
-    """A convolution of bytes `[N, H, W, C]` to bytes, multiplied as pairs of `i16`."""
+    """A convolution of bytes `[N, H, W, C]` to bytes, multiplied as pairs of `i16` or as bytes."""
 
     unit: IntegerUnit
     shape: tuple[int, int, int, int]
@@ -68,6 +69,8 @@ class IntegerConvolution:
     epilogue: IntegerEpilogue
     groups: int = 1
     """Of channels; those of several groups fill whole words."""
+    overlap: float = 1.0
+    """Of words, see `IntegerGemm`."""
 
     @property
     def _gemm(self) -> IntegerGemm:
@@ -84,6 +87,7 @@ class IntegerConvolution:
             self.epilogue,
             self.groups,
             is_dense=self._is_dense,
+            overlap=self.overlap,
         )
 
     @property
@@ -94,7 +98,7 @@ class IntegerConvolution:
     @property
     def packing(self) -> Hashable:
         """What the order of packed weights depends on, beside their shape."""
-        return self.unit, self.groups, self._is_dense
+        return self.unit, self.groups, self._is_dense, self._zero_byte
 
     @property
     def products(self) -> int:
@@ -110,14 +114,38 @@ class IntegerConvolution:
         """About what it takes, with weights from memory."""
         return self._gemm.milliseconds(int(self._gemm.rows)) / threads
 
+    def for_weights(self, weights: NDArray[np.int8]) -> IntegerConvolution:
+        """The same in words that overlap as the weights `[O, I / groups, H, W]` ask, where that is
+        estimated to take less time."""
+        found = self._gemm.overlapping(weights.transpose(2, 3, 1, 0))
+        others = [replace(self, unit=one.unit, overlap=one.overlap) for one in found]
+        return min((self, *others), key=lambda one: one.milliseconds(1))
+
     def workspace_bytes(self, threads: int) -> int:
-        """The memory for the centred source."""
+        """The memory for the source as it is multiplied, where it is not so already."""
+        if self._reads_source:
+            return 0
         numbers = int(self._lines * self._gemm.pixels) * self._gemm.left_channels
         return numbers * self.unit.left_type.itemsize + WORD_BYTES  # the last word may end behind
 
     @property
+    def _reads_source(self) -> bool:
+        """Whether the source is multiplied where it is."""
+        is_padded = any((*self.begins, *self.ends))
+        is_filled = self._gemm.left_channels == self.shape[3]
+        return self.unit.takes_bytes and is_filled and not (self.is_signed or is_padded)
+
+    @property
+    def _zero_byte(self) -> int:
+        """What stands for 0 in what is multiplied."""
+        if not self.unit.takes_bytes:
+            return 0
+        return self.zero_point + SIGN * self.is_signed
+
+    @property
     def _lines(self) -> int:
-        return int(self._gemm.images * self._gemm.lines)
+        """Those that are written before anything is multiplied."""
+        return 0 if self._reads_source else int(self._gemm.images * self._gemm.lines)
 
     def pack(
         self,
@@ -125,18 +153,26 @@ class IntegerConvolution:
         scales: NDArray[np.float32],
         offsets: NDArray[np.float32],
     ) -> NDArray[np.int32]:
-        """The weights `[O, I / groups, H, W]` as the code reads them, then zeros, scales and
-        offsets of columns."""
+        """What sums begin with, scales and offsets of columns, and the weights `[O, I / groups, H,
+        W]` as the code reads them."""
         gemm = self._gemm
         packed = gemm.pack(weights.astype(np.int16).transpose(2, 3, 1, 0)).reshape(-1)
-        starts = np.zeros(gemm.columns, np.int32)
-        factors = (gemm.in_columns(one).view(np.int32) for one in (scales, offsets))
-        return np.concatenate((packed.view(np.int32), starts, *factors))
+        starts = -self._zero_byte * weights.sum((1, 2, 3), np.int32)
+        columns = np.zeros((3, self._told().columns), np.int32)
+        columns[0, : gemm.columns] = gemm.in_columns(starts)
+        for row, one in zip(columns[1:], (scales, offsets), strict=True):
+            row[: gemm.columns] = gemm.in_columns(one).view(np.int32)
+        return np.concatenate((columns.reshape(-1), packed.view(np.int32)))
 
     def code(self, threads: int) -> Code:
         """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
         (variant,) = self._gemm.variants
-        define = partial(define_convolution, variant=variant, is_signed=self.is_signed)
+        define = partial(
+            define_convolution,
+            variant=variant,
+            is_signed=self.is_signed,
+            reads_source=self._reads_source,
+        )
         return Code(define, (*words(self._told()), *self._gemm.parameters()))
 
     def _told(self) -> _Told[int]:
@@ -144,27 +180,31 @@ class IntegerConvolution:
         centring = CentringParameters[int].of(
             self.zero_point, self.shape, self.begins, self.ends, gemm.left_channels
         )
-        weights = gemm.depth // self.unit.group * gemm.columns
-        return _Told(centring, self._lines, weights, gemm.columns)
+        columns = -(-gemm.columns // LINE_WORDS) * LINE_WORDS
+        return _Told(centring, self._lines, columns)
 
 
-def define_convolution(module: ModuleBuilder, *, variant: Variant, is_signed: bool) -> str:
+def define_convolution(
+    module: ModuleBuilder, *, variant: Variant, is_signed: bool, reads_source: bool
+) -> str:
     """`void (slots)`: runs one convolution."""
-    name = f"byoc_convolution_{'i8' if is_signed else 'u8'}_{variant.name}"
+    kind = "in_place" if reads_source else "i8" if is_signed else "u8"
+    name = f"byoc_convolution_{kind}_{variant.name}"
     if module.has(name):
         return name
-    centring = define_centring(module, is_signed=is_signed)
-    lines = define_lines(
-        module,
-        f"{name}_lines",
-        centring,
-        lambda function, slots: _told(function, slots)[0].centring,
-    )
-    units = _define_units(module, f"{name}_units", define_units(module, variant))
+    left = Slot.SOURCE if reads_source else Slot.WORKSPACE
+    units = _define_units(module, f"{name}_units", define_units(module, variant), left)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     told, product = _told(function, slots)
-    function.parallel_for(lines, slots, told.lines)
+    if not reads_source:
+        lines = define_lines(
+            module,
+            f"{name}_lines",
+            define_centring(module, is_signed=is_signed, element=variant.unit.left_number),
+            lambda function, slots: _told(function, slots)[0].centring,
+        )
+        function.parallel_for(lines, slots, told.lines)
     function.parallel_for(units, slots, function.multiply(product.blocks, product.panels))
     function.finish()
     return name
@@ -178,19 +218,19 @@ def _told(
     return told, read(function, function.slot(address, _BEFORE), Parameters[SSAValue])
 
 
-def _define_units(module: ModuleBuilder, name: str, units: str) -> str:
+def _define_units(module: ModuleBuilder, name: str, units: str, left_slot: Slot) -> str:
     """`void (slots, begin, end)`: some units of the product."""
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     told, _ = _told(function, slots)
     parameters = function.slot(function.pointer(slots, Slot.PARAMETERS), _BEFORE)
-    left, right, residual, result = (
+    left, starts, residual, result = (
         function.pointer(slots, slot)
-        for slot in (Slot.WORKSPACE, Slot.WEIGHTS, Slot.RESIDUAL, Slot.RESULT)
+        for slot in (left_slot, Slot.WEIGHTS, Slot.RESIDUAL, Slot.RESULT)
     )
-    starts = function.gep(right, told.weights)
-    scales = function.gep(starts, told.columns)
-    offsets = function.gep(scales, told.columns)
+    scales, offsets, right = (
+        function.gep(starts, function.multiply(told.columns, number)) for number in (1, 2, 3)
+    )
     columns = (starts, scales, offsets)
     function.do(units, parameters, left, right, *columns, residual, result, begin, end)
     function.finish()

@@ -20,11 +20,15 @@ from byoc_mlir.kernels.convolution import Pair, result_sizes
 from byoc_mlir.kernels.costs import ConvolutionRates, IntegerRates, rates
 from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
+from byoc_mlir.kernels.integer_gemm.overlapping import WORD, OverlappingWords
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.parameters import words
 
 _SUMS = IntegerEpilogue()
+
+_SAMPLED_PANELS, _SAMPLED_CHANNELS = 4, 256
+"""Weights that tell how many words overlap."""
 
 _BLOCK_BYTES = 1 << 16
 """What a block of rows reads of the left numbers for each panel: they stay in the second
@@ -66,6 +70,8 @@ class IntegerGemm:
     is_dense: bool = False
     """Whether nothing is between two pixels; some numbers behind the last one are read. Then there
     is one group, and the pixels of a window's line are neighbours."""
+    overlap: float = 1.0
+    """How many words that overlap there are for each that need not."""
 
     @staticmethod
     def of_matrices(
@@ -77,7 +83,7 @@ class IntegerGemm:
     @property
     def left_channels(self) -> int:
         """The left numbers of a pixel in memory."""
-        if self.is_dense:
+        if self.is_dense or self.unit.overlaps:
             return self.channels
         return self.groups * self._filled(self.channels // self.groups)
 
@@ -129,11 +135,16 @@ class IntegerGemm:
         Right numbers come from memory for each block, and are widened for each tile: a vector of
         them as fast as one is multiplied.
         """
-        right = self.depth * self.columns
+        right = self.depth * self.columns * self.overlap
         tiles, blocks = (-(-rows // size) for size in (self._tile_rows(rows), self._block_rows))
         widened = tiles * right // self.unit.group if self.unit.widens else 0
-        multiplying = (rows * right + widened) / rates(IntegerRates).products
-        return multiplying + blocks * self.right_bytes / rates(ConvolutionRates).weight_bytes
+        known = rates(IntegerRates)
+        rate = known.bytes if self.unit.overlaps else known.products
+        multiplying = (rows * right + widened) / rate
+        return (
+            multiplying
+            + blocks * self.overlap * self.right_bytes / rates(ConvolutionRates).weight_bytes
+        )
 
     @property
     def right_bytes(self) -> int:
@@ -150,17 +161,46 @@ class IntegerGemm:
         if highest - lowest > _BYTES.max - _BYTES.min:
             return (pairs,)
         shift = 0 if fits else lowest - _BYTES.min
-        return pairs, replace(pairs, unit=replace(pairs.unit, widens=True), shift=shift)
+        widened = replace(pairs, unit=replace(pairs.unit, widens=True), shift=shift)
+        return pairs, widened, *(self.overlapping(right) if fits else ())
+
+    def overlapping(self, right: NDArray[np.integer]) -> tuple[IntegerGemm, ...]:
+        """The product in words that overlap as these right numbers, bytes, ask for; nothing where
+        that cannot be: words have to be in a run of numbers."""
+        if not self.unit.saturates:
+            return ()
+        unit = replace(self.unit, overlaps=True).for_outputs(self._group_outputs)
+        it = replace(self, unit=unit)
+        runs = it._runs(right[:, :, :_SAMPLED_CHANNELS, : self._group_outputs])
+        if runs.shape[1] < WORD:
+            return ()
+        sample = unit.panels_of(runs[..., : _SAMPLED_PANELS * unit.panel])
+        words = len(OverlappingWords.of(sample).places)
+        overlap = words / (len(sample) * -(-sample.shape[1] // unit.group))
+        return (replace(it, overlap=overlap),)
 
     def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
         """The weights `[height, width, channels / groups, outputs]` as the code reads them."""
+        if self.unit.overlaps:
+            return self.overlapped(right).packed
         return np.concatenate([self._pack_group(one) for one in np.split(right, self.groups, -1)])
 
-    def _pack_group(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
+    def overlapped(self, right: NDArray[np.integer]) -> OverlappingWords:
+        """The words of the weights `[height, width, channels / groups, outputs]`."""
+        groups = [self.unit.panels_of(self._runs(one)) for one in np.split(right, self.groups, -1)]
+        return OverlappingWords.of(np.concatenate(groups))
+
+    def _runs(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
+        """The weights of a group as `[runs, numbers, outputs]`."""
         height, width, channels, outputs = right.shape
-        runs = (height, channels * width) if self.is_dense else (height * width, channels)
-        words = np.zeros((runs[0], self._filled(runs[1]), outputs), self.unit.right_type)
-        words[:, : runs[1]] = right.reshape(*runs, outputs) - self.shift
+        together = self._together if self.is_dense or self.unit.overlaps else 1
+        return right.reshape(height * width // together, channels * together, outputs)
+
+    def _pack_group(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
+        runs = self._runs(right)
+        count, depth, outputs = runs.shape
+        words = np.zeros((count, self._filled(depth), outputs), self.unit.right_type)
+        words[:, :depth] = runs - self.shift
         return self.unit.packed(words.reshape(-1, outputs))
 
     def in_columns(self, numbers: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -4,7 +4,7 @@ Numbers are multiplied in *words* of 32 bits: four bytes, the left ones without 
 ones with one, where there is an instruction for that (VNNI); pairs of `i16` elsewhere, since the
 instruction that older processors have for bytes saturates in 16 bits. The right ones of such pairs
 may be bytes in memory, which are widened on the way to a register: half of what is read, for more
-instructions.
+instructions. Words of four bytes that overlap use that instruction nevertheless.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ _MANY_PANELS = 4
 _BETWEEN = NARROW + 1
 """The vectors of a panel for outputs that fill no narrow ones."""
 
+_INSTRUCTIONS = {
+    4: ("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
+    8: ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"),
+    16: ("llvm.x86.avx512.pmaddubs.w.512", "llvm.x86.avx512.pmaddw.d.512"),
+}
+"""Those for two products of bytes and of `i16`, by lanes."""
+
 _MOST_ROWS = 8
 
 _COPIES = 4
@@ -54,6 +61,10 @@ class IntegerUnit:
     """The vectors of right numbers that a tile has."""
     widens: bool = False
     """Whether the right numbers of pairs are bytes in memory, less a number for all of them."""
+    saturates: bool = False
+    """Whether there is the older instruction for bytes, whose sums saturate."""
+    overlaps: bool = False
+    """Whether that multiplies the words of `OverlappingWords`."""
 
     @staticmethod
     def of(features: Collection[str]) -> IntegerUnit:
@@ -61,30 +72,38 @@ class IntegerUnit:
         if "avx512_vnni" in features:
             return IntegerUnit(16, 32, has_vnni=True)
         if "avx512bw" in features:
-            return IntegerUnit(16, 32, has_vnni=False)
+            return IntegerUnit(16, 32, has_vnni=False, saturates=True)
         if "avx2" in features:
-            return IntegerUnit(8, 16, has_vnni="avx_vnni" in features)
-        return IntegerUnit(4, 32 if "asimd" in features else 16, has_vnni=False)
+            has_vnni = "avx_vnni" in features
+            return IntegerUnit(8, 16, has_vnni, saturates=not has_vnni)
+        if "asimd" in features:
+            return IntegerUnit(4, 32, has_vnni=False)
+        return IntegerUnit(4, 16, has_vnni=False, saturates="ssse3" in features)
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether words are four bytes."""
+        return self.has_vnni or self.overlaps
 
     @property
     def group(self) -> int:
         """The numbers of a word."""
-        return 4 if self.has_vnni else 2
+        return 4 if self.takes_bytes else 2
 
     @property
     def left_type(self) -> np.dtype[np.uint8] | np.dtype[np.int16]:
         """That of the left numbers in memory."""
-        return np.dtype(np.uint8) if self.has_vnni else np.dtype(np.int16)
+        return np.dtype(np.uint8) if self.takes_bytes else np.dtype(np.int16)
 
     @property
     def left_number(self) -> IntegerType:
         """The same, for code."""
-        return i8 if self.has_vnni else i16
+        return i8 if self.takes_bytes else i16
 
     @property
     def right_type(self) -> np.dtype[np.int8] | np.dtype[np.int16]:
         """That of the right numbers in memory."""
-        return np.dtype(np.int8) if self.has_vnni or self.widens else np.dtype(np.int16)
+        return np.dtype(np.int8) if self.takes_bytes or self.widens else np.dtype(np.int16)
 
     @property
     def right_word(self) -> IntegerType:
@@ -114,9 +133,10 @@ class IntegerUnit:
     @property
     def tile_rows(self) -> int:
         """The most rows of a tile: its sums, a row of the panel, a left word and a product stay in
-        registers.
+        registers, and a row of products and ones where words overlap.
         """
-        return min(_MOST_ROWS, (self.registers - self.panel_vectors - 2) // self.panel_vectors)
+        others = self.panel_vectors + 2 + self.panel_vectors * self.overlaps
+        return min(_MOST_ROWS, (self.registers - others) // self.panel_vectors)
 
     @property
     def copies(self) -> int:
@@ -125,10 +145,16 @@ class IntegerUnit:
         return 1 if self.widens else _COPIES
 
     @property
+    def words(self) -> str:
+        """The kind of its words."""
+        if self.overlaps:
+            return "overlapping"
+        return "bytes" if self.has_vnni else "widened" if self.widens else "pairs"
+
+    @property
     def name(self) -> str:
         """What tells the code of units apart."""
-        kind = "bytes" if self.has_vnni else "widened" if self.widens else "pairs"
-        return f"{kind}_{self.panel_vectors}x{self.lanes}"
+        return f"{self.words}_{self.panel_vectors}x{self.lanes}"
 
     def packed(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
         """A matrix `[steps, columns]` in the order in which tiles read it.
@@ -142,6 +168,15 @@ class IntegerUnit:
         padded[:steps, :columns] = right
         grouped = padded.reshape(words, self.group, panels, self.panel)
         return np.ascontiguousarray(grouped.transpose(2, 0, 3, 1))
+
+    def panels_of(self, runs: NDArray[np.integer]) -> NDArray[np.integer]:
+        """`[runs, bytes, columns]` as `[panels and runs, bytes, panel]`."""
+        count, depth, columns = runs.shape
+        panels = -(-columns // self.panel)
+        padded = np.zeros((count, depth, panels * self.panel), runs.dtype)
+        padded[..., :columns] = runs
+        split = padded.reshape(count, depth, panels, self.panel).transpose(2, 0, 1, 3)
+        return split.reshape(panels * count, depth, self.panel)
 
 
 @dataclass(frozen=True)
@@ -192,7 +227,25 @@ class IntegerVectors:
             name = f"llvm.x86.avx512.vpdpbusd.{32 * self.unit.lanes}"
             numbers = self._numbers(i8, lhs, rhs)
             return self.function.insert(llvm.CallIntrinsicOp(name, [total, *numbers], [self.type]))
+        if self.unit.overlaps:
+            return self.add(total, self._words(lhs, rhs))
         return self.add(total, self._pairs(lhs, rhs))
+
+    def _words(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Sums of four products of bytes, each two of which do not saturate."""
+        names = _INSTRUCTIONS[self.unit.lanes]
+        ones = self.function.constant(splat(1, self._pair_type), self._pair_type)
+        pairs = self._called(names[0], self._numbers(i8, left, right), self._pair_type)
+        return self._called(names[1], [pairs, ones], self.type)
+
+    @property
+    def _pair_type(self) -> VectorType[IntegerType]:
+        return VectorType(i16, [2 * self.unit.lanes])
+
+    def _called(
+        self, name: str, numbers: Sequence[SSAValue], type_: VectorType[IntegerType]
+    ) -> SSAValue:
+        return self.function.insert(llvm.CallIntrinsicOp(name, list(numbers), [type_]))
 
     def _pairs(self, left: SSAValue, right: SSAValue) -> SSAValue:
         """Sums of two products, in the form that LLVM knows as one instruction."""

@@ -155,7 +155,6 @@ class Winograd(ConvolutionKernel):
 
     @property
     def is_heavy(self) -> bool:
-        """Whether its weights are used so seldom that they cost more memory than they are worth."""
         return math.prod(self.weights_shape) > hint(self.tiles) * _MOST_WEIGHTS
 
     @property

@@ -32,6 +32,7 @@ from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.kernels.integer_gemm.centring import SIGN
 from byoc_mlir.kernels.integer_gemm.code import define_units
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
@@ -46,9 +47,6 @@ from byoc_mlir.lowering.integer_products.product import (
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Read, dim, dims
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
 from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, resize
-
-_SIGN = 128
-"""What makes bytes with a sign bytes without one."""
 
 
 def gemms_of(product: Product, chain: Chain, unit: IntegerUnit) -> tuple[IntegerGemm, ...]:
@@ -102,7 +100,7 @@ class ProductWriter:
     def _left(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
         """The left numbers: pixels with channels last, filled up and padded."""
         it = self.product
-        element = ui8 if gemm.unit.has_vnni else i16
+        element = ui8 if gemm.unit.takes_bytes else i16
         images, lines, pixels = it.image
         channels = gemm.left_channels
         is_filled = channels == it.channels and not it.padding.is_any
@@ -135,7 +133,7 @@ class ProductWriter:
         """A byte as the unit takes it: without a sign, or as what remains of the zero point: 0."""
         if not self._takes_bytes:
             return s.constant(0, i16)
-        return s.emit(arith.XOrIOp(x, s.constant(-_SIGN, i8))) if self._is_signed else x
+        return s.emit(arith.XOrIOp(x, s.constant(-SIGN, i8))) if self._is_signed else x
 
     def _centred(self, s: Scalars, x: SSAValue, zero_point: SSAValue) -> SSAValue:
         x, zero_point = (
@@ -145,7 +143,7 @@ class ProductWriter:
 
     @property
     def _takes_bytes(self) -> bool:
-        return self.gemm.unit.has_vnni
+        return self.gemm.unit.takes_bytes
 
     @property
     def _is_signed(self) -> bool:
@@ -153,8 +151,8 @@ class ProductWriter:
 
     def _start(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
         """What sums begin with: the bias, less what the zero point of the data adds to them."""
-        it, shift = self.product, _SIGN if self._is_signed else 0
-        if not gemm.unit.has_vnni:
+        it, shift = self.product, SIGN if self._is_signed else 0
+        if not gemm.unit.takes_bytes:
             return self._columns(b, gemm, self._bias, np.dtype(np.int32))
         sums = _filled(it.weights.sum((0, 1, 2), np.int64), gemm.columns, np.dtype(np.int64))
         zero_point, bias = constant_of(it.zero_point), self._bias

@@ -33,8 +33,10 @@ class LowerIntegerProducts(ModulePass):
     Options:
         lanes: those of a vector of `i32`; 0 for what the processor has.
         vnni: whether to multiply bytes in words of four; not for 0 lanes.
-        widens: whether pairs of weights are bytes in memory; left out, where that takes less time
-            for as many rows as there are, by what the machine reads and multiplies.
+        words: what numbers are multiplied in without VNNI: `pairs` of `i16`, the same `widened`
+            from bytes, or bytes in words that are `overlapping`; left out, what takes the least
+            time for as many rows as there are, by what the machine reads and multiplies. The last
+            has to be asked for where there are lanes.
 
     ```mlir
     %0 = relay.qnn.dense %x, %w, %x_zero, %w_zero : … -> tensor<3x8xi32>
@@ -51,7 +53,7 @@ class LowerIntegerProducts(ModulePass):
 
     lanes: int = 0
     vnni: bool = False
-    widens: bool | None = None
+    words: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         module, unit = ModuleBuilder(), self._unit()
@@ -75,14 +77,15 @@ class LowerIntegerProducts(ModulePass):
             _erase(block, chain.ops)
 
     def _chosen(self, forms: Sequence[IntegerGemm]) -> IntegerGemm:
-        wanted = [one for one in forms if self.widens in (None, one.unit.widens)] or forms
+        wanted = [one for one in forms if self.words in (None, one.unit.words)] or forms
         if len(wanted) == 1:  # nothing has to be measured
             return wanted[0]
         return min(wanted, key=lambda one: one.milliseconds(hint(one.rows)))
 
     def _unit(self) -> IntegerUnit:
         if self.lanes:
-            return IntegerUnit(self.lanes, 2 * max(self.lanes, 8), self.vnni)
+            registers, saturates = 2 * max(self.lanes, 8), self.words == "overlapping"
+            return IntegerUnit(self.lanes, registers, self.vnni, saturates=saturates)
         return IntegerUnit.of(target_cpu().features)
 
 

@@ -12,7 +12,7 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp, qnn, qnn_window
 from byoc_mlir.dialects.relay.base import rank_of, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dims import Size
-from byoc_mlir.kernels.convolution import Pair, pair_of
+from byoc_mlir.kernels.convolution import Pair, pair_of, planes
 from byoc_mlir.tensors import Array
 
 
@@ -114,13 +114,11 @@ def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | 
     rank = op.SPATIAL_RANK
     batch, _, *sizes = sizes_of(op.data)
     lines, pixels = pair_of(sizes, 1)
-    outputs, channels, *window = weights.shape
-    planes = weights.reshape(outputs, channels, *pair_of(window, 1))
     return Product(
         op,
         op.data,
         op.data_zero_point,
-        planes.transpose(2, 3, 1, 0),
+        planes(weights).transpose(2, 3, 1, 0),
         (batch, lines, pixels),
         pair_of(strides, 1),
         pair_of(dilation, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,28 @@ from numpy.typing import NDArray
 from byoc_mlir.kernels.builder import VOID
 from byoc_mlir.kernels.integer_gemm.code import POINTERS, define_units
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.jit import NativeModule
 
 _RESULTS = {"sums": np.dtype(np.int32), "numbers": np.dtype(np.float32), "bytes": np.dtype(np.int8)}
 _GUARD = 64
 """Elements behind the result that nobody may write to."""
+
+
+def saturating_units() -> list[IntegerUnit]:
+    """Those whose instruction for bytes saturates, of vectors that the processor has: LLVM cannot
+    make it of others."""
+    features, least = Cpu.host().features, IntegerUnit(4, 16, has_vnni=False, saturates=True)
+    found = [least] * ("ssse3" in features)
+    if "avx2" in features:
+        found += [replace(least, lanes=8), replace(least, lanes=8, panel_vectors=3)]
+    if "avx512bw" in features:
+        found.append(replace(least, lanes=16, registers=32, panel_vectors=4))
+    return found
 
 
 class Compiled:

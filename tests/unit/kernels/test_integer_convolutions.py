@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from integer_runner import expected_sums
+from integer_runner import expected_sums, saturating_units
 from kernel_runner import Native, aligned, convolution
 from numpy.typing import NDArray
 
@@ -20,17 +20,17 @@ from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import winograd_kernels
+from byoc_mlir.rates import Rates, using
 
 Kernel: TypeAlias = "IntegerConvolution | DepthwiseOfBytes | ThroughFloats"
 
-UNITS = pytest.mark.parametrize(
-    "unit",
-    [
-        *(IntegerUnit(4, 16, False), IntegerUnit(8, 16, False)),
-        *(IntegerUnit(8, 16, False, 3), IntegerUnit(16, 32, False, 4)),
-    ],
-    ids=lambda unit: unit.name,
-)
+_PAIRS = [
+    *(IntegerUnit(4, 16, False), IntegerUnit(8, 16, False)),
+    *(IntegerUnit(8, 16, False, 3), IntegerUnit(16, 32, False, 4)),
+]
+_OVERLAPPING = [replace(unit, overlaps=True) for unit in saturating_units()]
+PAIRS = pytest.mark.parametrize("unit", _PAIRS, ids=lambda unit: unit.name)
+UNITS = pytest.mark.parametrize("unit", [*_PAIRS, *_OVERLAPPING], ids=lambda unit: unit.name)
 _BYTES = IntegerEpilogue("bytes", True, 3, -128, 127)
 _PADDED = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 7, 6, 5), True, -11, 37),
@@ -90,7 +90,7 @@ def test_against_the_definition(
     np.testing.assert_array_equal(found, wanted)
 
 
-@UNITS
+@PAIRS
 @pytest.mark.parametrize("window", [(3, 3), (5, 2)])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL])
 def test_depthwise(
@@ -157,3 +157,20 @@ def _found_and_wanted(
     wanted = wanted.clip(epilogue.lower, epilogue.upper).astype(np.int32).astype(np.int8)
     found = _run(own, source, own.pack(weights, scales, offsets), added, wanted.size)
     return found.reshape(wanted.shape), wanted
+
+
+@pytest.mark.parametrize(
+    ("saturates", "weight", "words"),
+    [(True, 64, "overlapping"), (True, -128, "pairs"), (False, 64, "pairs")],
+)
+def test_words_that_overlap_too_often(saturates: bool, weight: int, words: str) -> None:
+    """Of weights that are too much beside each other there are twice as many words."""
+    it = replace(_WINDOWS, unit=IntegerUnit(8, 16, False, saturates=saturates))
+    weights = np.full((it.outputs, it.shape[3], *it.window), weight, np.int8)
+    known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
+    with using(
+        Rates(
+            {"convolutions": known, "integers": {"products": 8e7, "bytes": 1e8, "depthwise": 1e7}}
+        )
+    ):
+        assert it.for_weights(weights).unit.words == words

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from integer_runner import Compiled, expected_sums
+from integer_runner import Compiled, expected_sums, saturating_units
 from numpy.typing import NDArray
 
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
@@ -26,7 +26,16 @@ _WIDENED = [replace(unit, widens=True) for unit in (*_PAIRS[:2], _WIDE[0])]
 
 UNITS = pytest.mark.parametrize(
     "unit",
-    [*_PAIRS[:2], *_BETWEEN, _WIDE[0], *_WIDENED, *((*_VNNI[:2], _WIDE[1]) if _HAS_VNNI else ())],
+    [
+        *(
+            *_PAIRS[:2],
+            *_BETWEEN,
+            _WIDE[0],
+            *_WIDENED,
+            *((*_VNNI[:2], _WIDE[1]) if _HAS_VNNI else ()),
+        ),
+        *(replace(unit, overlaps=True) for unit in saturating_units()),
+    ],
     ids=lambda unit: unit.name,
 )
 
@@ -34,7 +43,7 @@ UNITS = pytest.mark.parametrize(
 def _left(it: IntegerGemm, *, saturating: bool = False) -> NDArray[np.int16]:
     """Left numbers: bytes without a sign, or with the zero point taken off."""
     shape = (it.images, it.lines, it.pixels, it.channels)
-    low, high = (0, 256) if it.unit.has_vnni else (-255, 256)
+    low, high = (0, 256) if it.unit.takes_bytes else (-255, 256)
     generator = np.random.default_rng(0)
     if saturating:
         return generator.choice(np.array([low, high - 1], np.int16), shape)
@@ -43,7 +52,7 @@ def _left(it: IntegerGemm, *, saturating: bool = False) -> NDArray[np.int16]:
 
 def _right(it: IntegerGemm, *, saturating: bool = False) -> NDArray[np.int16]:
     shape = (*it.window, it.channels, it.outputs)
-    bytes_ = it.unit.has_vnni or it.unit.widens
+    bytes_ = it.unit.takes_bytes or it.unit.widens
     low, high = (-128, 128) if bytes_ else (-255, 256)
     generator = np.random.default_rng(1)
     if saturating:
@@ -118,9 +127,10 @@ def test_bytes(unit: IntegerUnit, limits: IntegerEpilogue) -> None:
 @pytest.mark.parametrize("zero_point", [2, 3])
 def test_halves_of_bytes_are_rounded_to_even(unit: IntegerUnit, zero_point: int) -> None:
     epilogue = IntegerEpilogue("bytes", False, zero_point, -128, 127)
-    it = IntegerGemm.of_matrices(unit, 8, 1, 40, epilogue)
+    it = IntegerGemm.of_matrices(unit, 8, 4, 40, epilogue)
     sums = np.arange(8)[:, None] * np.arange(-20, 20)
-    left, right = sums[:, 21].reshape(1, 1, 8, 1), np.arange(-20, 20).reshape(1, 1, 1, 40)
+    left, right = np.zeros((1, 1, 8, 4), np.int16), np.zeros((1, 1, 4, 40), np.int16)
+    left[..., 0], right[..., 0, :] = np.arange(8), np.arange(-20, 20)
     scale, start = np.full(40, 0.5, np.float32), np.zeros(40, np.int32)
     found = Compiled(it)(left, right, start=start, scale=scale)
     np.testing.assert_array_equal(found, np.rint(sums / 2) + zero_point)
@@ -161,7 +171,9 @@ def test_few_rows_read_bytes() -> None:
     read = {"products": 5e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
     it = IntegerGemm.of_matrices(_PAIRS[1], 1, 64, 16, IntegerEpilogue())
     forms = it.forms(np.zeros((1, 1, 64, 16), np.int16))
-    with using(Rates({"convolutions": read, "integers": {"products": 7e7, "depthwise": 1e7}})):
+    with using(
+        Rates({"convolutions": read, "integers": {"products": 7e7, "bytes": 9e7, "depthwise": 1e7}})
+    ):
         found = {
             rows: min(forms, key=lambda one: one.milliseconds(rows)).unit.widens
             for rows in (1, 12, 600)
@@ -184,9 +196,10 @@ def test_numbers(unit: IntegerUnit) -> None:
     ("features", "unit"),
     [
         (("avx2", "avx512bw", "avx512_vnni"), _VNNI[2]),
-        (("avx2", "avx512bw"), _PAIRS[2]),
+        (("avx2", "avx512bw"), replace(_PAIRS[2], saturates=True)),
         (("avx2", "avx_vnni"), _VNNI[1]),
-        (("avx2",), _PAIRS[1]),
+        (("avx2",), replace(_PAIRS[1], saturates=True)),
+        (("sse4_1", "ssse3"), replace(_PAIRS[0], saturates=True)),
         (("sse4_1",), _PAIRS[0]),
         (("asimd",), replace(_PAIRS[0], registers=32)),
     ],

@@ -23,11 +23,10 @@ _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
 PASSES = pytest.mark.parametrize(
     "lowering",
     [
-        LowerIntegerProducts(8, widens=False),
-        LowerIntegerProducts(8, widens=True),
+        *(LowerIntegerProducts(8, words=words) for words in ("pairs", "widened", "overlapping")),
         *([LowerIntegerProducts(8, True)] if _HAS_VNNI else []),
     ],
-    ids=lambda it: "bytes" if it.vnni else "widened" if it.widens else "pairs",
+    ids=lambda it: it.words or "bytes",
 )
 BYTES = (np.uint8, np.int8)
 

@@ -1,5 +1,6 @@
-// RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8 widens=false}' | filecheck %s
+// RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8 words=pairs}' | filecheck %s
 // RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8}' | filecheck %s --check-prefix FEW
+// RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8 words=overlapping}' | filecheck %s --check-prefix OVER
 // RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=16 vnni=true}' | filecheck %s --check-prefix VNNI
 
 // Pairs of i16, the zero point taken off; with VNNI bytes as they are, and sums that begin with
@@ -28,6 +29,14 @@ func.func @dense(%x: tensor<2x4xui8>) -> tensor<2x1xui8> {
 // FEW-LABEL:  func.func @dense
 // FEW:        host.kernel "requantize" %{{.*}}, {{.*}} : (tensor<1x1x2x4xi16>, tensor<64xi8>, {{.*}} -> tensor<2x1xui8>
 // FEW:        llvm.call @byoc_integer_gemm_2_matrix_widened_2x8_bytes
+
+// Words of bytes that overlap: told are where those of the run begin and how many there are, then
+// the place of the only one; weights begin at the next cache line.
+// OVER-LABEL: func.func @dense
+// OVER-NOT:   linalg.generic
+// OVER:       host.kernel "requantize" %{{.*}}, {{.*}} : (tensor<2x4xui8>, tensor<128xi8>, {{.*}} -> tensor<2x1xui8>
+// OVER:       llvm.call @byoc_integer_gemm_2_matrix_overlapping_2x8_bytes
+// OVER:       llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
 
 // VNNI-LABEL: func.func @dense
 // VNNI-SAME:  (%[[X:.*]]: tensor<2x4xui8>)
