@@ -9,10 +9,13 @@ from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
-from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.byoc import host_blocks, weight_growth
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
@@ -20,8 +23,8 @@ from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.tuned import USUAL, choice_for, took
 from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.weight_bound import Way, fastest_within
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
-from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
     ConvolutionOp,
@@ -36,6 +39,10 @@ _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3
 """How much longer loops take than a kernel that does as many products."""
 
+_LINE_VECTORS = 5
+"""The vectors whose products take as long as to begin and end a line of pixels, which loops over
+convolutions in groups do for each place of a window."""
+
 _WORTH_COMPILING = 0.1
 """Milliseconds that one of Winograd's algorithms must gain in all convolutions of a model together,
 since LLVM takes half a second for its code."""
@@ -46,7 +53,8 @@ Times: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True)
 class ChooseConvolutionAlgorithms(ModulePass):
-    """Chooses the kernel of every convolution of the host that is faster than loops.
+    """Chooses the kernel of every convolution of the host that is faster than loops, and whose
+    weights take no more memory than the function's `byoc.weight_growth` allows.
 
     Options:
         threads: those that run it.
@@ -74,17 +82,26 @@ class ChooseConvolutionAlgorithms(ModulePass):
     def _apply(self, op: ModuleOp) -> None:
         with asking_of(op):
             times = {
-                found: self._times(found)
+                block: {found: self._times(found) for found in convolutions(tuple(block.ops))}
                 for block in host_blocks(op)
-                for found in convolutions(tuple(block.ops))
             }
-        names = _worth_compiling(tuple(times.values()))
-        for found, taken in times.items():
-            name = min(names & taken.keys(), key=lambda one: taken[one])
-            took(_problem(described(found), self.threads), name)
-            if name != _LOOPS:
-                found.attributes[ALGORITHM] = StringAttr(name)
-                self._choose_schedule(found, name)
+        names = _worth_compiling([one for some in times.values() for one in some.values()])
+        for block, some in times.items():
+            if some:
+                self._choose(block, some, names)
+
+    def _choose(self, block: Block, times: Mapping[ConvolutionOp, Times], names: Set[str]) -> None:
+        """Writes down the algorithms of a block, whose function may say how much memory their
+        weights may take."""
+        function = block.parent_op()
+        assert function is not None
+        ways = [_ways(found, taken, names) for found, taken in times.items()]
+        most = weight_growth(function) * sum(map(_plain_bytes, times))
+        for found, way in zip(times, fastest_within(ways, most), strict=True):
+            took(_problem(described(found), self.threads), way.algorithm)
+            if way.algorithm != _LOOPS:
+                found.attributes[ALGORITHM] = StringAttr(way.algorithm)
+                self._choose_schedule(found, way.algorithm)
 
     def _times(self, op: ConvolutionOp) -> Times:
         """The milliseconds by each algorithm that may be taken."""
@@ -118,22 +135,46 @@ class ChooseConvolutionAlgorithms(ModulePass):
             op.attributes[SCHEDULE] = StringAttr(choice)
 
 
-def estimated_milliseconds(op: ConvolutionOp, threads: int) -> float:
-    """About what the host takes for a convolution, by the fastest algorithm that it chooses."""
+def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) -> float:
+    """About what the host takes for a convolution, by the fastest algorithm that it chooses; of
+    bytes in groups, which become `i32` and are multiplied by the loops of `f32`.
+    """
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
     kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
     return min(_estimates(convolution, kernels, unit, threads).values())
+
+
+def _ways(op: ConvolutionOp, times: Times, names: Set[str]) -> list[Way]:
+    """Those of the algorithms that are among the names."""
+    kernels = convolution_kernels(described(op), VectorUnit.of(target_cpu().features))
+    sizes = {one.name: 4 * math.prod(one.weights_shape) for one in kernels}
+    return [
+        Way(name, times[name], sizes.get(name, _plain_bytes(op))) for name in times if name in names
+    ]
+
+
+def _plain_bytes(op: ConvolutionOp) -> int:
+    """What the weights take as they are."""
+    return 4 * math.prod(shape_of(op.weight))
 
 
 def _estimates(
     convolution: Convolution, kernels: Sequence[ConvolutionKernel], unit: VectorUnit, threads: int
 ) -> dict[str, float]:
     """The milliseconds by each of the kernels, and by loops."""
-    times = {one.name: _milliseconds(one, threads) for one in kernels if not _is_heavy(one)}
+    times = {one.name: _milliseconds(one, threads) for one in kernels if not one.is_heavy}
     pixels = 4 * hint(math.prod(convolution.source.shape) + math.prod(convolution.result.shape))
     traffic = pixels / rates(ConvolutionRates).transformed_bytes
     times[_LOOPS] = (_LOOPS_FACTOR * _direct(convolution, unit) + traffic) / threads
+    if convolution.groups > 1:
+        times[_LOOPS] += _of_lines(convolution, unit) / threads
     return times
+
+
+def _of_lines(convolution: Convolution, unit: VectorUnit) -> float:
+    """The milliseconds to begin and end the lines of loops, on one thread."""
+    lines = hint(math.prod(convolution.result.shape[:3])) * convolution.depth
+    return _LINE_VECTORS * lines * unit.lanes / rates(ConvolutionRates).products
 
 
 def _layout(name: str) -> tuple[bool, bool]:
@@ -168,10 +209,6 @@ def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:
         if least is None or without[least] - milliseconds(names) >= _WORTH_COMPILING:
             return names
         names.remove(least)
-
-
-def _is_heavy(kernel: ConvolutionKernel) -> bool:
-    return isinstance(kernel, Winograd) and kernel.is_heavy
 
 
 def _direct(convolution: Convolution, unit: VectorUnit) -> float:

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import DYNAMIC, shape_of, sizes_of, tensor_type, type_sizes
-from byoc_mlir.dialects.relay.window import Conv1DOp, Conv2DOp
+from byoc_mlir.dialects.relay.window import Conv1DOp, Conv2DOp, CorrelationOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Convolution, Image, pair_of
 from byoc_mlir.kernels.epilogue import Epilogue
@@ -45,7 +45,7 @@ def _is_supported(op: ConvolutionOp) -> bool:
     )
 
 
-def described(op: ConvolutionOp, epilogue: Epilogue = _PLAIN) -> Convolution:
+def described(op: CorrelationOp, epilogue: Epilogue = _PLAIN) -> Convolution:
     """A convolution with its channels last; one of lines is one of images of one line."""
     strides, padding, dilation = op.checked_window()
     rank = op.SPATIAL_RANK

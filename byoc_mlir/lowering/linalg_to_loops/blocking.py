@@ -18,6 +18,8 @@ _PACKED_BYTES = 1 << 17
 """A packed block: a part of the second-level cache."""
 _ROW_BYTES = 1 << 18
 """What a block reads of `a` again for each panel of `b`: a part of the second-level cache."""
+_PANEL_BYTES = 1 << 15
+"""What is read of a panel of `b` for all rows of a block: a part of the second-level cache."""
 _MOST_ROW_COLUMNS = 256
 """Longest row of columns of which only whole ones are put in a block."""
 _PARALLEL_BLOCKS = 4
@@ -112,16 +114,22 @@ def choose_blocking(
 def panel_blocking(
     contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
 ) -> Blocking:
-    """Block sizes when `b` is stored in panels: all steps at once, rows that fit the cache."""
+    """Block sizes when `b` is stored in panels: steps of a panel and rows that fit the cache. Where
+    no row is read after another, all steps at once.
+    """
     tile = _reading_panels(_tile(contraction, vector_bits, wanted))
     lines, width = _block_columns(contraction, tile.columns, wanted, threads=threads)
     steps = _planned(contraction.nest.sizes[contraction.steps[0]])
     panels = -(-_planned(contraction.rows) // tile.rows)
-    fitting = max(1, _ROW_BYTES // (tile.element.size * steps * tile.rows))
+    depth = steps
+    if panels > 1:
+        most = _PANEL_BYTES // (tile.element.size * tile.panel_columns)
+        depth = -(-steps // -(-steps // most))
+    fitting = max(1, _ROW_BYTES // (tile.element.size * depth * tile.rows))
     row_blocks = -(-panels // fitting)
     if threads:
         row_blocks = max(row_blocks, _row_blocks(contraction, lines, width, panels))
-    return Blocking(tile, lines, width, steps, -(-panels // row_blocks))
+    return Blocking(tile, lines, width, depth, -(-panels // row_blocks))
 
 
 def line_blocking(

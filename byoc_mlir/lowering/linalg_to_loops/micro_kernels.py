@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
@@ -180,7 +181,7 @@ def tile_function(
     function = func.FuncOp(
         name, FunctionType.from_lists(types, []), Region(block), visibility="private"
     )
-    function.attributes["no_inline"] = UnitAttr()
+    function.attributes |= {"no_inline": UnitAttr(), VECTORISED: UnitAttr()}
     write(Code(block, end), block.args)
     return function
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from byoc_mlir.dims import Dim
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
 from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, Columns, TiledWriter, Tiles
 
@@ -11,46 +13,78 @@ class PanelWriter(TiledWriter):
     """Reads panels of `b` where they are."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        """All steps of a tile at once; a panel of `b` stays in the cache for all rows.
+        """Whether there is one row is asked where that is not known."""
+        code, rows = self._code, self._it.rows
+        if not isinstance(rows, Dim):
+            self._add(at, panel, width)
+            return
+        with code.if_positive(2 - rows):
+            self._add_one_row(at, width)
+        with code.if_positive(rows - 1):
+            self._add(at, panel, width)
 
-        Each tile prefetches a share of the next panel: weights are seldom in a near cache. Whether
-        there is one row is asked where that is not known.
+    @property
+    def _all_steps(self) -> Size:
+        return self._nest.sizes[self._it.steps[0]]
+
+    def _add(self, at: Position, panel: Index, width: Index) -> None:
+        """Adds all steps to all tiles: some to each of them, then the next ones. What is read of a
+        panel of `b` stays in the cache for all rows.
         """
-        code, nest = self._code, self._nest
-        steps = nest.sizes[self._it.steps[0]]
-        fresh = code.boolean(self._it.fresh)
-        a, b, c = (code.unknown_size(nest.accesses[n].buffer) for n in (A, B, C))
-        tiles = Tiles(fresh, a, b, self._blocking.tile.panel_columns, c, steps)
-        first = at.counters[self._it.columns[-1]]
-        here = at.following([A, C])
+        code, steps, depth = self._code, self._all_steps, self._blocking.depth
+        if not isinstance(steps, int) or steps <= depth:
+            tiles = self._tiles(code.boolean(self._it.fresh), steps)
+            self._add_steps(at, panel, width, tiles, 0, steps)
+            return
+        with code.loop(steps, step=depth) as loop:
+            first = loop.counter
+            left = code.add_index(steps, code.scale_index(first, -1))
+            count = depth if steps % depth == 0 else code.minimum(left, depth)
+            fresh = code.is_zero(first) if self._it.fresh else code.boolean(False)
+            here = at.entered(code, self._nest, self._it.steps[0], first)
+            self._add_steps(here, panel, width, self._tiles(fresh, count), first, depth)
 
-        def start_of(columns: Columns) -> Index:
-            # panels follow each other: column n starts n * steps elements in, n the first of one
-            return code.scale_index(code.add_index(first, columns.first), steps)
+    def _tiles(self, fresh: SSAValue, steps: Index) -> Tiles:
+        a, b, c = (self._code.unknown_size(self._nest.accesses[n].buffer) for n in (A, B, C))
+        return Tiles(fresh, a, b, self._blocking.tile.panel_columns, c, steps)
+
+    def _add_steps(
+        self, at: Position, panel: Index, width: Index, tiles: Tiles, first: Index, depth: Size
+    ) -> None:
+        """Adds `depth` steps from the first on. Each tile prefetches a share of the next panel:
+        weights are seldom in a near cache.
+        """
+        code, here = self._code, at.following([A, C])
+        before = code.scale_index(first, self._blocking.tile.panel_columns)
 
         def column_of_tiles(columns: Columns) -> None:
-            start = start_of(columns)
+            start = code.add_index(self._start_of(at, columns), before)
             shares = columns.tile.shares
-            size = columns.tile.columns * steps
+            share_size = columns.tile.columns * depth // shares
+            next_panel = columns.tile.columns * self._all_steps
 
             def tile(row: Index, rows: int) -> None:
                 number = code.quotient(row, self._blocking.tile.rows)
-                share = code.scale_index(code.minimum(number, shares - 1), size // shares)
-                ahead = code.add_index(start, code.add_index(share, size))
+                share = code.scale_index(code.minimum(number, shares - 1), share_size)
+                ahead = code.add_index(start, code.add_index(share, next_panel))
                 self._call(tiles, self._entered_row(here, row), rows, columns, start, ahead)
 
             self._over_rows(panel, tile)
 
+        self._over_columns(width, column_of_tiles)
+
+    def _add_one_row(self, at: Position, width: Index) -> None:
+        code, here = self._code, at.following([A, C])
+        tiles = self._tiles(code.boolean(self._it.fresh), self._all_steps)
+
         def one_tile(columns: Columns) -> None:
-            start = start_of(columns)
-            ahead = code.add_index(start, columns.tile.columns * steps)
+            start = self._start_of(at, columns)
+            ahead = code.add_index(start, columns.tile.columns * self._all_steps)
             self._call(tiles, here, 1, columns, start, ahead)
 
-        rows = self._it.rows
-        if not isinstance(rows, Dim):
-            self._over_columns(width, column_of_tiles)
-            return
-        with code.if_positive(2 - rows):
-            self._over_columns(width, one_tile, self._blocking.of_one_row)
-        with code.if_positive(rows - 1):
-            self._over_columns(width, column_of_tiles)
+        self._over_columns(width, one_tile, self._blocking.of_one_row)
+
+    def _start_of(self, at: Position, columns: Columns) -> Index:
+        """Panels follow each other: column n starts n * steps elements in, n the first of one."""
+        first = at.counters[self._it.columns[-1]]
+        return self._code.scale_index(self._code.add_index(first, columns.first), self._all_steps)

@@ -148,6 +148,24 @@ def test_non_max_suppression(centered: bool, most: int) -> None:
     assert not indices[count:].any()
 
 
+def test_non_max_suppression_of_many_boxes() -> None:
+    """More than are looked at at once, with equal scores, infinite ones, zeros and NaN."""
+    count = 700
+    rng = _rng()
+    corners = rng.random((1, count, 2), np.float32) * 12
+    boxes = np.concatenate([corners, corners + rng.random((1, count, 2), np.float32)], axis=2)
+    choices = np.array([np.inf, 2, 1, 0.5, 0.0, -0.0, -1, -np.inf, np.nan], np.float32)
+    network = Network(boxes, rng.choice(choices, (1, 2, count)), np.array([0.2], np.float32))
+    op = vision.NonMaxSuppressionOp(*network.args, max_output_size=count)
+    network.add(op)
+    module = network.returning(*op.results)
+    meant = evaluate(network.function, network.inputs)
+    indices, found = run_on_host(module, network.inputs)
+    assert found > 2 * 64
+    np.testing.assert_array_equal(indices, meant[0])
+    np.testing.assert_array_equal(found, meant[1])
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_deformable_convolution(masked: bool) -> None:
     data, weight = _normal(2, 4, 6, 7), _normal(6, 2, 3, 2)

@@ -51,3 +51,14 @@ func.func @panels(%x: tensor<1x16x8x8xf32>) -> tensor<1x192x8x8xf32> {
   // TUNED:       relay.nn.conv2d {{.*}} algorithm = "implicit_gemm", schedule = "panels=3"
   func.return %0 : tensor<1x192x8x8xf32>
 }
+
+// Weights that may grow by little only are not transformed, unless that is asked for.
+// CHECK-LABEL:   func.func @small_weights
+// FASTEST-LABEL: func.func @small_weights
+// TUNED-LABEL:   func.func @small_weights
+func.func @small_weights(%x: tensor<1x128x56x56xf32>) -> tensor<1x128x56x56xf32> attributes {byoc.weight_growth = 1.5 : f64} {
+  %w = relay.constant dense<0.5> : tensor<128x128x3x3xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x128x56x56xf32>, tensor<128x128x3x3xf32>) -> tensor<1x128x56x56xf32>
+  // FASTEST: relay.nn.conv2d {{.*}} algorithm = "implicit_gemm"}
+  func.return %0 : tensor<1x128x56x56xf32>
+}

@@ -60,6 +60,7 @@ func.func @main(%x: tensor<12x16xf32>, %y: tensor<16x33xf32>) -> tensor<12x33xf3
   // CHECK: func.call @tile_6x16_f32_masked
   // CHECK: func.func private @tile_6x16_f32
   // CHECK-SAME: no_inline
+  // CHECK-SAME: byoc.vectorised
   // CHECK: host.prefetch
   // CHECK: vector.broadcast %{{.*}} : f32 to vector<8xf32>
   %0 = relay.nn.matmul %x, %y : (tensor<12x16xf32>, tensor<16x33xf32>) -> tensor<12x33xf32>
