@@ -28,7 +28,8 @@ class Simplify(ModulePass):
     ```
 
     Reshapes, squeezes and expansions of each other become one reshape, transposes compose, paddings
-    go into convolutions and pools, nested clips and relus become one clip, and what is dead goes.
+    go into convolutions and pools, windows lose what reads padding only, nested clips and relus
+    become one clip, and what is dead goes.
     One walk in order of the program: every op sees its operands as they are after simplification.
     """
 

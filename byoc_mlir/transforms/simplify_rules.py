@@ -10,11 +10,21 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.locations import fused_location
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, pool, transform, window
+from byoc_mlir.dialects.relay import (
+    ConstantOp,
+    RelayOp,
+    elementwise,
+    nn,
+    pool,
+    qnn_window,
+    transform,
+    window,
+)
 from byoc_mlir.dialects.relay.base import ints, size_list, sizes_of, to_attribute
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.tensors import Array
+from byoc_mlir.transforms.met_taps import met_taps, met_taps_of_pool
 from byoc_mlir.transforms.rewriting import constant_array, constant_name, replace_op
 
 Simplified: TypeAlias = "SSAValue | RelayOp | None"
@@ -192,12 +202,17 @@ def product_with_a_weight_is_dense(op: nn.MatmulOp) -> Simplified:
     def turned() -> Array:
         return np.ascontiguousarray(weight.T)
 
-    name = constant_name(op, "weight")
-    constant = ConstantOp.of(name, derived_array("transposed", [weight], turned))
+    constant = _weight_before(op, derived_array("transposed", [weight], turned))
+    return _merged(nn.DenseOp(op.a, constant, out_dtype=op.out_dtype), op)
+
+
+def _weight_before(op: Operation, array: Array) -> SSAValue:
+    """A constant in front of an op, which is made of its weight."""
+    constant = ConstantOp.of(constant_name(op, "weight"), array)
     constant.location = op.location
     assert op.parent is not None
     op.parent.insert_op_before(constant, op)
-    return _merged(nn.DenseOp(op.a, constant.output, out_dtype=op.out_dtype), op)
+    return constant.output
 
 
 def _bounds(op: Operation) -> tuple[float, float] | None:
@@ -272,3 +287,44 @@ def pad_into_max_pool(op: pool.MaxPoolOp) -> Simplified:
     """Padding of a max pool counts as minus infinity."""
     found = _spatial_padding(op.data, -math.inf)
     return _padded_more(op, *found) if found and not op.ceil_mode.value.data else None
+
+
+@_rule(*window.CONV.values(), *qnn_window.CONV.values())
+def taps_on_padding_are_cut(op: window.CorrelationOp) -> Simplified:
+    """A convolution whose window is larger than the image has no taps that read padding only."""
+    weight = constant_array(op.weight)
+    if weight is None or not any(ints(op.padding)) or 0 in weight.shape:
+        return None
+    axes = met_taps(op)
+    part = (..., *(axis.taps for axis in axes))
+    if weight[part].shape == weight.shape or not np.isfinite(weight).all():
+        return None
+
+    def cut() -> Array:
+        return np.ascontiguousarray(weight[part])
+
+    how = ("cut", *((axis.taps.start, axis.taps.stop) for axis in axes))
+    constant = _weight_before(op, derived_array(how, [weight], cut))
+    padding = [*(axis.before for axis in axes), *(axis.after for axis in axes)]
+    properties = {**op.properties, "padding": padding}
+    operands = [op.data, constant, *op.operands[2:]]
+    return _merged(type(op)(*operands, **cast(Any, properties)), op)
+
+
+@_rule(*pool.MAX_POOL.values(), *pool.AVG_POOL.values())
+def windows_beyond_the_image_are_cut(op: pool.PoolOp) -> Simplified:
+    """A pool whose window is larger than the image reads no padding that does not count."""
+    is_average = isinstance(op, pool.AvgPoolOp)
+    if is_average and op.count_include_pad.value.data and any(ints(op.padding)):
+        return None
+    axes = met_taps_of_pool(op)
+    size = [axis.taps.stop - axis.taps.start for axis in axes or ()]
+    if axes is None or tuple(size) == ints(op.pool_size):
+        return None
+    new = {
+        "pool_size": size,
+        "padding": [*(axis.before for axis in axes), *(axis.after for axis in axes)],
+        "ceil_mode": False,
+        **({"count_include_pad": False} if is_average else {}),
+    }
+    return _merged(type(op)(op.data, **cast(Any, {**op.properties, **new})), op)

@@ -24,7 +24,7 @@ from byoc_mlir.lowering.relay_to_linalg.kernel_values import (
     Number,
     Variable,
 )
-from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, signless
+from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, constant_op, signless
 from byoc_mlir.lowering.threads import decide_in_calls, is_worth_threads
 
 __all__ = ["INDEX", "Buffer", "Index", "Kernel", "Num", "Number", "Variable"]
@@ -255,7 +255,7 @@ def _ranges(sizes: Sequence[Size]) -> tuple[Sequence[Size], Sequence[Size], Sequ
 
 def _constant(value: float, type_: Attribute) -> Operation:
     if isinstance(type_, IndexType):
-        return arith.ConstantOp(IntegerAttr(int(value), type_), type_)
+        return constant_op(IntegerAttr(int(value), type_))
     block = Block()
     Scalars(block, Kind.of(type_)).constant(value, type_)
     op = block.first_op

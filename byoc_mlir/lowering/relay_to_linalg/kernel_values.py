@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IndexType, MemRefType, f32, i1, i32, i64
+from xdsl.dialects.builtin import BoolAttr, IndexType, MemRefType, f32, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.dialects.relay.shape import is_symbolic
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
 
 INDEX = IndexType()
+_TEMPORAL = {"nontemporal": BoolAttr.from_bool(False)}
 
 Index: TypeAlias = "Num | Size"
 Number: TypeAlias = "Num | float | Dim"
@@ -115,6 +116,11 @@ class Num:
         bits = self.to(i32 if type_ == f32 else i64)
         return Num(self._kernel, self._kernel.emit(arith.BitcastOp(bits.value, type_)), type_)
 
+    def as_bits(self) -> Num:
+        """The bits of a float, `f32` or `f64`, as an integer."""
+        type_ = i32 if self.type == f32 else i64
+        return Num(self._kernel, self._kernel.emit(arith.BitcastOp(self.value, type_)), type_)
+
     def __neg__(self) -> Num:
         return 0 - self
 
@@ -198,7 +204,10 @@ class Buffer:
         kernel = self._kernel
         value = kernel.as_type(number, self.type).value
         wrapped = kernel.scalars(Kind.of(self.type)).wrap(value, self.type)
-        kernel.add(memref.StoreOp.get(wrapped, *self._place(position)))
+        memory, indices = self._place(position)
+        kernel.add(
+            memref.StoreOp.create(operands=[wrapped, memory, *indices], properties=_TEMPORAL)
+        )
 
     def _place(self, position: Index | Sequence[Index]) -> tuple[SSAValue, list[SSAValue]]:
         """A memref, and the indices in it; one dimension where strides are symbolic."""

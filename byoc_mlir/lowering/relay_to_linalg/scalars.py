@@ -121,7 +121,19 @@ def multiply_add(
     emit: Callable[[Operation], SSAValue], lhs: SSAValue, rhs: SSAValue, total: SSAValue
 ) -> SSAValue:
     """`lhs * rhs + total` of floats or vectors of them, rounded once where the processor can."""
-    return emit(arith.AddfOp(total, emit(arith.MulfOp(lhs, rhs, CONTRACT)), CONTRACT))
+    product = emit(_contracted(arith.MulfOp, lhs, rhs))
+    return emit(_contracted(arith.AddfOp, total, product))
+
+
+def _contracted(op: type[arith.AddfOp | arith.MulfOp], lhs: SSAValue, rhs: SSAValue) -> Operation:
+    return op.create(
+        operands=[lhs, rhs], result_types=[lhs.type], properties={"fastmath": CONTRACT}
+    )
+
+
+def constant_op(value: IntegerAttr | FloatAttr) -> arith.ConstantOp:
+    """A constant of a scalar type; the constructor takes four times as long."""
+    return arith.ConstantOp.create(result_types=[value.type], properties={"value": value})
 
 
 class Scalars:
@@ -158,13 +170,12 @@ class Scalars:
         A number beyond the floats of the type is infinite there.
         """
         if isinstance(type_, IndexType):
-            return self.emit(arith.ConstantOp(IntegerAttr(int(value), type_), type_))
+            return self.emit(constant_op(IntegerAttr(int(value), type_)))
         if isinstance(type_, IntegerType):
-            attribute = IntegerAttr(int(value), type_, truncate_bits=True)
-            return self.emit(arith.ConstantOp(attribute, type_))
+            return self.emit(constant_op(IntegerAttr(int(value), type_, truncate_bits=True)))
         with np.errstate(over="ignore"):
             held = float(np.asarray(value).astype(numpy_dtype(type_)))
-        return self.emit(arith.ConstantOp(FloatAttr(held, cast(AnyFloat, type_))))
+        return self.emit(constant_op(FloatAttr(held, cast(AnyFloat, type_))))
 
     def like(self, value: float, other: SSAValue) -> SSAValue:
         """A constant of the type of `other`."""

@@ -1,4 +1,4 @@
-"""Regions of interest, non-maximum suppression, determinants."""
+"""Regions of interest, determinants."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import math as pymath
 from collections.abc import Sequence
 
 from xdsl.dialects import math
-from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import vision as relay
 from byoc_mlir.dialects.relay.base import ints, sizes_of, tensor_of, tensor_type
-from byoc_mlir.dims import Size, smallest
+from byoc_mlir.dims import Size
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.index import check_places
-from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num, Variable
+from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.sampling import float_type, to_place
 
 
@@ -111,102 +110,6 @@ def _lower_roi_pool(op: relay.RoiPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]
     return k.finish(b)
 
 
-class _Boxes:
-    """The boxes of one image, as corners."""
-
-    def __init__(self, k: Kernel, boxes: Buffer, image: Index, *, centered: bool):
-        self._k = k
-        self._boxes = boxes
-        self._image = image
-        self._centered = centered
-
-    def _sides(self, box: Index, axis: int) -> tuple[Num, Num]:
-        """The lower and upper end along y (0) or x (1)."""
-        if self._centered:
-            center, size = (self._boxes[self._image, box, i] for i in (1 - axis, 3 - axis))
-            return center - size / 2, center + size / 2
-        one, two = (self._boxes[self._image, box, i] for i in (axis, axis + 2))
-        return one.min(two), one.max(two)
-
-    def overlap(self, one: Index, two: Index, limit: Num) -> Num:
-        """Whether intersection over union of two boxes is more than `limit`."""
-        areas: list[Num] = []
-        common: Num | None = None
-        holds: Num | None = None
-        for axis in range(2):
-            a, b = self._sides(one, axis), self._sides(two, axis)
-            length = a[1].min(b[1]) - a[0].max(b[0])
-            meets = length > 0
-            holds = meets if holds is None else holds & meets
-            common = length if common is None else common * length
-            spans = [a[1] - a[0], b[1] - b[0]]
-            areas = spans if not areas else [x * y for x, y in zip(areas, spans, strict=True)]
-        assert common is not None
-        assert holds is not None
-        union = areas[0] + areas[1] - common
-        real = holds & (areas[0] > 0) & (areas[1] > 0) & (union > 0)
-        return real & ((common / union) > limit)
-
-
-def _lower_non_max_suppression(
-    op: relay.NonMaxSuppressionOp, b: LinalgBuilder
-) -> Sequence[SSAValue]:
-    """Takes the best candidate of a class, drops what overlaps it, and so on."""
-    images, classes, boxes = sizes_of(op.scores)
-    k = Kernel(op, scratch=[tensor_of(i64, [boxes])])
-    result, count = k.outputs
-    with k.sequential(result.sizes) as at:
-        result[at] = 0
-    written = k.variable(k.index(0))
-    most = smallest(boxes, op.max_output_size.value.data)
-    if most != 0:
-        with k.sequential([images, classes]) as at:
-            _suppress(k, op, at, most, written)
-    count[()] = written.value.to(i64)
-    return k.finish(b)
-
-
-def _suppress(
-    k: Kernel,
-    op: relay.NonMaxSuppressionOp,
-    at: tuple[Index, ...],
-    most: Size,
-    written: Variable,
-) -> None:
-    """Writes the rows of one class of one image."""
-    scores, alive, result = k.inputs[1], k.scratch[0], k.outputs[0]
-    boxes = _Boxes(k, k.inputs[0], at[0], centered=bool(op.center_point_box.value.data))
-    limit = k.inputs[2].reshaped(1)[0]
-    left = k.variable(k.index(0))
-    with k.loop(scores.sizes[2]) as box:
-        wanted = scores[(*at, box)].is_nan()
-        wanted = ~wanted
-        if len(k.inputs) > 3:
-            wanted = scores[(*at, box)] > k.inputs[3].reshaped(1)[0]
-        with k.when(wanted):
-            alive[left.value] = box.to(i64)
-            left.value = left.value + 1
-    taken = k.variable(k.index(0))
-    with k.repeat_while(lambda: (left.value > 0) & (taken.value < most)):
-        best = k.variable(alive[0].to(INDEX))
-        with k.loop(left.value, start=1) as i:
-            box = alive[i].to(INDEX)
-            with k.when(scores[(*at, box)] > scores[(*at, best.value)]):
-                best.value = box
-        for column, number in enumerate((*at, best.value)):
-            result[written.value, column] = k.index(number).to(i64)
-        written.value = written.value + 1
-        taken.value = taken.value + 1
-        kept = k.variable(k.index(0))
-        with k.loop(left.value) as i:
-            box = alive[i].to(INDEX)
-            gone = box.equals(best.value) | boxes.overlap(box, best.value, limit)
-            with k.when(~gone):
-                alive[kept.value] = box.to(i64)
-                kept.value = kept.value + 1
-        left.value = kept.value
-
-
 def _lower_det(op: relay.DetOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     """Gaussian elimination with the largest pivot, on a copy."""
     *leading, size, _ = sizes_of(op.data)
@@ -244,7 +147,6 @@ def _lower_det(op: relay.DetOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 FUNCTIONS: Lowerings = {
     relay.DetOp: _lower_det,
-    relay.NonMaxSuppressionOp: _lower_non_max_suppression,
     relay.RoiAlignOp: _lower_roi_align,
     relay.RoiPoolOp: _lower_roi_pool,
 }

@@ -154,3 +154,61 @@ func.func @product_with_a_weight(%x: tensor<2x3xf32>) -> (tensor<2x2xf32>, tenso
 // CHECK:         %[[W:.*]] = relay.constant dense<[[1.000000e+00, 3.000000e+00, 5.000000e+00], [2.000000e+00, 4.000000e+00, 6.000000e+00]]>
 // CHECK-NEXT:    relay.nn.dense %x, %[[W]]
 // CHECK-NEXT:    relay.nn.dense %x, %v
+
+// -----
+
+// taps that no window lays on the image: of one line, of one pixel, and at one end
+func.func @taps_on_padding(%line: tensor<1x1x1x8xf32>, %pixel: tensor<1x1x1x1xf32>) -> (tensor<1x1x1x8xf32>, tensor<1x1x1x1xf32>, tensor<1x1x1x1xf32>) {
+  %w = relay.constant dense<[[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]]]> : tensor<1x1x3x3xf32>
+  %0 = relay.nn.conv2d %line, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x1x1x8xf32>, tensor<1x1x3x3xf32>) -> tensor<1x1x1x8xf32>
+  %1 = relay.nn.conv2d %pixel, %w {strides = [2, 2], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x1x1x1xf32>, tensor<1x1x3x3xf32>) -> tensor<1x1x1x1xf32>
+  %2 = relay.nn.conv2d %pixel, %w {strides = [1, 1], padding = [4, 0, 0, 2], dilation = [2, 1]} : (tensor<1x1x1x1xf32>, tensor<1x1x3x3xf32>) -> tensor<1x1x1x1xf32>
+  func.return %0, %1, %2 : tensor<1x1x1x8xf32>, tensor<1x1x1x1xf32>, tensor<1x1x1x1xf32>
+}
+// CHECK-LABEL: func.func @taps_on_padding
+// CHECK:         %[[LINE:.*]] = relay.constant dense<[[[[4.000000e+00, 5.000000e+00, 6.000000e+00]]]]>
+// CHECK-NEXT:    relay.nn.conv2d %line, %[[LINE]] {strides = [1, 1], padding = [0, 1, 0, 1]
+// CHECK-NEXT:    %[[PIXEL:.*]] = relay.constant dense<5.000000e+00> : tensor<1x1x1x1xf32>
+// CHECK-NEXT:    relay.nn.conv2d %pixel, %[[PIXEL]] {strides = [2, 2], padding = [0, 0, 0, 0]
+// CHECK-NEXT:    %[[CORNER:.*]] = relay.constant dense<7.000000e+00> : tensor<1x1x1x1xf32>
+// CHECK-NEXT:    relay.nn.conv2d %pixel, %[[CORNER]] {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [2, 1]
+
+// -----
+
+// pools: what the window reads beyond the image does not count, at its end neither
+func.func @pools_beyond_the_image(%x: tensor<1x1x7x9xf32>) -> (tensor<1x1x1x1xf32>, tensor<1x1x2x3xf32>, tensor<1x1x1x1xf32>) {
+  %0 = relay.nn.avg_pool2d %x {pool_size = [2560, 2560], strides = [2560, 2560], padding = [0, 0, 0, 0], dilation = [1, 1], ceil_mode = true} : (tensor<1x1x7x9xf32>) -> tensor<1x1x1x1xf32>
+  %1 = relay.nn.max_pool2d %x {pool_size = [12, 3], strides = [4, 4], padding = [6, 1, 3, 1], dilation = [1, 1]} : (tensor<1x1x7x9xf32>) -> tensor<1x1x2x3xf32>
+  %2 = relay.nn.avg_pool2d %x {pool_size = [9, 11], strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], count_include_pad = true} : (tensor<1x1x7x9xf32>) -> tensor<1x1x1x1xf32>
+  func.return %0, %1, %2 : tensor<1x1x1x1xf32>, tensor<1x1x2x3xf32>, tensor<1x1x1x1xf32>
+}
+// CHECK-LABEL: func.func @pools_beyond_the_image
+// CHECK:         relay.nn.avg_pool2d %x {pool_size = [7, 9], strides = [2560, 2560], padding = [0, 0, 0, 0]
+// CHECK-NEXT:    relay.nn.max_pool2d %x {pool_size = [10, 3], strides = [4, 4], padding = [4, 1, 3, 1]
+// CHECK-NEXT:    relay.nn.avg_pool2d %x {pool_size = [9, 11]
+
+// -----
+
+// bytes: padding is the zero point
+func.func @quantised_taps_on_padding(%x: tensor<1x1x1xui8>, %z: tensor<ui8>, %v: tensor<i8>) -> tensor<1x1x1xi32> {
+  %w = relay.constant dense<[[[1, 2, 3]]]> : tensor<1x1x3xi8>
+  %0 = relay.qnn.conv1d %x, %w, %z, %v {strides = [1], padding = [1, 1], dilation = [1]} : (tensor<1x1x1xui8>, tensor<1x1x3xi8>, tensor<ui8>, tensor<i8>) -> tensor<1x1x1xi32>
+  func.return %0 : tensor<1x1x1xi32>
+}
+// CHECK-LABEL: func.func @quantised_taps_on_padding
+// CHECK:         %[[W:.*]] = relay.constant dense<2> : tensor<1x1x1xi8>
+// CHECK-NEXT:    relay.qnn.conv1d %x, %[[W]], %z, %v {strides = [1], padding = [0, 0]
+
+// -----
+
+// all taps of two pixels are read; a weight that is infinite makes NaN of padding; a window that is cut would need the image cut
+func.func @taps_stay(%x: tensor<1x1x2xf32>, %pixel: tensor<1x1x1xf32>, %three: tensor<1x1x3xf32>) -> (tensor<1x1x2xf32>, tensor<1x1x1xf32>, tensor<1x1x1xf32>) {
+  %w = relay.constant dense<[[[1.0, 2.0, 3.0]]]> : tensor<1x1x3xf32>
+  %v = relay.constant dense<[[[1.0, 2.0, 0x7F800000]]]> : tensor<1x1x3xf32>
+  %0 = relay.nn.conv1d %x, %w {strides = [1], padding = [1, 1], dilation = [1]} : (tensor<1x1x2xf32>, tensor<1x1x3xf32>) -> tensor<1x1x2xf32>
+  %1 = relay.nn.conv1d %pixel, %v {strides = [1], padding = [1, 1], dilation = [1]} : (tensor<1x1x1xf32>, tensor<1x1x3xf32>) -> tensor<1x1x1xf32>
+  %2 = relay.nn.conv1d %three, %w {strides = [1], padding = [1, 1], dilation = [2]} : (tensor<1x1x3xf32>, tensor<1x1x3xf32>) -> tensor<1x1x1xf32>
+  func.return %0, %1, %2 : tensor<1x1x2xf32>, tensor<1x1x1xf32>, tensor<1x1x1xf32>
+}
+// CHECK-LABEL: func.func @taps_stay
+// CHECK-COUNT-3: tensor<1x1x3xf32>) ->

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
@@ -15,8 +15,18 @@ from xdsl.ir import Block, Region, SSAValue
 
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.locations import node_location, node_names
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, pool, transform, window
+from byoc_mlir.dialects.relay import (
+    ConstantOp,
+    RelayOp,
+    elementwise,
+    nn,
+    pool,
+    qnn_window,
+    transform,
+    window,
+)
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
@@ -199,3 +209,103 @@ def test_paddings_before_windows(
         before = network.run(module)
         _canonicalise(module)
         np.testing.assert_allclose(network.run(module), before, rtol=1e-5, atol=1e-6)
+
+
+_SMALL = st.integers(0, 4)
+
+
+@given(
+    st.tuples(st.integers(1, 3), st.integers(1, 6)),
+    st.tuples(st.integers(1, 5), st.integers(1, 4)),
+    st.tuples(_SMALL, _SMALL, _SMALL, _SMALL),
+    st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    st.sampled_from([1, 2]),
+)
+def test_taps_on_padding(
+    image: tuple[int, ...],
+    taps: tuple[int, ...],
+    padding: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> None:
+    extents = [(each - 1) * apart + 1 for each, apart in zip(taps, dilation, strict=True)]
+    padded = [size + padding[axis] + padding[axis + 2] for axis, size in enumerate(image)]
+    assume(all(extent <= size for extent, size in zip(extents, padded, strict=True)))
+    network = Network((1, 4, *image), seed=0)
+    weight = network.constant(2, 4 // groups, *taps)
+    place = {"strides": strides, "padding": padding, "dilation": dilation}
+    network.add(window.Conv2DOp, weight, groups=groups, **place)
+    module = network.module()
+    before = network.run(module)
+    _canonicalise(module)
+    np.testing.assert_allclose(network.run(module), before, rtol=1e-5, atol=1e-6)
+
+
+@given(
+    st.integers(1, 3),
+    st.integers(1, 5),
+    st.tuples(_SMALL, _SMALL),
+    st.integers(1, 3),
+    st.integers(0, 255),
+    st.sampled_from([1, 2]),
+)
+def test_taps_of_bytes_on_padding(
+    pixels: int, taps: int, padding: tuple[int, int], stride: int, zero_point: int, groups: int
+) -> None:
+    assume(taps <= pixels + sum(padding))
+    rng = np.random.default_rng(0)
+    data = TensorType(ui8, (1, 4, pixels))
+    block = Block(arg_types=[data])
+    constants = [
+        ConstantOp.of("w", rng.integers(-128, 128, (2, 4 // groups, taps), np.int8)),
+        ConstantOp.of("data_zero_point", np.array(zero_point, np.uint8)),
+        ConstantOp.of("weight_zero_points", np.array([3, -5], np.int8)),
+    ]
+    place: dict[str, Any] = {"strides": [stride], "padding": padding, "dilation": [1]}
+    values = [constant.output for constant in constants]
+    product = qnn_window.Conv1DOp(block.args[0], *values, groups=groups, **place)
+    block.add_ops([*constants, product, func.ReturnOp(product.output)])
+    types = [data], [product.output.type]
+    main = func.FuncOp("main", types, Region(block))
+    module = ModuleOp([main])
+    numbers = rng.integers(0, 256, (1, 4, pixels), np.uint8)
+    (before,) = evaluate(main, [numbers])
+    _canonicalise(module)
+    (after,) = evaluate(main, [numbers])
+    np.testing.assert_array_equal(after, before)
+
+
+@given(st.data())
+def test_windows_of_pools_beyond_the_image(data: st.DataObject) -> None:
+    draw = data.draw
+    kind = draw(st.sampled_from([pool.MaxPool2DOp, pool.AvgPool2DOp]))
+    shape = (1, 2, draw(st.integers(1, 7)), draw(st.integers(1, 7)))
+    size, dilation = [draw(st.integers(1, 12)) for _ in range(2)], draw(st.integers(1, 2))
+    padding = [draw(st.integers(0, length - 1)) for length in (*size, *size)]
+    for axis, length in enumerate(size):
+        padded = shape[2 + axis] + padding[axis] + padding[2 + axis]
+        assume((length - 1) * dilation + 1 <= padded)
+    counts = {"count_include_pad": draw(st.booleans())} if kind is pool.AvgPool2DOp else {}
+    network = Network(shape, seed=0)
+    strides = [draw(st.integers(1, 4)) for _ in range(2)]
+    window_of = {"pool_size": size, "strides": strides, "padding": padding}
+    ceil = draw(st.booleans())
+    network.add(kind, **window_of, dilation=[dilation] * 2, ceil_mode=ceil, **counts)
+    module = network.module()
+    before = network.run(module)
+    Simplify().apply(make_context(), module)
+    module.verify()
+    np.testing.assert_allclose(network.run(module), before, rtol=1e-6, atol=1e-6)
+
+
+def test_windows_of_any_size_are_cut_at_once() -> None:
+    network = Network((1, 1, 5, 5), seed=0)
+    size, padding = 1 << 40, [0, 0, (1 << 40) - 5, (1 << 40) - 5]
+    whole = {"strides": [1, 1], "padding": padding, "dilation": [1, 1]}
+    network.add(pool.MaxPool2DOp, pool_size=[size, size], **whole)
+    module = network.module()
+    Simplify().apply(make_context(), module)
+    (op,) = (op for op in module.walk() if isinstance(op, pool.MaxPool2DOp))
+    assert tuple(op.pool_size.get_values()) == (5, 5)
