@@ -1,5 +1,5 @@
-"""Loops that end when they run and carry tensors which grow with each iteration, such as the cache
-of a decoder that is written as a `Loop`.
+"""Loops whose number of iterations is a computed value, and which carry tensors that grow with each
+of them, such as the cache of a decoder that is written as a `Loop`.
 
 How much such a loop carries at its end is not known before it runs, so that it is no loop of native
 code: its body is a model of its own, which is called once for each iteration.
@@ -15,8 +15,9 @@ from onnx import ModelProto, NodeProto
 from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.loop_ends import body_of, ends_when_it_runs, has_body
 from byoc_mlir.frontend.loop_values import Graph
-from byoc_mlir.frontend.order import captured_names
+from byoc_mlir.frontend.order import captured_names, read_names
 from byoc_mlir.frontend.parts import Part, parts_around
+from byoc_mlir.frontend.size_operands import GIVE_SIZES
 from byoc_mlir.frontend.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
 
@@ -26,10 +27,29 @@ def growing_loops(model: ModelProto) -> frozenset[str]:
     graph = model.graph
     known = {tensor.name for tensor in graph.initializer}
     known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
+    makers = {name: node for node in graph.node for name in node.output}
     loops = [node for node in graph.node if any(grown_axes(node))]
     return frozenset(
-        first_result(loop) for loop in loops if ends_when_it_runs(loop, known.__contains__)
+        first_result(loop)
+        for loop in loops
+        if ends_when_it_runs(loop, known.__contains__) or _is_computed(loop.input[0], known, makers)
     )
+
+
+def _is_computed(name: str, known: Set[str], makers: Mapping[str, NodeProto]) -> bool:
+    """Whether a value follows from what inputs hold, and not from their shapes alone."""
+    waiting, seen = [name], {*known, ""}
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        maker = makers.get(name)
+        if maker is None:
+            return True
+        if maker.op_type not in GIVE_SIZES:
+            waiting += read_names(maker)
+    return False
 
 
 def parts_around_loops(model: ModelProto, loops: Set[str]) -> tuple[Part, ...]:
@@ -52,13 +72,15 @@ def _single(part: Part) -> Iterator[Part]:
     if not part.is_apart or len(loops) == 1:
         yield part
         return
-    made = {name for loop in loops for name in loop.output}
+    made = {name: loop for loop in loops for name in filter(None, loop.output)}
+    read = {name for loop in loops for name in read_names(loop)}
+    wanted = {*part.stage.outputs, *read & made.keys()}
     for loop in loops:
-        others = {name for other in loops if other is not loop for name in other.output}
-        free = set[str]() if loop is loops[-1] else set(part.stage.outputs) - made
+        given = sorted(name for name in read_names(loop) if name in made)
+        free = set(part.stage.outputs) - made.keys() if loop is loops[-1] else set[str]()
         stage = Stage(
-            part.stage.inputs,
-            tuple(name for name in part.stage.outputs if name not in others | free),
+            (*part.stage.inputs, *dict.fromkeys(given)),
+            tuple(sorted(name for name in wanted if made.get(name) is loop or name in free)),
             tuple(node for node in part.stage.nodes if node is loop or node.op_type != "Loop"),
             part.stage.initializers,
             part.stage.sparse_initializers,

@@ -24,12 +24,12 @@ from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
-from byoc_mlir.frontend.counting_loops import with_counted_loops
 from byoc_mlir.frontend.declared import declared_shapes
 from byoc_mlir.frontend.either_rank import refuse_either_rank
 from byoc_mlir.frontend.inputs import BoundInput, bind_inputs, size_names, symbolic_inputs
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
+from byoc_mlir.frontend.normal_form import in_normal_form
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.structures import kind_of
@@ -66,7 +66,7 @@ def import_model(
     """
     folder = Path(source).parent if isinstance(source, str | Path) else None
     reader = TensorReader(folder)
-    model = with_counted_loops(load_model(source))
+    model = in_normal_form(load_model(source))
     return import_loaded(model, reader, shapes or {}, values or {})
 
 

@@ -11,6 +11,7 @@ from byoc_mlir.frontend.growing_loops import first_result
 from byoc_mlir.frontend.loop_ends import body_of
 from byoc_mlir.frontend.loop_values import Graph
 from byoc_mlir.frontend.order import defined_names, needed_nodes, read_names
+from byoc_mlir.frontend.size_operands import GIVE_SIZES
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 """Of ops that give the same for the same operands, but for the random ones."""
@@ -19,8 +20,6 @@ _PRODUCTS = frozenset(
     ("Conv", "ConvInteger", "ConvTranspose", "Einsum", "FusedMatMul", "Gemm", "MatMul")
 ) | {"MatMulInteger", "MatMulNBits", "QLinearConv", "QLinearMatMul"}
 """What takes long enough to be computed once only."""
-
-_OF_SHAPES = ("Shape", "Size")
 
 
 def with_invariants_outside(model: ModelProto, loops: Set[str]) -> ModelProto:
@@ -95,7 +94,7 @@ def _worth_it(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     """Products and convolutions, and what is computed of them that is no size."""
     found: set[str] = set()
     for node in nodes:
-        follows = not found.isdisjoint(node.input) and node.op_type not in _OF_SHAPES
+        follows = not found.isdisjoint(node.input) and node.op_type not in GIVE_SIZES
         if node.op_type in _PRODUCTS or follows:
             found.update(node.output)
             yield node

@@ -6,6 +6,7 @@ import inspect
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 from byoc_mlir.errors import ByocError
@@ -29,10 +30,18 @@ class OnnxOp:
     op_type: str
     since: int
     function: OpFunction
-    signature: inspect.Signature
-    """What a node may have: a parameter for each attribute, those of `attributes` too."""
     attributes: type[Any] | None = None
     """A dataclass of the attributes that the function takes together, as `attributes`."""
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """What a node may have: a parameter for each attribute, those of `attributes` too."""
+        signature = inspect.signature(self.function)
+        if self.attributes is None:
+            return signature
+        own = [each for each in signature.parameters.values() if each.name != _TOGETHER]
+        shared = inspect.signature(self.attributes).parameters.values()
+        return signature.replace(parameters=[*own, *shared])
 
     def __call__(
         self,
@@ -99,7 +108,6 @@ def register_op(
         raise ByocError(f"{domain}.{name}: `since` is {since}, accepted are 1 and more")
 
     def register(function: F) -> F:
-        signature = _signature(function, attributes)
         others: list[OnnxOp] = []
         for known in _REGISTRY.get((domain, name), ()):
             if known.since != since:
@@ -109,20 +117,11 @@ def register_op(
                     f"{domain}.{name}, version {since}, is registered already, for"
                     f" {'.'.join(written_at(known.function))}"
                 )
-        versions = [*others, OnnxOp(domain, name, since, function, signature, attributes)]
+        versions = [*others, OnnxOp(domain, name, since, function, attributes)]
         _REGISTRY[domain, name] = tuple(sorted(versions, key=lambda op: op.since))
         return function
 
     return register
-
-
-def _signature(function: OpFunction, attributes: type[Any] | None) -> inspect.Signature:
-    signature = inspect.signature(function)
-    if attributes is None:
-        return signature
-    own = [each for each in signature.parameters.values() if each.name != _TOGETHER]
-    shared = inspect.signature(attributes).parameters.values()
-    return signature.replace(parameters=[*own, *shared])
 
 
 def onnx_op(op_type: str, since: int = 1, attributes: type[Any] | None = None) -> Callable[[F], F]:

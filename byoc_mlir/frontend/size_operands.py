@@ -56,7 +56,7 @@ _SIZES_OF_SIZES = frozenset(
 )
 """Ops whose results are known as sizes where their operands are."""
 
-_GIVE_SIZES = frozenset({"Shape", "Size"})
+GIVE_SIZES = frozenset({"Shape", "Size"})
 """Ops whose results follow from sizes, whatever their operand holds."""
 
 _INTEGERS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
@@ -152,7 +152,7 @@ def _data(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]
     """What follows from the values of inputs, and not from their sizes alone."""
     data = set(arguments)
     for node in nodes:
-        if node.op_type not in _GIVE_SIZES and not data.isdisjoint(read_names(node)):
+        if node.op_type not in GIVE_SIZES and not data.isdisjoint(read_names(node)):
             data.update(node.output)
     return data
 

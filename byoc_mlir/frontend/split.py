@@ -5,7 +5,8 @@ as many as it made. Its stage ends with it: the stage gives the most rows there 
 count, of which the next stage takes those that count.
 
 A stage ends, too, with a node that computes a size, such as the length of a Range. In the next
-stage it is a symbol.
+stage it is a symbol. The condition of an `If` that follows from sizes alone is computed in its
+stage, where sizes are known; from another stage it would be a value that may be anything.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Iterable, Sequence
 import onnx
 from onnx import numpy_helper
 
+from byoc_mlir.frontend.external import is_random
 from byoc_mlir.frontend.loop_ends import body_of, ends_when_it_runs
-from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
-from byoc_mlir.frontend.size_operands import SizeValues, sizes_read
+from byoc_mlir.frontend.order import names_of, needed_nodes, ordered_nodes, read_names
+from byoc_mlir.frontend.size_operands import GIVE_SIZES, SizeValues, sizes_read
 from byoc_mlir.frontend.stage import STAGE_DOMAIN, Stage, stage_model
 from byoc_mlir.tensors import Trim
 
@@ -55,10 +57,10 @@ def _may_have_stages(graph: onnx.GraphProto) -> bool:
 
 
 def _finds_sizes(nodes: Iterable[onnx.NodeProto]) -> bool:
-    return any(_is_dynamic(node) or _collects(node) for node in nodes)
+    return any(finds_its_size(node) or _collects(node) for node in nodes)
 
 
-def _is_dynamic(node: onnx.NodeProto) -> bool:
+def finds_its_size(node: onnx.NodeProto) -> bool:
     """Whether the node finds a size; one of more outputs is not valid, and refused at import."""
     is_dynamic = node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
     return is_dynamic and len(node.output) == 1 and bool(node.output[0])
@@ -83,6 +85,7 @@ class _Splitter:
         self._arguments = [v.name for v in graph.input if v.name not in self._constants]
         self._level = dict.fromkeys(self._constants, _CONSTANT) | dict.fromkeys(self._arguments, 0)
         self._constant_nodes: dict[str, onnx.NodeProto] = {}
+        self._of_sizes: dict[str, onnx.NodeProto] = {}
         self._stages: list[list[onnx.NodeProto]] = [[]]
         self._trims: dict[str, Trim] = {}
         nodes = ordered_nodes(graph.node, self._level.keys())
@@ -100,23 +103,30 @@ class _Splitter:
         placed.name = name
         if level == _CONSTANT:
             self._constant_nodes.update((output, placed) for output in node.output if output)
-        elif self._finds_its_shape(node):
+        elif self._ends_stage(node):
             self._make_bounded(placed)
             self._stages[level].append(placed)
             level += 1
         else:
             self._stages[level].append(placed)
+            if self._follows_from_sizes(node):
+                self._of_sizes.update((output, placed) for output in node.output if output)
             level += not self._size_values.computed.isdisjoint(node.output)
         if level == len(self._stages):
             self._stages.append([])
         self._level.update((output, level) for output in node.output if output)
 
-    def _finds_its_shape(self, node: onnx.NodeProto) -> bool:
+    def _ends_stage(self, node: onnx.NodeProto) -> bool:
         """Whether a size of what the node gives is known when it has run."""
         if _collects(node):
             return self._may_end_early(node)
         keeps_it = node.op_type == "Compress" and all(map(self._is_known, node.input[1:2]))
-        return _is_dynamic(node) and not keeps_it
+        return finds_its_size(node) and not keeps_it
+
+    def _follows_from_sizes(self, node: onnx.NodeProto) -> bool:
+        """Whether what a node gives is known where the sizes of tensors are."""
+        known = (self._is_known(name) or name in self._of_sizes for name in read_names(node))
+        return node.op_type in GIVE_SIZES or (all(known) and not is_random(node))
 
     def _may_end_early(self, loop: onnx.NodeProto) -> bool:
         """Whether a loop ends when it runs, after a number of iterations that is not too large."""
@@ -170,21 +180,30 @@ class _Splitter:
             if number == last:
                 outputs |= {name for name in results if self._level[name] == _CONSTANT}
             outputs |= {self._trims[name].count for name in outputs if name in self._trims}
+            again = self._conditions(nodes)
+            made.update(name for node in again for name in node.output)
+            nodes = [*again, *nodes]
             read = {name for node in nodes for name in read_names(node)} | (outputs - made)
             constants = {name for name in read if self._level.get(name, 0) == _CONSTANT}
             inputs = read - constants - made
             needed |= inputs
-            stages.append(self._stage(number, sorted(inputs), sorted(outputs), constants))
+            stages.append(self._stage(number, nodes, sorted(inputs), sorted(outputs), constants))
         return tuple(reversed(stages))
+
+    def _conditions(self, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        """The nodes of earlier stages that compute conditions of a stage from sizes."""
+        made = {output for node in nodes for output in node.output}
+        conditions = {node.input[0] for node in nodes if node.op_type == "If"} - made
+        return needed_nodes(list(self._of_sizes.values()), conditions & self._of_sizes.keys())
 
     def _stage(
         self,
         number: int,
+        nodes: Sequence[onnx.NodeProto],
         inputs: Sequence[str],
         outputs: Sequence[str],
         constants: Iterable[str],
     ) -> Stage:
-        nodes = self._stages[number]
         sizes = self._size_values.read_by(nodes) if number else self._size_values.given
         made, names = self._closure(constants)
         order = [name for name in self._arguments if name in inputs]

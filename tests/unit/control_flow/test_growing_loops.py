@@ -8,7 +8,7 @@ import pytest
 from control_models import Array, f32, model_of
 
 import byoc_mlir
-from byoc_mlir.errors import ExecutionError, ExportError
+from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime import Executable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
@@ -149,15 +149,42 @@ def test_two_loops_and_a_constant_that_is_given() -> None:
     _check(model, [_feeds(2, seed) for seed in range(3)])
 
 
-def test_profiles_and_what_cannot_be_done() -> None:
+def test_a_loop_that_goes_on_with_what_another_one_gives() -> None:
+    grown = """body (int64 i, bool c, float[1] x, float[l] cache)
+        => (bool goes, float[1] x2, float[m] kept) {
+        kept = Concat <axis = 0> (cache, x) x2 = Add (x, start)
+        s = ReduceSum <keepdims = 0> (kept) goes = Less (s, bound) }"""
+    model = model_of(
+        "(float[1] start, float bound) => (float[1] y2, float[n] cache2)",
+        f"""y, cache = Loop (, true, start, start) <body = {grown}>
+        y2, cache2 = Loop (five, , y, cache) <body = {grown}>""",
+        {name: _CONSTANTS[name] for name in ("true", "five")},
+    )
+    _check(
+        model,
+        [{"start": np.ones(1, np.float32), "bound": np.array(n, np.float32)} for n in (4, 30)],
+    )
+
+
+def test_one_program_does_for_all_numbers_of_iterations() -> None:
+    model = model_of(
+        "(float[n] x, int64 count) => (float[l] y)",
+        """y = Loop (count, , x) <body = body (int64 i, bool c, float[m] s)
+            => (bool goes, float[k] kept) {
+            kept = Concat <axis = 0> (s, x) goes = Identity (c) }>""",
+    )
+    x = f32(3)
+    executable = _check(model, [{"x": x, "count": np.array(count)} for count in (2, 0, 9, 1)])
+    assert len(executable.report().variants) == 1
+
+
+def test_profiles() -> None:
     model = _model()
     executable = byoc_mlir.compile(model, targets=(), threads=1, profile=True)
     feeds = _feeds(2, 1)
     executable.run(feeds)
     nodes = [node for row in executable.profile(feeds, runs=1) for node in row.nodes]
     assert any("MatMul" in node for node in nodes)
-    with pytest.raises(ExportError, match="cannot be exported"):
-        executable.export_library("never.so")
 
 
 def test_the_part_before_the_loop_is_compiled_ahead() -> None:
