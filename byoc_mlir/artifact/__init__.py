@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from byoc_mlir.artifact.interface import AnyProgram
     from byoc_mlir.runtime.executable import FileKind
+    from byoc_mlir.runtime.staged_program import AnyProgram
 
 
 def write(kind: FileKind, program: AnyProgram, path: Path, name: str | None) -> Path:

@@ -6,9 +6,7 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,8 +20,7 @@ static inline long double smaller(long double a, long double b) { return a < b ?
 #include "tables.h"
 
 #define MOST_BYTES 0x1p47L /* more does not fit in an address space */
-#define EXPORTED __attribute__((visibility("default")))
-#define AT_LEAST_ONE(count) ((count) > 0 ? (count) : 1)
+#include "failure.h"
 
 /* Of the object code; docs/architecture.md, "Native code". */
 extern int32_t byoc_load(void *state);
@@ -77,17 +74,6 @@ static int64_t state[AT_LEAST_ONE(STATE_SLOTS)];
 static context *free_contexts;
 static int users; /* calls of init that no shutdown answered yet */
 
-static _Thread_local char message[1024];
-
-static int fail(int code, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
-  va_end(arguments);
-  return code;
-}
-
-EXPORTED const char *C_NAME(error)(void) { return message; }
 
 static int region_failure(int code, const char *what, int32_t status) {
   int region = status >> REGION_SHIFT;
@@ -383,35 +369,22 @@ static void give_back(context *one) {
   pthread_mutex_unlock(&lock);
 }
 
-#if SIZE_COUNT > 0
-EXPORTED int C_NAME(shapes)(SHAPES_PARAMETERS) {
-  const int64_t sizes[] = {SIZES};
-  int64_t *const shapes[] = {SHAPES};
-  long double exact[SIZE_COUNT];
+/* The shapes of the outputs for such sizes. */
+static int shapes_for(const int64_t *sizes, int64_t *const *shapes) {
+  long double exact[AT_LEAST_ONE(SIZE_COUNT)];
   size_t arena_bytes;
   int status = check_sizes(sizes, exact, &arena_bytes);
   if (status == OK)
     fill_shapes(exact, shapes);
   return status;
 }
-#endif
 
-EXPORTED int C_NAME(run)(RUN_PARAMETERS) {
-  const int64_t sizes[] = {SIZES};
-  const void *const inputs[] = {RUN_INPUTS};
-  void *const outputs[] = {RUN_OUTPUTS};
+static int run_on(const int64_t *sizes, const void *const *inputs, void *const *outputs) {
   long double exact[AT_LEAST_ONE(SIZE_COUNT)];
   context *leased = NULL;
   size_t arena_bytes;
   int32_t failure;
-  int status;
-  for (int i = HIDDEN_INPUTS; i < HIDDEN_INPUTS + INPUT_COUNT; i++)
-    if (inputs[i] == NULL)
-      return fail(ERROR_USAGE, "input %d is a null pointer", i - HIDDEN_INPUTS);
-  for (int i = 0; i < OUTPUT_COUNT; i++)
-    if (outputs[i] == NULL)
-      return fail(ERROR_USAGE, "output %d is a null pointer", i);
-  status = check_sizes(sizes, exact, &arena_bytes);
+  int status = check_sizes(sizes, exact, &arena_bytes);
   if (status == OK)
     status = lease(&leased, arena_bytes);
   if (status != OK)
@@ -423,3 +396,30 @@ EXPORTED int C_NAME(run)(RUN_PARAMETERS) {
   give_back(leased);
   return status;
 }
+
+#ifdef PART_NAME
+#include "part.h"
+const part PART_NAME = {C_NAME(init), C_NAME(shutdown), C_NAME(error), shapes_for, run_on};
+#else
+
+#if SIZE_COUNT > 0
+EXPORTED int C_NAME(shapes)(SHAPES_PARAMETERS) {
+  const int64_t sizes[] = {SIZES};
+  int64_t *const shapes[] = {SHAPES};
+  return shapes_for(sizes, shapes);
+}
+#endif
+
+EXPORTED int C_NAME(run)(RUN_PARAMETERS) {
+  const int64_t sizes[] = {SIZES};
+  const void *const inputs[] = {RUN_INPUTS};
+  void *const outputs[] = {RUN_OUTPUTS};
+  for (int i = HIDDEN_INPUTS; i < HIDDEN_INPUTS + INPUT_COUNT; i++)
+    if (inputs[i] == NULL)
+      return fail(ERROR_USAGE, "input %d is a null pointer", i - HIDDEN_INPUTS);
+  for (int i = 0; i < OUTPUT_COUNT; i++)
+    if (outputs[i] == NULL)
+      return fail(ERROR_USAGE, "output %d is a null pointer", i);
+  return run_on(sizes, inputs, outputs);
+}
+#endif

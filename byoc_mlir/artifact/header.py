@@ -26,14 +26,34 @@ ERROR_CODES = {
 
 def header(interface: Interface, name: str) -> str:
     """The text of `model.h`; `name` is the prefix of all that it declares."""
-    program, upper = interface.program, name.upper()
-    sizes = _size_parameters(interface)
     tensors = [tensor.declaration for tensor in interface.tensors]
+    parameters = [*_size_parameters(interface), *tensors]
+    lines = [
+        *_shapes(interface, name),
+        "/* Runs the model. Tensors are dense and row-major; outputs are the caller's memory:",
+        " *",
+        *(f" *   {tensor.name}: {_described(interface, tensor)}" for tensor in interface.tensors),
+        *_aliases(interface),
+        " */",
+        f"int {name}_run({', '.join(parameters) or 'void'});",
+    ]
+    return framed(lines, name, interface.program.threads, _constants(interface, name.upper()))
+
+
+def framed(lines: Sequence[str], name: str, threads: int, constants: Sequence[str] = ()) -> str:
+    """A header with these declarations, and those that all models have.
+
+    Args:
+        name: the prefix of all that it declares.
+        threads: that the model was compiled for.
+        constants: further macros.
+    """
+    upper = name.upper()
     codes = [
         f"  {upper}_{code} = {number}, /* {meaning} */"
         for number, (code, meaning) in enumerate(ERROR_CODES.items())
     ]
-    lines = [
+    text = [
         f"/* {name}: a model compiled by byoc_mlir. Any thread may call its functions. */",
         "",
         f"#ifndef BYOC_{upper}_H",
@@ -45,8 +65,8 @@ def header(interface: Interface, name: str) -> str:
         'extern "C" {',
         "#endif",
         "",
-        f"#define {upper}_THREADS {program.threads} /* that the model was compiled for */",
-        *_constants(upper, interface.tensors),
+        f"#define {upper}_THREADS {threads} /* that the model was compiled for */",
+        *constants,
         "",
         f"enum {name}_status {{",
         *codes,
@@ -56,13 +76,7 @@ def header(interface: Interface, name: str) -> str:
         " * A second call is counted, and changes nothing. */",
         f"int {name}_init(int threads);",
         "",
-        *_shapes(interface, name),
-        "/* Runs the model. Tensors are dense and row-major; outputs are the caller's memory:",
-        " *",
-        *(f" *   {tensor.name}: {_described(interface, tensor)}" for tensor in interface.tensors),
-        *_aliases(interface),
-        " */",
-        f"int {name}_run({', '.join([*sizes, *tensors]) or 'void'});",
+        *lines,
         "",
         "/* Ends what one init began; the last one frees all, and nothing may be running then. */",
         f"void {name}_shutdown(void);",
@@ -77,7 +91,7 @@ def header(interface: Interface, name: str) -> str:
         "#endif",
         "",
     ]
-    return "\n".join(lines)
+    return "\n".join(text)
 
 
 def _shapes(interface: Interface, name: str) -> Sequence[str]:
@@ -119,10 +133,10 @@ def _accepted(sized: SizedProgram, interface: Interface) -> Sequence[str]:
     return [*ranges, *c_guards(sized, names)]
 
 
-def _constants(prefix: str, tensors: Sequence[Parameter]) -> list[str]:
+def _constants(interface: Interface, prefix: str) -> list[str]:
     return [
         f"#define {prefix}_{tensor.name.upper()}_ELEMENTS {math.prod(tensor.spec.shape)}"
-        for tensor in tensors
+        for tensor in interface.tensors
         if all(isinstance(size, int) for size in tensor.shape)
     ]
 
@@ -130,5 +144,9 @@ def _constants(prefix: str, tensors: Sequence[Parameter]) -> list[str]:
 def _described(interface: Interface, tensor: Parameter) -> str:
     kind = "output" if tensor.is_output else "input"
     shape = ", ".join(c_expression(size, interface.sizes) for size in tensor.shape)
-    quoted = tensor.spec.name.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
-    return f"{kind} '{quoted}', {tensor.spec.dtype.name} [{shape}]"
+    return f"{kind} '{in_comment(tensor.spec.name)}', {tensor.spec.dtype.name} [{shape}]"
+
+
+def in_comment(text: str) -> str:
+    """Text that does not end a comment."""
+    return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from byoc_mlir.artifact.names import unique_identifiers
 from byoc_mlir.dims import Size
 from byoc_mlir.runtime.program import Program, TensorSpec
 from byoc_mlir.runtime.sized import SizedProgram
 
-AnyProgram: TypeAlias = Program | SizedProgram
+SingleProgram: TypeAlias = Program | SizedProgram
 
 _C_TYPES = {
     "float32": "float",
@@ -42,7 +44,7 @@ class Parameter:
     def declaration(self) -> str:
         """`const float *data`."""
         constant = "" if self.is_output else "const "
-        return f"{constant}{c_type(self.spec)} *{self.name}"
+        return f"{constant}{c_type(self.spec.dtype)} *{self.name}"
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,10 @@ class Interface:
     """The inputs, then the outputs."""
 
     @staticmethod
-    def of(model: AnyProgram) -> Interface:
+    def of(model: SingleProgram) -> Interface:
         """The interface of a program."""
         sized = model if isinstance(model, SizedProgram) else None
-        program = model.program if isinstance(model, SizedProgram) else model
+        program = program_of(model)
         specs = [*program.inputs, *program.outputs]
         shapes = (
             [spec.shape for spec in specs] if sized is None else [*sized.inputs, *sized.outputs]
@@ -82,6 +84,11 @@ class Interface:
         return tuple(tensor for tensor in self.tensors if tensor.is_output)
 
 
-def c_type(spec: TensorSpec) -> str:
+def c_type(dtype: np.dtype[Any]) -> str:
     """The C type of a tensor's elements."""
-    return _C_TYPES.get(spec.dtype.name) or _BITS[spec.dtype.itemsize]
+    return _C_TYPES.get(dtype.name) or _BITS[dtype.itemsize]
+
+
+def program_of(model: SingleProgram) -> Program:
+    """The program; one that takes sizes as it is for its hints."""
+    return model.program if isinstance(model, SizedProgram) else model

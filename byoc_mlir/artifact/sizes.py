@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from byoc_mlir.dims import Call, Size, Symbol, SymbolInfo
 from byoc_mlir.dims.dim import Atom, Monomial, terms_of
+from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.sized import SizedProgram
 
 GREATEST_SIZE = (1 << 31) - 1
@@ -37,15 +38,17 @@ def greatest_size(info: SymbolInfo) -> int:
     return GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)
 
 
-def size_functions(sized: SizedProgram | None, arena_bytes: int) -> str:
+def size_functions(sized: SizedProgram | None, program: Program) -> str:
     """C functions of the symbols' sizes, `s`: whether guards hold, what memory a call needs, and
     the shapes of the outputs. A model of fixed shapes has no symbols.
 
     Args:
-        arena_bytes: those of a model of fixed shapes.
+        sized: the program, if it takes sizes.
+        program: the program, or what it is for its hints.
     """
     if sized is None:
-        return "\n".join([_guards([]), _arena(str(arena_bytes)), _shapes([])])
+        fixed = [list(map(str, spec.shape)) for spec in program.outputs]
+        return "\n".join([_guards([]), _arena(str(program.arena_bytes)), _shapes(fixed)])
     names = {info.name: f"s[{place}]" for place, info in enumerate(sized.symbols)}
     shapes = [[c_expression(size, names) for size in shape] for shape in sized.outputs]
     return "\n".join(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.libraries import open_system_libraries
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
 from byoc_mlir.runtime.serialise import array_bytes
-from byoc_mlir.runtime.shared_object import TABLE_SYMBOL
 from byoc_mlir.runtime.threads import OPENMP_SPINS
 
 WEIGHTS_FILE = "weights.bin"
@@ -73,34 +72,43 @@ typedef struct {
 
 
 def tables_header(
-    interface: Interface, name: str, imported: Sequence[Import], images: Sequence[bytes]
+    interface: Interface,
+    name: str,
+    imported: Sequence[Import],
+    images: Sequence[bytes],
+    symbols: Mapping[str, str],
 ) -> str:
-    """The text of `tables.h`."""
+    """The text of `tables.h`.
+
+    Args:
+        name: the prefix of the C functions.
+        symbols: of the tables, by what `glue.c` calls them.
+    """
     program = interface.program
     counts = {"IMAGE_COUNT": len(images), "IMPORT_COUNT": len(imported)}
-    defined = _numbers(program) | counts | _parameters(interface)
+    defined = {**_numbers(program), **counts, **_parameters(interface), **symbols}
     features = program.cpu.optional_features
     libraries = [_library(library) for library in program.libraries]
     image_ends = [f"{{byoc_image_{index}, byoc_image_{index}_end}}" for index in range(len(images))]
     functions = [f"{{{item.image}, {quoted(item.function)}}}" for item in imported]
     return "\n".join(
         [
-            *(f"#define {key} {value}" for key, value in defined.items()),
+            *defines(defined),
             f"#define C_NAME(function) {name}_##function",
             _RECORDS,
             *(
                 f"extern const unsigned char byoc_image_{index}[], byoc_image_{index}_end[];"
                 for index in range(len(images))
             ),
-            _array("char *const", "region_names", map(quoted, program.regions)),
-            _array("check", "checks", map(_check, program.checks)),
-            _array("char *const", "feature_names", map(quoted, features)),
-            _array("char *const", "import_names", [quoted(item.symbol) for item in imported]),
+            c_array("char *const", "region_names", map(quoted, program.regions)),
+            c_array("check", "checks", map(_check, program.checks)),
+            c_array("char *const", "feature_names", map(quoted, features)),
+            c_array("char *const", "import_names", [quoted(item.symbol) for item in imported]),
             *_size_tables(interface),
-            size_functions(interface.sized, program.arena_bytes),
-            _array("library", "libraries", libraries),
-            _array("image", "images", image_ends),
-            _array("import", "imports", functions),
+            size_functions(interface.sized, program),
+            c_array("library", "libraries", libraries),
+            c_array("image", "images", image_ends),
+            c_array("import", "imports", functions),
             "",
         ]
     )
@@ -110,7 +118,7 @@ def _numbers(program: Program) -> dict[str, int | str]:
     """What is defined of a program."""
     python = next((region.region for region in program.python_regions), "")
     return {
-        **{code: number for number, code in enumerate(ERROR_CODES)},
+        **error_codes(),
         "STATE_SLOTS": program.state_slots,
         "CONTEXT_SLOTS": program.context_slots,
         "ARENA_ALIGNMENT": ARENA_ALIGNMENT,
@@ -122,7 +130,6 @@ def _numbers(program: Program) -> dict[str, int | str]:
         "FEATURE_COUNT": len(program.cpu.optional_features),
         "LIBRARY_COUNT": len(program.libraries),
         "PYTHON_REGION": quoted(python),
-        "TABLE_NAME": TABLE_SYMBOL,
     }
 
 
@@ -130,7 +137,7 @@ def _parameters(interface: Interface) -> dict[str, int | str]:
     """What is defined of the parameters of the functions."""
     tensors, inputs = interface.tensors, len(interface.program.inputs)
     declared = [
-        f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec)} *tensor_{index}"
+        f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec.dtype)} *tensor_{index}"
         for index, tensor in enumerate(tensors)
     ]
     named = [f"tensor_{index}" for index in range(len(tensors))]
@@ -160,10 +167,10 @@ def _size_tables(interface: Interface) -> Sequence[str]:
     guards = () if sized is None else sized.guards
     greatest = [str(greatest_size(info)) for info in symbols]
     return [
-        _array("char *const", "size_names", [quoted(info.name) for info in symbols]),
-        _array("int64_t", "least_sizes", [str(info.min) for info in symbols] or ["0"]),
-        _array("int64_t", "greatest_sizes", greatest or ["0"]),
-        _array("char *const", "guard_texts", [quoted(str(one)) for one in guards]),
+        c_array("char *const", "size_names", [quoted(info.name) for info in symbols]),
+        c_array("int64_t", "least_sizes", [str(info.min) for info in symbols] or ["0"]),
+        c_array("int64_t", "greatest_sizes", greatest or ["0"]),
+        c_array("char *const", "guard_texts", [quoted(str(one)) for one in guards]),
     ]
 
 
@@ -223,6 +230,16 @@ def image_file(index: int) -> str:
     return f"image_{index}.so"
 
 
+def error_codes() -> dict[str, int]:
+    """The numbers of the codes that C functions return."""
+    return {code: number for number, code in enumerate(ERROR_CODES)}
+
+
+def defines(values: Mapping[str, int | str]) -> list[str]:
+    """A macro for each value."""
+    return [f"#define {key} {value}" for key, value in values.items()]
+
+
 def quoted(text: str) -> str:
     """A C string literal."""
     escaped = "".join(
@@ -236,7 +253,7 @@ def _symbol(name: str, kind: str) -> list[str]:
     return [f".globl {name}", f".hidden {name}", f".type {name}, %{kind}", f"{name}:"]
 
 
-def _array(kind: str, name: str, items: Sequence[str] | map[str]) -> str:
-    """An array; one without items gets an empty one, as C has no arrays without."""
-    rows = list(items) or ["{0}" if not kind.startswith("char") else "NULL"]
+def c_array(kind: str, name: str, items: Iterable[str]) -> str:
+    """A C array; one without items gets an empty one, as C has no arrays without."""
+    rows = list(items) or ["0" if kind.startswith(("char", "int")) else "{0}"]
     return f"static const {kind} {name}[] = {{{', '.join(rows)}}};"

@@ -21,7 +21,7 @@ C interface."""
 
 
 def _from_object(array: Array) -> int:
-    return cast(int, _pointer_at(id(array) + _DATA).value)
+    return _pointer_at(id(array) + _DATA).value
 
 
 def _from_interface(array: Array) -> int:

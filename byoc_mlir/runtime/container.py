@@ -30,7 +30,7 @@ from byoc_mlir.runtime import mapped_files
 from byoc_mlir.runtime.huge_pages import ask_for_huge_pages
 from byoc_mlir.runtime.serialise import Blob, Json
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 MAGIC = b"BYOCMLIR"
 
 _HEAD = struct.Struct("<8sQQQ")
@@ -154,7 +154,8 @@ class _HashingFile:
         self.write(bytes(-self.position % _ALIGNMENT))
 
     def finish(self) -> None:
-        self._file.write(bytes(self._piece[: self._filled]) + self.hash.digest())
+        self._file.write(self._piece[: self._filled])
+        self._file.write(self.hash.digest())
 
 
 def _write(

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from byoc_mlir.boundary import boundary, translated
-from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InvalidInputError
+from byoc_mlir.errors import (
+    ByocError,
+    ExecutionError,
+    ExportError,
+    InvalidInputError,
+    ShapesNeededError,
+)
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.destinations import check_names, copied_into
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.profiled import TimedRun, profile_of
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.runtime.sized import SizedProgram
+from byoc_mlir.runtime.staged_program import AnyProgram
 from byoc_mlir.runtime.verification import Asked, Bisection, Verification
-from byoc_mlir.tensors import TensorInfo
+from byoc_mlir.tensors import Array, TensorInfo
 
 FileKind: TypeAlias = Literal["library", "object"]
+Step: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+"""A run of a model that is called in a row: arrays for the inputs that change, to the outputs."""
 
 
 class Exporter(Protocol):
@@ -29,7 +37,7 @@ class Exporter(Protocol):
     def __call__(
         self,
         kind: FileKind,
-        program: Program | SizedProgram,
+        program: AnyProgram,
         path: Path,
         name: str | None,
         /,
@@ -222,6 +230,22 @@ class Executable(ABC):
         Arguments and errors are those of `run`.
         """
 
+    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
+        """Runs of the model in a row, of which all but some inputs are the same.
+
+        Args:
+            inputs: those of the first run.
+            changing: the inputs that are others in each run. Theirs are contiguous arrays of the
+                types of the first ones, and fit the model.
+        """
+        given = dict(inputs)
+
+        def step(arrays: Sequence[Array]) -> Sequence[Array]:
+            given.update(zip(changing, arrays, strict=True))
+            return list(self.run(given).values())
+
+        return step
+
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
         """As `_run`; here by a copy of what it gives."""
         check_names(out, self.outputs)
@@ -231,12 +255,31 @@ class Executable(ABC):
     def _warmup(self, shapes: Mapping[str, Shape]) -> None: ...
 
     @abstractmethod
-    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program | SizedProgram:
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> AnyProgram:
         """The program to export: for shapes, or for all of them if there is one.
 
         Raises:
-            ExportError: no single program is the model.
+            ExportError: no program does for the model.
         """
+
+    def part_to_export(self, what: str) -> AnyProgram:
+        """The program of a part of a model, for all shapes that it may get.
+
+        Args:
+            what: the part, for errors.
+
+        Raises:
+            ExportError: there is none.
+        """
+        try:
+            return self._exported(None)
+        except ShapesNeededError as error:
+            raise ExportError(
+                f"{what} is compiled for each set of sizes or values that reaches it, so that the"
+                " model cannot be exported; compile it where it runs"
+            ) from error
+        except ExportError as error:
+            raise ExportError(f"{what} cannot be exported: {error}") from error
 
     @property
     def threads(self) -> int:

@@ -67,4 +67,7 @@ class InterpretedExecutable(Executable):
         pass  # there is nothing to compile
 
     def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
-        raise ExportError("nodes on strings have no native code, and cannot be exported")
+        nodes = ", ".join(row.node for row in self._report)
+        raise ExportError(
+            f"its nodes on strings ({nodes}) run in Python; export a model of the others"
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,14 +10,16 @@ from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.errors import InvalidArtifactError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS
-from byoc_mlir.runtime.compiled import CompiledExecutable
-from byoc_mlir.runtime.container import read_container
+from byoc_mlir.runtime.container import Container, read_container
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.one_program import sized_executable
-from byoc_mlir.runtime.serialise import decode
-from byoc_mlir.runtime.shared_object import SharedCode
+from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.serialise import Json, decode
+from byoc_mlir.runtime.shared_object import TABLE_SYMBOL, SharedCode, SharedFile, stage_table
+from byoc_mlir.runtime.sized import SizedProgram
+from byoc_mlir.runtime.staged_file import executable_of
 from byoc_mlir.runtime.stored import decode_program
 from byoc_mlir.runtime.stored_sizes import SIZES, StoredSizes
+from byoc_mlir.runtime.stored_stages import PROGRAMS, STAGES, StoredStages
 from byoc_mlir.runtime.threads import check_threads
 
 
@@ -58,12 +60,39 @@ def load_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
         folder: where its libraries may be, beside the usual places.
     """
     container = read_container(file, name)
-    code = SharedCode(file, name, container.file)
-    document = {key: part for key, part in container.document.items() if key != SIZES}
-    program = decode_program(document, container.blobs, code, name, folder)
-    if threads is not None:
-        program = replace(program, threads=threads)
-    if SIZES not in container.document:
-        return CompiledExecutable(program)
-    sizes = decode(StoredSizes, container.document[SIZES], container.blobs)
-    return sized_executable(sizes.program(program, DEFAULT_LIMITS))
+    reader = _Reader(container, SharedFile(file, name, container.file), folder, threads)
+    if STAGES not in container.document:
+        return executable_of(reader.program(container.document, TABLE_SYMBOL))
+    documents = container.document.get(PROGRAMS)
+    if not isinstance(documents, list):
+        raise InvalidArtifactError(f"'{name}' has stages, and no programs for them")
+    programs = [
+        reader.program(document, stage_table(number)) for number, document in enumerate(documents)
+    ]
+    stages = decode(StoredStages, container.document[STAGES], container.blobs)
+    return executable_of(stages.program(programs))
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the programs of a file."""
+
+    container: Container
+    shared: SharedFile
+    folder: Path
+    threads: int | None
+
+    def program(self, document: Json, table: str) -> Program | SizedProgram:
+        """The program of a document, whose code has a table of this name."""
+        name, blobs = self.shared.name, self.container.blobs
+        if not isinstance(document, dict):
+            raise InvalidArtifactError(f"'{name}' has a program that is none")
+        code = SharedCode(self.shared, table)
+        fields = {key: part for key, part in document.items() if key != SIZES}
+        program = decode_program(fields, blobs, code, name, self.folder)
+        if self.threads is not None:
+            program = replace(program, threads=self.threads)
+        if SIZES not in document:
+            return program
+        sizes = decode(StoredSizes, document[SIZES], blobs)
+        return sizes.program(program, DEFAULT_LIMITS)

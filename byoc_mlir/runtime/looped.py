@@ -4,42 +4,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
 from byoc_mlir.errors import ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Inputs, Shape
-from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.executable import Executable, Step
 from byoc_mlir.runtime.profiled import TimedPart, TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report, ReportRow
+from byoc_mlir.runtime.staged_program import LoopNames, LoopProgram
 
 Named = Mapping[str, Array]
 Changing = Mapping[str, set[int]]
 """By the name of what is carried, the axes that change from one iteration to the next."""
 
 
-@dataclass(frozen=True)
-class LoopNames:
-    """What a `Loop` of ONNX and its body call values; an empty name is one that is not there."""
+class _Body:
+    """What an iteration takes and gives, by place."""
 
-    trip_count: str
-    condition: str
-    initial: tuple[str, ...]
-    number: str
-    active: str
-    states: tuple[str, ...]
-    captured: tuple[str, ...]
-    """What the body reads beside what it is given."""
-    goes_on: str
-    updates: tuple[str, ...]
-    rows: tuple[str, ...]
-    """What an iteration adds to what is collected."""
-    results: tuple[str, ...]
-    """What the loop gives: what is carried last, then what is collected."""
+    def __init__(self, executable: Executable, names: LoopNames):
+        self.executable = executable
+        outputs = executable.outputs
+        self.goes_on = outputs.index(names.goes_on)
+        self.updates = [outputs.index(name) for name in names.updates]
+        self.rows = [outputs.index(name) for name in names.rows]
+        shapes = {info.name: info.shape for info in executable.inputs}
+        fixed = [
+            ((place, axis), size)
+            for place, name in enumerate(names.states)
+            for axis, size in enumerate(shapes.get(name, ()))
+            if isinstance(size, int)
+        ]
+        self._places = [place for place, _ in fixed]
+        self._sizes = [size for _, size in fixed]
+
+    def takes(self, states: Sequence[Array]) -> bool:
+        """Whether what is carried has sizes that it was compiled for."""
+        return [states[place].shape[axis] for place, axis in self._places] == self._sizes
 
 
 class LoopedExecutable(Executable):
@@ -81,54 +85,68 @@ class LoopedExecutable(Executable):
 
     @property
     def program(self) -> Program:
-        raise ExecutionError("a loop that is called iteration by iteration has no native code")
+        if self._body is None:
+            raise ExecutionError(f"the body of '{self._row.node}' is not compiled yet; call run")
+        return self._body.program
 
     def close(self) -> None:
         if self._body is not None:
             self._body.close()
 
     def _run(self, inputs: Inputs) -> dict[str, Array]:
-        return self._iterated(inputs, lambda body, named: body.run(named))
+        def steps(body: Executable, given: Named, changing: Sequence[str]) -> Step:
+            return body.steps(given, changing)
+
+        return self._iterated(inputs, steps)
 
     def timed(self, inputs: Inputs) -> TimedRun:
         parts: list[TimedPart] = []
 
-        def timed(body: Executable, named: Named) -> Mapping[str, Any]:
-            run = body.timed(named)
-            parts.extend(run.parts)
-            return run.outputs
+        def timed_steps(body: Executable, given: Named, changing: Sequence[str]) -> Step:
+            def step(arrays: Sequence[Array]) -> Sequence[Array]:
+                run = body.timed({**given, **dict(zip(changing, arrays, strict=True))})
+                parts.extend(run.parts)
+                return list(run.outputs.values())
+
+            return step
 
         start = time.perf_counter()
-        outputs = self._iterated(inputs, timed)
+        outputs = self._iterated(inputs, timed_steps)
         return TimedRun(outputs, time.perf_counter() - start, tuple(parts))
 
     def _iterated(
-        self, inputs: Inputs, run: Callable[[Executable, Named], Mapping[str, Any]]
+        self, inputs: Inputs, steps: Callable[[Executable, Named, Sequence[str]], Step]
     ) -> dict[str, Array]:
-        """The outputs, each iteration run by `run`."""
+        """The outputs, each iteration run by one of `steps`."""
         assert isinstance(inputs, Mapping)
         names = self._names
         values = {**self._constants, **inputs}
         most = int(values[names.trip_count].item()) if names.trip_count else None
-        active = values[names.condition] if names.condition else np.array(True)
+        goes_on = values[names.condition] if names.condition else np.array(True)
         captured = {name: values[name] for name in names.captured}
         states = [values[name] for name in names.initial]
         rows: list[list[Array]] = [[] for _ in names.rows]
+        changing = (names.number, names.active, *names.states)
+        body: _Body | None = None
+        step: Step | None = None
         number = 0
-        while active.all() and (most is None or number < most):
-            carried = dict(zip(names.states, states, strict=True))
-            given = {names.number: np.array(number), names.active: active, **carried, **captured}
-            results = run(self._body_for(given), given)
-            active = np.asarray(results[names.goes_on])
-            states = [results[name] for name in names.updates]
-            for collected, name in zip(rows, names.rows, strict=True):
-                collected.append(results[name])
+        while goes_on.item() and (most is None or number < most):
+            arrays = (np.array(number), goes_on, *states)
+            if body is None or step is None or not body.takes(states):
+                given = {**captured, **dict(zip(changing, arrays, strict=True))}
+                body = _Body(self._body_for(given), names)
+                step = steps(body.executable, given, changing)
+            results = step(arrays)
+            goes_on = results[body.goes_on]
+            states = [results[place] for place in body.updates]
+            for collected, place in zip(rows, body.rows, strict=True):
+                collected.append(results[place])
             number += 1
         made = [*states, *map(self._stacked, rows, names.results[len(states) :])]
-        given = set(map(id, values.values()))
+        before = set(map(id, values.values()))
         values |= dict(zip(names.results, made, strict=True))
         return {
-            name: values[name].copy() if id(values[name]) in given else values[name]
+            name: values[name].copy() if id(values[name]) in before else values[name]
             for name in self.outputs
         }
 
@@ -165,5 +183,12 @@ class LoopedExecutable(Executable):
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         pass  # its shapes are known when it runs
 
-    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
-        raise ExportError("a loop that is called iteration by iteration cannot be exported")
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> LoopProgram:
+        if self._body is None:
+            raise ExportError(
+                f"the body of '{self._row.node}' is compiled when an iteration of it runs; run the"
+                " model on inputs for which one does, then export it"
+            )
+        return LoopProgram(
+            self._row, self._names, self._constants, self._body.part_to_export(self._row.node)
+        )

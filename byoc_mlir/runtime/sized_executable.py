@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from byoc_mlir.errors import ByocError, ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.destinations import destinations
-from byoc_mlir.runtime.executable import Executable, Exporter
+from byoc_mlir.runtime.executable import Executable, Exporter, Step
 from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.profiled import TimedRun
 from byoc_mlir.runtime.program import Array, Program
@@ -122,6 +122,25 @@ class SizedExecutable(Executable):
             outputs = destinations(instance.program, call.outputs, arrays, out)
         values = self._answered(instance, call, arrays, outputs)
         return dict(zip(instance.output_names, values, strict=True))
+
+    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
+        """As `Executable.steps`; no shapes get a program of their own: others come next."""
+        arrays = self._arguments.checked(inputs)
+        shapes = [array.shape for array in arrays]
+        numbers = {info.name: number for number, info in enumerate(self.inputs)}
+        places = [numbers[name] for name in changing]
+
+        def step(given: Sequence[Array]) -> Sequence[Array]:
+            for place, array in zip(places, given):  # noqa: B905, it takes longer
+                arrays[place] = array
+                shapes[place] = array.shape
+            found = self._found(tuple(shapes))
+            if found is None:
+                return list(self._special.run_checked(arrays).values())
+            instance, call = found
+            return instance.run_sized(call, arrays)
+
+        return step
 
     def _answered(
         self,

@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
-from byoc_mlir.errors import ExecutionError, ExportError, InputValuesNeededError
+from byoc_mlir.errors import (
+    ExecutionError,
+    ExportError,
+    InputValuesNeededError,
+    ShapesNeededError,
+)
 from byoc_mlir.limits import DEFAULT_LIMITS
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.destinations import run_into
@@ -156,10 +161,11 @@ class SpecialisingExecutable(Executable):
         """The program for these shapes.
 
         Raises:
-            ExportError: none are given, or they depend on values.
+            ShapesNeededError: none are given.
+            ExportError: they depend on values.
         """
         if shapes is None:
-            raise ExportError(
+            raise ShapesNeededError(
                 "shapes or values are compiled in when the first inputs come; to export the model,"
                 f" give the shapes of {', '.join(map(str, self.inputs))} as shapes={{...}}"
             )

@@ -11,14 +11,16 @@ import numpy as np
 
 from byoc_mlir.errors import ExecutionError, ExportError, InputValuesNeededError, NodeProblem
 from byoc_mlir.runtime.arguments import Inputs, Shape
-from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.executable import Executable, Exporter, Step
 from byoc_mlir.runtime.profiled import TimedPart, TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.recent import Recent
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.staged_program import ProgramStage, StagedProgram
 from byoc_mlir.tensors import MOST_SIZES, TensorInfo, Trim, size_input
 
 Named = Mapping[str, Array]
+_SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
 _Key: TypeAlias = tuple[int, tuple[str, ...]]
 """The number of a stage, and the arrays that say sizes to it."""
 
@@ -40,18 +42,22 @@ class ExecutableStage:
     def arrays(self, values: Named) -> Named:
         """What the stage reads, and for each size an array that says it."""
         named = {name: values[name] for name in self.inputs}
+        if not self.sizes:
+            return named
         sizes = {name: named[name] for name in self.sizes}
         return {**named, **_saying(sizes)} if all(map(_are_sizes, sizes.values())) else named
 
 
 def taken(arrays: Named) -> Named:
     """What the program of a stage takes of its `arrays`: no values that others say."""
-    return {name: array for name, array in arrays.items() if size_input(name, 0) not in arrays}
+    said = {name for name in arrays if size_input(name, 0) in arrays}
+    return {name: array for name, array in arrays.items() if name not in said} if said else arrays
 
 
 def _are_sizes(array: Array) -> bool:
-    is_integer = array.dtype.name in ("int32", "int64") and 0 < array.size <= MOST_SIZES
-    return is_integer and bool((array >= 0).all())
+    if array.dtype not in _SIZE_TYPES or not 0 < array.size <= MOST_SIZES:
+        return False
+    return min(array.reshape(-1).tolist()) >= 0
 
 
 def _saying(sizes: Named) -> Named:
@@ -71,6 +77,7 @@ class StagedExecutable(Executable):
         stages: all stages.
         first: the first stage, if it is compiled already.
         remake: makes the executable again, in the process that reads it from a pickle.
+        exporter: as for `Executable`.
     """
 
     def __init__(
@@ -80,8 +87,9 @@ class StagedExecutable(Executable):
         stages: Sequence[ExecutableStage],
         first: Executable | None = None,
         remake: Callable[[], Executable | None] | None = None,
+        exporter: Exporter | None = None,
     ):
-        super().__init__(inputs, outputs)
+        super().__init__(inputs, outputs, exporter)
         self.stages = tuple(stages)
         self._remake = remake
         compiled = {} if first is None else {(0, ()): first}
@@ -118,14 +126,31 @@ class StagedExecutable(Executable):
         """The outputs, each stage run by `run`."""
         arrays = self._arguments.checked(inputs)
         given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        values = self._computed(given, run)
+        return {
+            name: values[name].copy() if name in given else values[name] for name in self.outputs
+        }
+
+    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
+        given = dict(inputs)
+
+        def step(arrays: Sequence[Array]) -> Sequence[Array]:
+            given.update(zip(changing, arrays, strict=True))
+            values = self._computed(given, lambda stage, named: stage.run(named))
+            return [values[name] for name in self.outputs]
+
+        return step
+
+    def _computed(
+        self, given: Named, run: Callable[[Executable, Named], Mapping[str, Any]]
+    ) -> dict[str, Array]:
+        """All that stages give, and what is given; each stage is run by `run`."""
         values = dict(given)
         for number, stage in enumerate(self.stages):
             arrays = stage.arrays(values)
             results = run(self._stage(number, arrays), taken(arrays))
-            values.update(_trimmed(results, stage.trims))
-        return {
-            name: values[name].copy() if name in given else values[name] for name in self.outputs
-        }
+            values.update(_trimmed(results, stage.trims) if stage.trims else results)
+        return values
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         if self.stages[0].sizes:
@@ -135,8 +160,32 @@ class StagedExecutable(Executable):
             raise InputValuesNeededError(problems, sizes)
         self._first().warmup(shapes)
 
-    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program:
-        raise ExportError(f"{self._because()}; it cannot be exported")
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> StagedProgram:
+        if shapes is not None:
+            raise ExportError(
+                f"{self._because()}: sizes are arguments of what is exported; leave shapes out"
+            )
+        stages = tuple(map(self._exported_stage, range(len(self.stages))))
+        return StagedProgram(self.inputs, self.outputs, stages)
+
+    def _exported_stage(self, number: int) -> ProgramStage:
+        """A stage as it was compiled last."""
+        stage = self.stages[number]
+        keys = [key for key in self._compiled.known() if key[0] == number]
+        if not keys:
+            raise ExportError(
+                f"{self._because()}; stage {number + 1} of {len(self.stages)} is compiled when the"
+                " model runs: run it once on inputs of the usual kind, then export it; on the"
+                " command line, give such inputs as --input FILE.npz"
+            )
+        part = self._compiled.known()[keys[-1]]
+        return ProgramStage(
+            stage.inputs,
+            part.outputs,
+            part.part_to_export(f"stage {number + 1} of {len(self.stages)}"),
+            stage.trims,
+            stage.sizes if keys[-1][1] else (),
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What pickle keeps: the model, which is compiled again."""
@@ -152,10 +201,7 @@ class StagedExecutable(Executable):
         sizes = self.stages[0].sizes
         if sizes:
             return f"shapes in the model depend on the values of the inputs {', '.join(sizes)}"
-        return (
-            f"the model runs in {len(self.stages)} stages, since shapes in it depend on computed"
-            " values"
-        )
+        return "the model runs in stages, since shapes in it depend on computed values"
 
     def _first(self) -> Executable:
         """The first stage as it was compiled first."""
@@ -172,7 +218,7 @@ class StagedExecutable(Executable):
 
     def _stage(self, number: int, arrays: Named) -> Executable:
         stage = self.stages[number]
-        key = number, tuple(sorted(arrays.keys() - set(stage.inputs)))
+        key = number, tuple(sorted(arrays.keys() - set(stage.inputs))) if stage.sizes else ()
         return self._compiled.get(lambda: key, lambda: (key, stage.compile(arrays)))
 
 

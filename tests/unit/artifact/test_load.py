@@ -14,7 +14,7 @@ from artifact_files import elementwise_model, inputs_for, run_python
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError, ExecutionError
-from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 
 LOAD_AND_RUN = """
 import json, sys
@@ -51,6 +51,27 @@ def test_a_new_process_computes_the_same_bits_without_the_compiler(
     assert found.keys() == expected.keys()
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array)
+
+
+LOAD_ANOTHER = """
+import ctypes, sys
+import numpy as np
+import byoc_mlir
+inputs = [np.ones(4, np.float32)] * 2
+held = ctypes.CDLL(sys.argv[1])
+byoc_mlir.load(sys.argv[1]).close()
+print(byoc_mlir.load(sys.argv[2]).run(inputs)["y"].tolist())
+"""
+
+
+def test_a_file_that_someone_else_still_holds(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{op.lower()}.so" for op in ("Mul", "Add")]
+    for path in paths:
+        b = GraphBuilder(path.stem, seed=0, opset=13)
+        x, y = b.input("x", [4]), b.input("z", [4])
+        b.output(b.op(path.stem.capitalize(), x, y), "y", [4])
+        byoc_mlir.compile(b.build(), targets=()).export_library(path)
+    assert run_python(LOAD_ANOTHER, *paths).strip() == "[2.0, 2.0, 2.0, 2.0]"
 
 
 LOAD_ALL = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -26,3 +27,14 @@ def test_in_memory_it_is_the_same(tmp_path: Path) -> None:
     blobs = [b"one", b"another"]
     write_container(tmp_path / "file", {}, blobs)
     assert (tmp_path / "file").read_bytes() == container_bytes({}, blobs)
+
+
+def test_what_is_written_is_not_held_a_second_time(tmp_path: Path) -> None:
+    blob = bytes(1 << 23)
+    tracemalloc.start()
+    try:
+        write_container(tmp_path / "file", {}, [blob])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(blob)

@@ -1,0 +1,124 @@
+"""Object files of one program: its code, its weights, and the C glue around both."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from byoc_mlir.artifact.interface import Interface, SingleProgram
+from byoc_mlir.artifact.tables import (
+    STUBS,
+    data_assembly,
+    imports,
+    tables_header,
+    write_weights,
+)
+from byoc_mlir.artifact.toolchain import Toolchain, run_tool
+from byoc_mlir.errors import ExportError
+from byoc_mlir.runtime.program import ObjectCode, Program
+
+COMPILE = ("-O2", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-pthread")
+"""Flags of the C compiler."""
+
+_SOURCES = ("glue.c", "data.s")
+_HEADERS = ("failure.h", "part.h")
+_OBJECT = "code{}.o"
+
+
+@dataclass(frozen=True)
+class ProgramParts:
+    """A program on its way to a file, the C prefix it gets, and what makes the file."""
+
+    interface: Interface
+    code: ObjectCode
+    name: str
+    symbols: Mapping[str, str]
+    """Of its tables, by what `glue.c` calls them."""
+    tools: Toolchain
+
+    @staticmethod
+    def of(
+        model: SingleProgram, name: str, symbols: Mapping[str, str], tools: Toolchain
+    ) -> ProgramParts:
+        """The parts of a program.
+
+        Raises:
+            ExportError: it is for a machine that files cannot be written for.
+        """
+        interface = Interface.of(model)
+        program = interface.program
+        assert isinstance(program.code, ObjectCode), "what comes from a file has no exporter"
+        machine = (sys.platform, program.cpu.architecture)
+        if machine not in [("linux", architecture) for architecture in STUBS]:
+            raise ExportError(
+                f"exporting works on Linux, for {' and '.join(STUBS)}; this is {' '.join(machine)}"
+            )
+        return ProgramParts(interface, program.code, name, symbols, tools)
+
+    @property
+    def program(self) -> Program:
+        """The program, for the hints of its sizes if it takes some."""
+        return self.interface.program
+
+    def write_sources(self, folder: Path) -> Sequence[str]:
+        """Writes what the C compiler makes the program's objects of; the names of its files."""
+        program, weights = self.program, self.code.weights
+        images = list(dict.fromkeys(item.image() for item in program.library_symbols))
+        imported = imports(program, images)
+        tables = tables_header(self.interface, self.name, imported, images, self.symbols)
+        write_weights(folder, weights, images)
+        objects = [_OBJECT.format(number) for number in range(len(self.code.files))]
+        for object_name, content in zip(objects, self.code.files, strict=True):
+            (folder / object_name).write_bytes(content)
+        (folder / "tables.h").write_text(tables)
+        (folder / "data.s").write_text(data_assembly(weights, imported, images, program.cpu))
+        for file in ("glue.c", *_HEADERS):
+            shutil.copy(Path(__file__).parent / file, folder)
+        return [*_SOURCES, *objects]
+
+    def write_object(self, folder: Path, kept: Sequence[str]) -> Path:
+        """Writes one object file.
+
+        Args:
+            kept: the symbols that others see; patterns of the shell.
+        """
+        files = self.write_sources(folder)
+        return write_object(self.tools, folder, files, kept)
+
+
+def write_object(tools: Toolchain, folder: Path, files: Sequence[str], kept: Sequence[str]) -> Path:
+    """One object file of sources and objects in a folder.
+
+    Args:
+        kept: the symbols that others see; patterns of the shell.
+    """
+    joined, output = "joined.o", "model.o"
+    sources = [file for file in files if not file.endswith(".o")]
+    for source in sources:
+        run_tool([*tools.compiler, *COMPILE, "-c", source, "-o", f"{source}.o"], folder)
+    objects = [file if file.endswith(".o") else f"{file}.o" for file in files]
+    run_tool([*tools.compiler, "-r", "-nostdlib", *objects, "-o", joined], folder)
+    keep = [f"--keep-global-symbol={symbol}" for symbol in kept]
+    run_tool([tools.objcopy, "--wildcard", *keep, joined, output], folder)
+    return folder / output
+
+
+def write_shared_object(
+    tools: Toolchain, folder: Path, files: Sequence[str], kept: Sequence[str], soname: str
+) -> Path:
+    """One shared object of sources and objects in a folder; arguments as for `write_object`."""
+    exported = "".join(f" {symbol};" for symbol in kept)
+    (folder / "exports.map").write_text(f"{{ global:{exported} local: *; }};\n")
+    linking = [
+        "-shared",
+        "-Wl,--version-script=exports.map",
+        "-Wl,-z,defs",
+        f"-Wl,-soname,{soname}",
+    ]
+    libraries = ["-lm", "-ldl", "-pthread"]
+    output = "model.so"
+    run_tool([*tools.compiler, *COMPILE, *linking, *files, *libraries, "-o", output], folder)
+    return folder / output

@@ -1,0 +1,67 @@
+"""Object files of a model in stages: those of its programs, and the C code that calls them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from byoc_mlir.artifact.objects import ProgramParts
+from byoc_mlir.artifact.stages import StageTables, constant_symbol, part_symbol
+from byoc_mlir.artifact.tables import data_assembly, write_weights
+from byoc_mlir.artifact.toolchain import Toolchain
+from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.shared_object import stage_table
+from byoc_mlir.runtime.staged_program import StagedProgram
+
+_SOURCES = ("stages.c", "failure.h", "part.h")
+
+
+@dataclass(frozen=True)
+class StagedParts:
+    """A model in stages on its way to a file, and the C prefix it gets."""
+
+    tables: StageTables
+    programs: Sequence[ProgramParts]
+    name: str
+    tools: Toolchain
+
+    @staticmethod
+    def of(staged: StagedProgram, name: str, tools: Toolchain) -> StagedParts:
+        """The parts of a model.
+
+        Raises:
+            ExportError: as `ProgramParts.of`.
+        """
+        tables = StageTables(staged)
+        programs = [
+            ProgramParts.of(
+                *(program, "part"),
+                {"TABLE_NAME": stage_table(number), "PART_NAME": part_symbol(number)},
+                tools,
+            )
+            for number, program in enumerate(tables.programs)
+        ]
+        return StagedParts(tables, programs, name, tools)
+
+    @property
+    def first(self) -> Program:
+        """A program of the model, which is for the same machine as the others."""
+        return self.programs[0].program
+
+    def write_sources(self, folder: Path) -> Sequence[str]:
+        """Writes what the C compiler makes the model's objects of; the names of its files."""
+        objects: list[str] = []
+        for number, program in enumerate(self.programs):
+            inner = folder / f"program_{number}"
+            inner.mkdir()
+            program.write_object(inner, list(program.symbols.values()))
+            objects.append(f"{inner.name}/model.o")
+        symbols = {constant_symbol(n): array for n, array in enumerate(self.tables.constants)}
+        write_weights(folder, symbols, [])
+        (folder / "data.s").write_text(data_assembly(symbols, [], [], self.first.cpu))
+        (folder / "stages.h").write_text(self.tables.text(self.name))
+        for file in _SOURCES:
+            shutil.copy(Path(__file__).parent / file, folder)
+        return ["stages.c", "data.s", *objects]
