@@ -160,6 +160,10 @@ class ExportError(ArtifactError):
     """The model cannot be exported in this form; the message says which part, and what can be."""
 
 
+class ShapesNeededError(ExportError):
+    """No program serves all shapes of the model: it has to be exported for some."""
+
+
 class InvalidArtifactError(ArtifactError):
     """The file is no compiled model, or truncated, altered, or of another format version."""
 

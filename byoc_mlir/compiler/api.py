@@ -51,6 +51,7 @@ def compile(
     sizes: Mapping[str, int] | None = None,
     exact: Sequence[str] = (),
     samples: Sequence[Mapping[str, Any]] | None = None,
+    weight_memory: float = 2.0,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -96,6 +97,9 @@ def compile(
         samples: inputs like those that the model will get, which are run to find further nodes for
             `exact`, so that outputs are close to those in `f32`. The model is compiled some 25
             times. See docs/precision.md.
+        weight_memory: what packed weights may take, in times of the model's, beside as much as its
+            intermediate values take. Where faster convolutions need more, slower ones are taken;
+            `math.inf` sets no bound. See docs/costs.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled when inputs come: once, where
@@ -133,6 +137,7 @@ def compile(
             passes=passes,
             sizes={} if sizes is None else sizes,
             exact=exact,
+            weight_memory=weight_memory,
         )
         request.check()
         if cache is not False:

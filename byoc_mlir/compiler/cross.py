@@ -9,7 +9,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from byoc_mlir.artifact.export import export_library, export_object
-from byoc_mlir.artifact.interface import AnyProgram
+from byoc_mlir.artifact.interface import SingleProgram
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.options import CompileOptions
@@ -86,7 +86,7 @@ def cross_compile(
 @collection_paused()
 def program_for(
     request: Request, triple: str, shapes: Mapping[str, Shape] | None = None
-) -> AnyProgram:
+) -> SingleProgram:
     """The program of a checked request for another machine; arguments and errors as above.
 
     Raises:
@@ -106,7 +106,7 @@ def program_for(
         return _program(source, ModelSpecialiser(source, options), shapes)
 
 
-def write_program(program: AnyProgram, path: Path, triple: str, name: str | None = None) -> Path:
+def write_program(program: SingleProgram, path: Path, triple: str, name: str | None = None) -> Path:
     """Writes what `program_for` made for a triple.
 
     Returns:
@@ -140,7 +140,7 @@ def _check_is_one_piece(source: Source) -> None:
 
 def _program(
     source: Source, specialiser: ModelSpecialiser, shapes: Mapping[str, Shape] | None
-) -> AnyProgram:
+) -> SingleProgram:
     known = {info.name: usual_shape(info) for info in source.inputs}
     if shapes is not None:
         known = Arguments(source.inputs).shapes(shapes)

@@ -21,6 +21,7 @@ OPTIONAL_PASSES = (
     "to-mixed-precision",
     "split-products",
     "merge-compiler-regions",
+    "limit-weight-growth",
     "convolutions-to-float",
     "lower-integer-products",
     "widen-products",

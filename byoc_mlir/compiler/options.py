@@ -38,6 +38,8 @@ class CompileOptions:
     profile: bool = False
     dump_ir: Path | None = None
     precision: Precision = "f32"
+    weight_memory: float = 2.0
+    """What packed weights may take, in times of the model's."""
     rates: Document | None = None
     """What decides in place of measurements."""
     is_default: bool = False
@@ -91,6 +93,7 @@ class CompileOptions:
             profile=request.profile,
             dump_ir=None if request.dump_ir is None else Path(request.dump_ir),
             precision=cast(Precision, request.precision),
+            weight_memory=request.weight_memory,
             rates=request.rates,
             is_default=is_default,
             disable=tuple(sorted(set(request.disable))),

@@ -39,7 +39,6 @@ from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.left_out import leaving_out
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
-from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
 from byoc_mlir.lowering.llvm_ir.codegen import emit_modules
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.profile_steps import ProfileSteps
@@ -49,7 +48,6 @@ from byoc_mlir.progress import shown
 from byoc_mlir.rates import using
 from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Program
-from byoc_mlir.transforms.convolutions_to_float import ConvolutionsToFloat
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
@@ -57,6 +55,7 @@ from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.gains import why_nothing_gains
 from byoc_mlir.transforms.halves_to_float import HalvesToFloat
+from byoc_mlir.transforms.limit_weight_growth import LimitWeightGrowth
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.simplify import Simplify
 from byoc_mlir.transforms.traffic import Traffic
@@ -72,14 +71,6 @@ _INTEGER_OPS = (
     *(f"relay.qnn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
 )
 """Ops on quantised tensors that backends and integer kernels compute."""
-
-_HOST_INTEGERS: tuple[ModulePass, ...] = (
-    ConvolutionsToFloat(),
-    LowerIntegerProducts(),
-    DecomposeQnn(),
-    FoldConstants(),
-    Simplify(),
-)
 
 CANONICALISATION: tuple[ModulePass, ...] = (
     HalvesToFloat(),
@@ -235,7 +226,10 @@ def partition(build: Build) -> None:
         if reason is not None:
             build.problems.append(f"the model runs in f32, not in {precision}: {reason}")
         exact = build.options.exact
-        passes = (PartitionFor(targets=targets, precision=precision, exact=exact),)
+        passes = (
+            PartitionFor(targets=targets, precision=precision, exact=exact),
+            LimitWeightGrowth(build.options.weight_memory),
+        )
         run_verified(build.context, build.module, passes, build.stages.add_pass)
 
 
@@ -278,7 +272,7 @@ def lower(build: Build) -> None:
     with build.stages.stage("lower"):
         declare_regions(build.module, build.codes)
         if any(op.name in _INTEGER_OPS for op in build.module.walk()):
-            run_passes(build.context, build.module, _HOST_INTEGERS, build.stages.add_pass)
+            run_passes(build.context, build.module, _host_integers(), build.stages.add_pass)
         build.host = lower_host(
             build.context,
             build.module,
@@ -288,6 +282,20 @@ def lower(build: Build) -> None:
             shared=build.shared,
             flush_denormals=build.options.denormals == "flush",
         )
+
+
+def _host_integers() -> Sequence[ModulePass]:
+    """The passes for integer ops, imported only where a model has some."""
+    from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
+    from byoc_mlir.transforms.convolutions_to_float import ConvolutionsToFloat
+
+    return (
+        ConvolutionsToFloat(),
+        LowerIntegerProducts(),
+        DecomposeQnn(),
+        FoldConstants(),
+        Simplify(),
+    )
 
 
 def link(build: Build) -> None:

@@ -41,6 +41,7 @@ class Request:
     passes: Sequence[str] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     exact: Sequence[str] = ()
+    weight_memory: float = 2.0
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -64,6 +65,12 @@ class Request:
         for name, value in (("precision", self.precision), ("fallback", self.fallback)):
             check_argument(name, value, str, "text")
         check_argument("dump_ir", self.dump_ir, str | Path | None, "the path of a folder, or None")
+        check_argument("weight_memory", self.weight_memory, int | float, "a number, 1 or more")
+        if not self.weight_memory >= 1:
+            raise ByocError(
+                f"weight_memory is {self.weight_memory}, accepted are numbers of 1 and more: the"
+                " packed weights in times of the model's"
+            )
         check_argument("profile", self.profile, bool, "True or False")
         for name, values, accepted in (
             ("disable", self.disable, "names, as ('simplify',)"),
@@ -103,6 +110,7 @@ class Request:
             list(self.passes),
             dict(sorted(self.sizes.items())),
             sorted(self.exact),
+            self.weight_memory,
         ]
 
 

@@ -20,7 +20,6 @@ from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.counting_loops import with_counted_loops
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.in_memory import ModelInMemory, with_tensors_apart
@@ -29,6 +28,7 @@ from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.mlir_file import check_module_size, check_order, read_mlir
 from byoc_mlir.frontend.model import ImportedModel, ImportVariant
+from byoc_mlir.frontend.normal_form import in_normal_form
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
@@ -110,7 +110,7 @@ def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> S
     kinds = str | Path | bytes | ModelProto
     check_argument("the model", model, kinds, accepted, InvalidModelError)
     apart = with_tensors_apart(load_model(model))
-    loaded = with_counted_loops(apart.proto)
+    loaded = in_normal_form(apart.proto)
     loaded = with_fixed_sizes(loaded, sizes) if sizes else loaded
     outputs = tuple(output.name for output in loaded.graph.output)
     folder = Path(model).parent if isinstance(model, str | Path) else None

@@ -5,10 +5,11 @@ An outlined region is a `func.func` with the attribute `byoc.compiler`, the back
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -38,11 +39,21 @@ TIMES = "byoc.times"
 REFUSED = "byoc.refused"
 """On an op: the composites whose pattern it fitted and whose check refused, with the reasons."""
 
+WEIGHT_GROWTH = "byoc.weight_growth"
+"""On a function: how many bytes the packed weights of its convolutions may take for each byte of
+them."""
+
 
 def region_compiler(func: Operation) -> str | None:
     """The backend that an outlined region belongs to; `None` for other ops."""
     compiler = func.attributes.get(COMPILER)
     return compiler.data if isinstance(func, FuncOp) and isinstance(compiler, StringAttr) else None
+
+
+def weight_growth(func: Operation) -> float:
+    """What a function's `byoc.weight_growth` says; without it, weights may take any memory."""
+    said = func.attributes.get(WEIGHT_GROWTH)
+    return said.value.data if isinstance(said, FloatAttr) else math.inf
 
 
 def refusals(op: Operation) -> list[str]:

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StridedLayoutAttr,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap, AffineSymExpr
 from xdsl.irdl import (
     IRDLOperation,
@@ -38,6 +38,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.shape import ShapeAttr, is_symbolic
 from byoc_mlir.dims import Dim, Size
+
+_INDEX = IndexType()
 
 
 @irdl_attr_definition
@@ -138,7 +140,8 @@ class SizeOp(IRDLOperation):
     assembly_format = "$sizes attr-dict `:` type($value)"
 
     def __init__(self, size: Size):
-        super().__init__(result_types=[IndexType()], properties={"sizes": ShapeAttr((size,))})
+        properties = {"sizes": ShapeAttr((size,))}
+        Operation.__init__(self, result_types=[_INDEX], properties=properties)  # xDSL's own is slow
 
     @property
     def size(self) -> Size:

@@ -19,6 +19,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "fold-constants",
         "halves-to-float",
         "inline-partitions",
+        "limit-weight-growth",
         "merge-compiler-regions",
         "merge-composite",
         "partition-for",

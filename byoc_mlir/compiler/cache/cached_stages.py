@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from byoc_mlir.artifact import write
 from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
 from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.execution.ahead import compile_ahead
@@ -72,7 +73,9 @@ class CachedStages:
         ]
         first = None if entry.stages[0].sizes else self._compiled(0, None)
         remake = partial(_recompiled, self._model.request)
-        self._executable = StagedExecutable(entry.inputs, entry.outputs, stages, first, remake)
+        self._executable = StagedExecutable(
+            entry.inputs, entry.outputs, stages, first, remake, write
+        )
         return self._executable
 
     def _compiled(self, number: int, arrays: Mapping[str, Array] | None) -> Executable:

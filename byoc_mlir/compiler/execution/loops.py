@@ -8,6 +8,7 @@ from typing import Any
 
 from onnx import ModelProto
 
+from byoc_mlir.artifact import write
 from byoc_mlir.compiler.execution.staged import stage_source
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.dialects.relay.evaluate_onnx import reference_outputs
@@ -27,9 +28,10 @@ from byoc_mlir.frontend.stage import stage_model
 from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
-from byoc_mlir.runtime.looped import LoopedExecutable, LoopNames
+from byoc_mlir.runtime.looped import LoopedExecutable
 from byoc_mlir.runtime.report import ReportRow
 from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
+from byoc_mlir.runtime.staged_program import LoopNames
 
 
 def compile_around_loops(
@@ -71,7 +73,7 @@ def compile_around_loops(
         for number, part in enumerate(parts, 1)
     ]
     first = None if parts[0].is_apart else compile_part(1, parts[0], None)
-    return StagedExecutable(source.inputs, source.outputs, stages, first)
+    return StagedExecutable(source.inputs, source.outputs, stages, first, exporter=write)
 
 
 def _looped(

@@ -8,6 +8,7 @@ from functools import partial
 
 from onnx import ModelProto
 
+from byoc_mlir.artifact import write
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.frontend.inferred import Sizes, known_sizes
@@ -80,7 +81,7 @@ def compile_in_stages(
         check_nodes(cut.model)  # it is imported when the first values come
     else:
         first = compile_numbered(0, None)
-    return StagedExecutable(source.inputs, source.outputs, stages, first, remake)
+    return StagedExecutable(source.inputs, source.outputs, stages, first, remake, write)
 
 
 def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) -> Source:

@@ -7,6 +7,7 @@ from functools import partial
 
 from onnx import ModelProto
 
+from byoc_mlir.artifact import write
 from byoc_mlir.backends import get_backend
 from byoc_mlir.compiler.execution.staged import stage_source
 from byoc_mlir.compiler.options import CompileOptions
@@ -62,7 +63,7 @@ def compile_around_strings(
         ExecutableStage(part.stage.inputs, partial(compile_part, number, part))
         for number, part in enumerate(parts, 1)
     ]
-    return StagedExecutable(source.inputs, source.outputs, stages)
+    return StagedExecutable(source.inputs, source.outputs, stages, exporter=write)
 
 
 def _report(stage: Stage, backend: str) -> Report:

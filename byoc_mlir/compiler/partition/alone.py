@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 
-from byoc_mlir.dialects.byoc import TIMES
+from byoc_mlir.dialects.byoc import TIMES, WEIGHT_GROWTH
 from byoc_mlir.transforms.inline_partitions import inline_partition
 
 _NAME = "region"
@@ -32,7 +32,8 @@ def _with_region(region: FuncOp) -> tuple[ModuleOp, FuncOp]:
         for value in (*op.results, *arguments):
             value.name_hint = None
     function.properties["sym_name"] = StringAttr(_NAME)
-    function.attributes.pop(TIMES, None)
+    for of_model in (TIMES, WEIGHT_GROWTH):
+        function.attributes.pop(of_model, None)
     type_ = region.function_type
     main = FuncOp("main", type_)
     block = main.body.block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.dialects.func import FuncOp
@@ -11,28 +11,37 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.compiler.partition.alone import alone_on_host
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay import qnn_window
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
-from byoc_mlir.dialects.relay.qnn import BYTES
+from byoc_mlir.dialects.relay.qnn import BYTES, RequantizeOp
+from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
+from byoc_mlir.dialects.relay.recurrent import GruOp, LstmOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import estimated_milliseconds
 from byoc_mlir.lowering.convolutions.description import convolutions
 from byoc_mlir.lowering.integer_products.chain import chain_of
 from byoc_mlir.lowering.integer_products.emit import gemms_of
 from byoc_mlir.lowering.integer_products.product import product_of
+from byoc_mlir.lowering.relay_to_linalg.recurrent_product import TILE_ROWS
 from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.machine import target_cpu
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 from byoc_mlir.transforms.work import multiplications
 
-_FUNCTIONS = ("erf", "exp", "gelu", "sigmoid", "softmax", "swish", "tanh")
+_FUNCTIONS = (
+    *("cos", "cosh", "erf", "exp", "log", "log1p", "power"),
+    *("sigmoid", "sin", "sinh", "softmax", "tan", "tanh"),
+)
 """How the names of ops end that compute a function of each element."""
 
-_RECURRENT = ("lstm", "gru", "rnn")
-"""What is a chain of steps, for which there is no rate."""
+_FUNCTIONS_OF_STATE: Mapping[type[Operation], int] = {LstmOp: 5, GruOp: 3}
+"""Sigmoids and tangents that a step of a recurrent layer computes for each number of its state."""
+
+_NUMBER_BYTES = 4
 
 _NOTHING = ("reshape", "squeeze", "expand_dims", "batch_flatten")
 """What moves no element."""
@@ -74,13 +83,18 @@ def _by_kernels(block: Block) -> dict[Operation, float]:
             found |= dict.fromkeys(chain.ops, 0.0)
             gemms = gemms_of(product, chain, unit)
             found[op] = min(gemm.milliseconds(hint(gemm.rows)) for gemm in gemms)
+        elif isinstance(op, qnn_window.Conv1DOp | qnn_window.Conv2DOp) and _is_described(op):
+            found[op] = estimated_milliseconds(op, 1)
     return found
+
+
+def _is_described(op: QuantizedConvOp) -> bool:
+    """Whether its weights are constants and its channels a number."""
+    return _is_weight(op.weight) and isinstance(sizes_of(op.data)[1], int)
 
 
 def _is_known(op: Operation) -> bool:
     """Whether there is a rate for an op that no kernel computes: products are those of `f32`."""
-    if relay_name(op).rpartition(".")[2] in _RECURRENT:
-        return False
     values = op.operands if multiplications(op) else op.results
     accepted = (f32,) if multiplications(op) else (f32, *BYTES, i32)
     return all(
@@ -90,6 +104,8 @@ def _is_known(op: Operation) -> bool:
 
 
 def _of_op(op: Operation) -> float:
+    if isinstance(op, LstmOp | GruOp):
+        return _of_layer(op)
     known, products = rates(ConvolutionRates), multiplications(op)
     if products:
         weights = _bytes(value for value in op.operands if _is_weight(value))
@@ -102,13 +118,26 @@ def _of_op(op: Operation) -> float:
     return milliseconds
 
 
+def _of_layer(op: LstmOp | GruOp) -> float:
+    """Each step multiplies the state by weights that stay in a cache, some batch entries at a time;
+    the products of the input are another op."""
+    steps, directions, batch, _ = map(hint, sizes_of(op.data))
+    weights, size = math.prod(shape_of(op.weight)[1:]), shape_of(op.weight)[1]
+    known = rates(ConvolutionRates)
+    tiles = -(-batch // TILE_ROWS)
+    reading = tiles * _NUMBER_BYTES * weights / (ASSUMED.cached_bytes * known.products)
+    product = max(batch * weights / known.products, reading)
+    functions = _FUNCTIONS_OF_STATE[type(op)] * batch * size / rates(ActivationRates).swish
+    return steps * directions * (product + functions)
+
+
 def _is_weight(value: SSAValue) -> bool:
     return isinstance(value.owner, Operation) and is_constant(value.owner)
 
 
 def _is_fused(op: Operation) -> bool:
     """Whether it is computed where the result of another op is written."""
-    return isinstance(op, UnaryOp | BroadcastOp) and any(
+    return isinstance(op, UnaryOp | BroadcastOp | RequantizeOp) and any(
         isinstance(value.owner, Operation) and not is_constant(value.owner) for value in op.operands
     )
 

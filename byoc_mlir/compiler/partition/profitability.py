@@ -11,13 +11,13 @@ from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.partition.estimate_regions import estimated_times
 from byoc_mlir.compiler.partition.measuring import Compile, measured_times
 from byoc_mlir.compiler.partition.verdicts import Keys, known_verdicts
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.rates import current_rates
 from byoc_mlir.runtime.report import RegionTimes
+from byoc_mlir.transforms.blocks import is_constant, is_terminator
 from byoc_mlir.transforms.prune_regions import computations, estimated_work_of, prune_regions
 from byoc_mlir.transforms.region_times import set_times
 
@@ -136,7 +136,7 @@ class _EstimatingJudge:
         self._keys = {
             region: Keys.of(region, options)
             for region in regions
-            if sum(1 for _ in computations(region)) <= _MOST_MEASURED_OPS
+            if _size(region) <= _MOST_MEASURED_OPS
         }
         """Of those that are small enough to be measured."""
         context = CodegenContext(options.threads)
@@ -145,6 +145,8 @@ class _EstimatingJudge:
 
     def _known_times(self, region: FuncOp, context: CodegenContext) -> RegionTimes:
         """What was measured before of a region, or of one that is alike; else an estimate."""
+        from byoc_mlir.compiler.partition.estimate_regions import estimated_times
+
         backend = self._backends[str(region_compiler(region))]
         return self._measured_before(region) or estimated_times(region, backend, context)
 
@@ -173,6 +175,11 @@ class _EstimatingJudge:
         total = sum(one.backend_milliseconds or 0.0 for one in self._times.values())
         matters = milliseconds >= _LEAST_MEASURED_SHARE * total
         return region in self._keys and matters and self._seconds < MEASURING_SECONDS
+
+
+def _size(region: FuncOp) -> int:
+    """The ops that compute something."""
+    return sum(not (is_constant(op) or is_terminator(op)) for op in computations(region))
 
 
 def _measured(region: FuncOp, keys: Keys, compile_part: Compile) -> RegionTimes:

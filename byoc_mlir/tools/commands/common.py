@@ -80,6 +80,14 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         " products are three of bf16 each, with almost the digits of f32, where that is faster",
     )
     parser.add_argument(
+        "--weight-memory",
+        type=float,
+        default=2.0,
+        metavar="TIMES",
+        help="what packed weights may take, in times of the model's; faster convolutions of larger"
+        " weights are not taken then (default: 2, inf: no bound)",
+    )
+    parser.add_argument(
         "--rates",
         metavar="FILE",
         help="what was measured before, from `byoc compile --write-rates FILE`: the same file gives"
@@ -171,6 +179,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "passes": args.passes,
         "sizes": dict(args.sizes),
         "exact": args.exact,
+        "weight_memory": args.weight_memory,
     }
 
 

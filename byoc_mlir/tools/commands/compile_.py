@@ -23,6 +23,7 @@ from byoc_mlir.tools.commands.common import (
     add_shape_argument,
     compile_model,
     print_json,
+    read_inputs,
     request_of,
     shapes_of,
 )
@@ -63,6 +64,12 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--triple",
         help="compile for another machine, 'aarch64-linux-gnu', by the host compiler alone",
+    )
+    parser.add_argument(
+        "--input",
+        metavar="FILE.npz",
+        help="inputs by name: the model is run on them before it is written, which compiles the"
+        " stages of one that runs in several",
     )
     add_json_argument(parser)
     parser.set_defaults(run=run)
@@ -108,7 +115,9 @@ def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, l
     """The program for this machine, and the files that were written."""
     cache = False if args.time_passes or args.write_rates else None
     with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
-        if shapes:
+        if args.input:
+            executable.run(read_inputs(args.input))
+        elif shapes:
             executable.warmup(shapes)
         files = _export(executable, args.output, shapes) if args.output else []
         program = executable.program
@@ -121,6 +130,11 @@ def _cross_compile(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, 
     """The program for another machine, and the files that were written."""
     from byoc_mlir.compiler.cross import program_for, write_program  # the rest of the compiler
 
+    if args.input:
+        raise InvalidInputError(
+            "--input runs the model, and a program for another machine does not run here; leave it"
+            " out, or --triple"
+        )
     if args.write_rates:
         raise InvalidInputError(
             "--write-rates writes what was measured here, which is nothing of another machine;"

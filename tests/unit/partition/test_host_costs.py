@@ -1,4 +1,4 @@
-"""What regions of bytes are estimated to take on the host."""
+"""What regions of bytes, and recurrent layers, are estimated to take on the host."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _RATES = '{"version": 1, "parts": {}}'
 def _milliseconds(folder: Path, outputs: int, groups: int = 1) -> float | None:
     sums, result = f"tensor<1x{outputs}x14x14xi32>", f"tensor<1x{outputs}x14x14xui8>"
     weights = f"tensor<{outputs}x{64 // groups}x3x3xi8>"
-    (folder / "region.mlir").write_text(
-        f"""func.func @main(%x: tensor<1x64x14x14xui8>) -> {result}
+    text = f"""func.func @main(%x: tensor<1x64x14x14xui8>) -> {result}
             attributes {{byoc.compiler = "npu"}} {{
           %w = relay.constant dense<1> : {weights}
           %z = relay.constant dense<3> : tensor<ui8>
@@ -33,7 +32,11 @@ def _milliseconds(folder: Path, outputs: int, groups: int = 1) -> float | None:
               : ({sums}, tensor<f32>, tensor<i32>, tensor<f32>, tensor<ui8>) -> {result}
           func.return %1 : {result}
         }}"""
-    )
+    return _estimated(folder, text)
+
+
+def _estimated(folder: Path, region_text: str) -> float | None:
+    (folder / "region.mlir").write_text(region_text)
     (folder / "rates.json").write_text(_RATES)
     (region,) = (op for op in read_mlir(folder / "region.mlir").walk() if isinstance(op, FuncOp))
     with using_file(str(folder / "rates.json")):
@@ -48,5 +51,37 @@ def test_a_product_of_bytes_takes_what_its_kernel_does(tmp_path: Path) -> None:
     assert four == pytest.approx(4 * one, rel=0.5)
 
 
-def test_there_is_no_rate_for_channels_apart(tmp_path: Path) -> None:
-    assert _milliseconds(tmp_path, 64, groups=64) is None
+def test_channels_apart_take_what_loops_do(tmp_path: Path) -> None:
+    apart, together = (_milliseconds(tmp_path, 64, groups) for groups in (64, 1))
+    assert apart is not None
+    assert together is not None
+    assert 0.005 < apart < together
+
+
+def _layer(folder: Path, steps: int, batch: int, size: int) -> float:
+    text = f"""func.func @main(%x: tensor<{steps}x1x{batch}x{4 * size}xf32>,
+            %h: tensor<1x{batch}x{size}xf32>) -> tensor<{steps}x1x{batch}x{size}xf32>
+            attributes {{byoc.compiler = "npu"}} {{
+          %w = relay.constant dense<0.5> : tensor<1x{size}x{4 * size}xf32>
+          %0, %1, %2 = relay.nn.lstm %x, %w, %h, %h : (tensor<{steps}x1x{batch}x{4 * size}xf32>,
+              tensor<1x{size}x{4 * size}xf32>, tensor<1x{batch}x{size}xf32>,
+              tensor<1x{batch}x{size}xf32>) -> (tensor<{steps}x1x{batch}x{size}xf32>,
+              tensor<1x{batch}x{size}xf32>, tensor<1x{batch}x{size}xf32>)
+          func.return %0 : tensor<{steps}x1x{batch}x{size}xf32>
+        }}"""
+    milliseconds = _estimated(folder, text)
+    assert milliseconds is not None
+    return milliseconds
+
+
+def test_a_recurrent_layer_takes_its_steps(tmp_path: Path) -> None:
+    one = _layer(tmp_path, 10, 8, 64)
+    assert _layer(tmp_path, 20, 8, 64) == pytest.approx(2 * one)
+    assert _layer(tmp_path, 10, 8, 128) == pytest.approx(4 * one, rel=0.3)
+    assert _layer(tmp_path, 10, 16, 64) == pytest.approx(2 * one, rel=0.3)
+
+
+def test_a_single_sequence_waits_for_weights(tmp_path: Path) -> None:
+    """One batch entry takes as long as reading what four of them share."""
+    one, four = (_layer(tmp_path, 10, batch, 256) for batch in (1, 4))
+    assert one < four < 3 * one

@@ -1,0 +1,69 @@
+"""`compile(weight_memory=…)`: what the packed weights of a model may take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import byoc_mlir
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.errors import ByocError
+from byoc_mlir.runtime.program import ObjectCode
+
+CHANNELS = 128
+
+
+def _model() -> onnx.ModelProto:
+    """Two convolutions that Winograd's algorithms compute much faster."""
+    rng = np.random.default_rng(0)
+    weights = [
+        onnx.numpy_helper.from_array(
+            rng.standard_normal((CHANNELS, CHANNELS, 3, 3)).astype(np.float32) / 32, name
+        )
+        for name in ("v", "w")
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "v"], ["h"], "first", pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["h", "w"], ["y"], "second", pads=[1, 1, 1, 1]),
+    ]
+    shape = [1, CHANNELS, 28, 28]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def _constants(targets: tuple[str, ...], **options: Any) -> tuple[int, np.ndarray[Any, Any]]:
+    """The bytes of a program's constants, and what it answers."""
+    data = np.random.default_rng(1).standard_normal((1, CHANNELS, 28, 28)).astype(np.float32)
+    with byoc_mlir.compile(
+        _model(), targets, 1, fallback="allow", cache=False, **options
+    ) as executable:
+        code = executable.program.code
+        assert isinstance(code, ObjectCode)
+        size = sum(array.nbytes for array in code.weights.values())
+        return size, executable.run({"x": data})["y"]
+
+
+@pytest.mark.parametrize("targets", [(), ("dnnl",)])
+def test_weights_take_no_more(targets: tuple[str, ...]) -> None:
+    weights = 2 * 4 * CHANNELS * CHANNELS * 9
+    live = 2 * 4 * CHANNELS * 28 * 28
+    free, wanted = _constants(targets, weight_memory=float("inf"))
+    bounded, found = _constants(targets)
+    assert bounded <= 2 * weights + live < free
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("memory", [0.5, float("nan"), "2"])
+def test_nonsense_is_refused(memory: Any) -> None:
+    with pytest.raises(ByocError, match="weight_memory is"):
+        byoc_mlir.compile(_model(), weight_memory=memory)
+
+
+def test_the_cache_knows_it() -> None:
+    one, other = (Request(_model(), weight_memory=memory) for memory in (2.0, 3.0))
+    assert one.choices != other.choices
