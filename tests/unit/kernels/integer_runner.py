@@ -15,7 +15,7 @@ from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.jit import NativeModule
 
@@ -50,7 +50,8 @@ class Compiled:
         function.do(symbol, *pointers, begin, end)
         function.finish()
         module.module.verify()
-        self._native = NativeModule(emit_object(module.module), ["main"], {})
+        first, *others = emit_objects(module.module)
+        self._native = NativeModule(first, ["main"], {}, others)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
 
     def __call__(

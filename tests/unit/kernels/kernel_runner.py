@@ -15,7 +15,7 @@ from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, 
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
 
@@ -73,7 +73,8 @@ class Native:
         handles = [load_library(library)]
         names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
         symbols = {name: resolve_symbol(name, handles) for name in names}
-        self._native = NativeModule(emit_object(module.module), ["main"], symbols)
+        first, *others = emit_objects(module.module)
+        self._native = NativeModule(first, ["main"], symbols, others)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
         self._words = np.array(code.numbers, np.int64)
 

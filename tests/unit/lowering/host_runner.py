@@ -21,9 +21,9 @@ from byoc_mlir.lowering.host_pipeline import (
     host_constants,
     llvm_passes,
     loop_passes,
-    run_verified,
+    run_passes,
 )
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
@@ -59,17 +59,19 @@ class Network:
 
 
 def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = False) -> list[Array]:
-    """What @main, compiled for the host, gives for the inputs."""
+    """What @main, compiled for the host, gives for the inputs; the IR is verified after each half."""
     main = next(op for op in module.ops if isinstance(op, func.FuncOp))
     results = [
         (numpy_dtype(type_.element_type), type_.get_shape())
         for type_ in main.function_type.outputs
         if isinstance(type_, TensorType)
     ]
-    run_verified(Context(), module, loop_passes(threads=2 if threads else 0))
+    run_passes(Context(), module, loop_passes(threads=2 if threads else 0))
+    module.verify()
     constants = host_constants(module)
     arena = int_attribute(main, ARENA_BYTES)
-    run_verified(Context(), module, llvm_passes(threads=threads))
+    run_passes(Context(), module, llvm_passes(threads=threads))
+    module.verify()
     symbols = {
         weight_symbol(weight.digest): weight.array.ctypes.data
         for weight in constants
@@ -85,7 +87,8 @@ def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = Fa
     for output in outputs:
         output.reshape(-1).view(np.uint8)[...] = 0xA5
     buffers += outputs
-    with NativeModule(emit_object(module), ["main"], symbols) as native:
+    first, *others = emit_objects(module)
+    with NativeModule(first, ["main"], symbols, others) as native:
         run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(buffers))(native.address("main"))
         run(*(buffer.ctypes.data for buffer in buffers))
     return outputs
