@@ -163,8 +163,9 @@ def _estimates(
 ) -> dict[str, float]:
     """The milliseconds by each of the kernels, and by loops."""
     times = {one.name: _milliseconds(one, threads) for one in kernels if not one.is_heavy}
-    pixels = 4 * hint(math.prod(convolution.source.shape) + math.prod(convolution.result.shape))
-    traffic = pixels / rates(ConvolutionRates).transformed_bytes
+    known, weights = rates(ConvolutionRates), convolution.outputs * convolution.depth
+    pixels = hint(math.prod(convolution.source.shape) + math.prod(convolution.result.shape))
+    traffic = 4 * (pixels / known.transformed_bytes + weights / known.weight_bytes)
     times[_LOOPS] = (_LOOPS_FACTOR * _direct(convolution, unit) + traffic) / threads
     if convolution.groups > 1:
         times[_LOOPS] += _of_lines(convolution, unit) / threads

@@ -27,6 +27,16 @@ func.func @convolutions(%x: tensor<1x128x56x56xf32>) -> (tensor<1x128x56x56xf32>
   func.return %0, %1, %2 : tensor<1x128x56x56xf32>, tensor<1x128x56x56xf32>, tensor<1x2x56x56xf32>
 }
 
+// Few pixels: loops read the weights from memory, too.
+// CHECK-LABEL:   func.func @pixels
+// FASTEST-LABEL: func.func @pixels
+func.func @pixels(%x: tensor<1x512x3x4xf32>) -> tensor<1x512x3x4xf32> {
+  %w = relay.constant dense<0.5> : tensor<512x512x3x3xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x512x3x4xf32>, tensor<512x512x3x3xf32>) -> tensor<1x512x3x4xf32>
+  // FASTEST: relay.nn.conv2d {{.*}} algorithm =
+  func.return %0 : tensor<1x512x3x4xf32>
+}
+
 // Of one channel each: only what was measured says that the layout pays.
 // FASTEST-LABEL: func.func @depthwise
 // TUNED-LABEL:   func.func @depthwise
