@@ -26,7 +26,9 @@ class SymbolInfo:
     """What is known of a symbol.
 
     `hint` is the size that decisions are made for. It is at least 2, if `max` allows that. Choices
-    of speed are made for `expected`, which may be 1; left out, it is the hint.
+    of speed are made for `expected`, which may be less; left out, it is the hint. How symbolic
+    sizes compare is decided for it, too: for `past`, `seq` and `total` of 4, 1 and 5, `past + seq`
+    is `total`; for 4, 2 and 5 it is not.
     """
 
     name: str
@@ -50,8 +52,8 @@ class SymbolInfo:
                 f"the hint is {self.hint}; accepted is a size in [{self.min}, {greatest}], not less"
                 f" than {LEAST_HINT} where there are such"
             )
-        if self.expected is not None and not 1 <= self.expected <= self.hint:
-            return f"{self.expected} is expected; accepted is a size in [1, {self.hint}], the hint"
+        if self.expected is not None and not 0 <= self.expected <= self.hint:
+            return f"{self.expected} is expected; accepted is a size in [0, {self.hint}], the hint"
         return None
 
 
@@ -90,14 +92,16 @@ class Facts:
             name: info.hint if info.expected is None else info.expected
             for name, info in self.symbols.items()
         }
+        self._usual = {name: max(1, size) for name, size in self._expected.items()}
 
     def hint(self, size: Size) -> int:
-        """What the size is expected to be: for choices of performance, which are right for all.
+        """What the size is expected to be, with symbols of 1 at least: for choices of performance,
+        which are right for all.
 
         Raises:
             UndecidedSizeError: a symbol has no hint.
         """
-        return evaluated(size, self._expected)
+        return evaluated(size, self._usual)
 
     def same(self, one: Size, two: Size) -> bool:
         """Whether two sizes are equal.
@@ -152,7 +156,8 @@ class Shapes(Facts):
     """The symbols of a model, and what is decided about them on the way.
 
     A question that has no proof is answered by the hints, and a guard recorded: what was made from
-    the answer is right for sizes that fulfil it.
+    the answer is right for sizes that fulfil it. How two symbolic sizes compare is answered by what
+    is expected of them.
     """
 
     @contextmanager
@@ -169,7 +174,9 @@ class Shapes(Facts):
         names = {name for size in (one, two) if isinstance(size, Dim) for name in symbols_of(size)}
         if not names <= self._hints.keys():
             return super()._decided(one, relation, two)
-        answer = Guard(one, relation, two).holds(self._hints)
+        is_of_symbols = isinstance(one, Dim) and isinstance(two, Dim)
+        sizes = self._expected if is_of_symbols else self._hints
+        answer = Guard(one, relation, two).holds(sizes)
         chosen = relation if answer else _OPPOSITE[relation]
         self.guards.append(Guard(one, chosen, two, self.reason))
         return answer

@@ -96,7 +96,7 @@ def import_symbolic(
         SymbolInfo(
             name,
             hint=max(LEAST_HINT, size),
-            expected=max(1, size) if size < LEAST_HINT else None,
+            expected=size if size < LEAST_HINT else None,
         )
         for name, size in hints.items()
     )

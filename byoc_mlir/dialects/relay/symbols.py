@@ -37,8 +37,8 @@ class SymbolOp(IRDLOperation):
     """A size that inputs decide: `relay.symbol @seq {min = 1, max = 512, hint = 128}`.
 
     `min` (0 unless given) and `max` (none unless given) bound it; `hint` is the size that decisions
-    are made for, at least 2 (which it is unless given), `expected` the one for choices of speed,
-    where that is less.
+    are made for, at least 2 (which it is unless given), `expected` the one for choices of speed and
+    comparisons of symbols, where that is less.
     """
 
     name = "relay.symbol"

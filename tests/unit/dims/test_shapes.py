@@ -111,6 +111,18 @@ def test_choices_of_speed_are_made_for_what_is_expected() -> None:
     assert [str(guard) for guard in shapes.guards] == ["n != 1"]
 
 
+def test_symbolic_sizes_are_compared_as_they_are_expected() -> None:
+    symbols = [SymbolInfo("seq", hint=2, expected=1), SymbolInfo("past", hint=2, expected=0)]
+    shapes = Shapes([*symbols, SymbolInfo("total", hint=2, expected=1)])
+    past, total = symbol("past"), symbol("total")
+    assert shapes.same(past + SEQ, total)
+    assert not shapes.same(past, SEQ)
+    assert not shapes.same(total, 1)
+    assert shapes.hint(4 * past) == 4
+    guards = [str(guard) for guard in shapes.guards]
+    assert guards == ["past + seq == total", "past != seq", "total != 1"]
+
+
 def test_facts_decide_nothing() -> None:
     facts = Facts(SYMBOLS, [Guard(SEQ, "<=", BATCH)])
     assert facts.at_most(SEQ, BATCH)
@@ -130,7 +142,7 @@ def test_a_symbol_without_hint_decides_nothing() -> None:
         (SymbolInfo("n", min=3, max=2), "accepted is 0 <= min <= max"),
         (SymbolInfo("n", hint=1), "not less than 2"),
         (SymbolInfo("n", max=8, hint=9), "accepted is a size in"),
-        (SymbolInfo("n", hint=4, expected=0), "accepted is a size in [1, 4]"),
+        (SymbolInfo("n", hint=4, expected=5), "accepted is a size in [0, 4]"),
     ],
 )
 def test_contradictions(info: SymbolInfo, message: str) -> None:

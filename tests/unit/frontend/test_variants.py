@@ -46,21 +46,48 @@ def _lstm() -> ModelProto:
 
 
 IMAGES = [{"image": shape} for shape in [(2, 3, 64, 96), (1, 3, 96, 64), (3, 3, 32, 32)]]
+MASKS = [
+    {"keys": (past, 4), "x": (seq, 4), "mask": (total,)}
+    for past, seq, total in [(0, 5, 5), (5, 1, 6), (9, 3, 12)]
+]
+"""The sum is a symbol of its own, as exporters call it `past + seq` in one word."""
 LINES = [{"image": (1, 1, 32, width)} for width in (64, 100, 36)]
 ENCODER = [encoder_shapes(*sizes) for sizes in [(2, 16), (3, 7), (1, 1)]]
 PROMPT_THEN_TOKENS = [_decoder_shapes(*sizes) for sizes in [(1, 6, 0), (1, 1, 6), (1, 1, 7)]]
 
 
+def _masked() -> ModelProto:
+    return parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        agraph (float[past, 4] keys, float[seq, 4] x, float[total] mask) => (float[seq, total] y) {
+            all = Concat <axis = 0> (keys, x)
+            turned = Transpose (all)
+            scores = MatMul (x, turned)
+            y = Add (scores, mask)
+        }
+    """)
+
+
 @pytest.mark.parametrize(
     ("build", "shapes", "guards"),
     [
+        (_masked, MASKS, ["past + seq == total"]),
+        (_masked, MASKS[1:], ["past + seq == total"]),
         (encoder, ENCODER, ["min(seq, 512) == seq"]),  # its table of places is that long
         (_decoder, PROMPT_THEN_TOKENS, []),
         (_decoder, PROMPT_THEN_TOKENS[::-1], []),
         (recogniser, LINES, ["1 <= width", "1 <= floordiv(width, 2)", "1 <= floordiv(width, 4)"]),
         (_lstm, [{"features": (steps, batch, 128)} for steps, batch in [(4, 6), (1, 5)]], []),
     ],
-    ids=["encoder", "decoder", "decoder, tokens first", "recogniser", "lstm"],
+    ids=[
+        "mask",
+        "mask, tokens first",
+        "encoder",
+        "decoder",
+        "decoder, tokens first",
+        "recogniser",
+        "lstm",
+    ],
 )
 def test_one_import_serves_a_stream(
     build: Callable[[], ModelProto], shapes: Sequence[Shapes], guards: Sequence[str]
