@@ -57,7 +57,7 @@ def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | 
     if any(is_symbolic(sizes_of(result)) for result in op.results):
         return None
     arrays = [each.items if isinstance(each, SizeTensor) else each for each in operands]
-    if type(op) in _MOVES:
+    if _is_move(op, operands):
         moved: object = SEMANTICS[type(op)](op, *arrays)  # numpy hands out a single object bare
         found = moved if isinstance(moved, list | tuple) else (moved,)
     elif isinstance(op, elementwise.CastOp):
@@ -77,6 +77,13 @@ def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | 
     if any(_may_overflow(item) for array in objects for item in array.reshape(-1)):
         return None
     return [size_content(array, dtype) for array, dtype in zip(objects, types, strict=True)]
+
+
+def _is_move(op: RelayOp, operands: Sequence[Content]) -> bool:
+    """Whether the results are elements of operands, from places that are known as numbers."""
+    if isinstance(op, index.TakeOp):
+        return isinstance(operands[1], np.ndarray)
+    return type(op) in _MOVES
 
 
 def _may_overflow(item: object) -> bool:
@@ -147,7 +154,6 @@ def _greater(one: Size, two: Size) -> bool:
 
 _MOVES = frozenset(
     {
-        index.TakeOp,
         transform.BroadcastToOp,
         transform.ConcatenateOp,
         transform.ExpandDimsOp,

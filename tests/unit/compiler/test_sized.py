@@ -68,7 +68,17 @@ def _position(b: GraphBuilder) -> str:
     return b.op("Add", x, b.op("Cast", places, to=TensorProto.FLOAT))
 
 
-@pytest.mark.parametrize("network", [_reduced, _cut_and_joined, _chosen, _position])
+def _place_in_a_table(b: GraphBuilder) -> str:
+    """As a decoder with a cache looks up the position of its one new token."""
+    x = b.input("x", ["n", 4])
+    count = b.op("Gather", b.op("Shape", x), b.ints(0))
+    place = b.op("Sub", count, b.ints(4))  # from the end of the table if it is negative
+    return b.op("Add", x, b.op("Gather", b.normal((40, 4), 1.0, "table"), place))
+
+
+@pytest.mark.parametrize(
+    "network", [_reduced, _cut_and_joined, _chosen, _position, _place_in_a_table]
+)
 def test_one_program_for_all_shapes(network: Callable[[GraphBuilder], str]) -> None:
     b = GraphBuilder("model", seed=0, opset=13)
     result = network(b)
