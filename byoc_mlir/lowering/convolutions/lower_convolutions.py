@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import llvm
+from xdsl.dialects import llvm, memref
 from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
@@ -25,6 +25,7 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import Tensor
 from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
@@ -51,7 +52,8 @@ class LowerConvolutions(ModulePass):
     """Convolutions that name a kernel as their algorithm become calls of it.
 
     A bias, a tensor that is added, and limits such as relu are done in the kernel. Its tensors have
-    their channels last; `keep-channels-last` removes what is turned there and back.
+    their channels last; `keep-channels-last` removes what is turned there and back. The numbers
+    that it is told are a constant, so one function serves convolutions that differ in them alone.
 
     Options:
         threads: those that run it; 0 where there is no OpenMP runtime.
@@ -61,7 +63,7 @@ class LowerConvolutions(ModulePass):
     %1 = relay.nn.relu %0 : …
     // becomes
     %last = linalg.generic … ins(%x : tensor<1x64x56x56xf32>) … -> tensor<1x56x56x64xf32>
-    %0 = host.kernel "relu" %last, %packed : … -> tensor<1x56x56x64xf32>, … {
+    %0 = host.kernel "relu" %last, %packed, %numbers : … -> tensor<1x56x56x64xf32>, … {
     ^bb0(…):
       llvm.call @byoc_winograd_f4x3_…_of_buffers(%workspace, %weights, %source, …)
     }
@@ -170,9 +172,11 @@ class _Writer:
         workspace = self.kernel.workspace_bytes(self.threads) // _ELEMENT_BYTES
         scratch: list[Tensor] = [TensorType(f32, [workspace])] if workspace else []
         output = last_type(self.chain.result)
-        k = Kernel(self.chain.ops[-1], list(inputs.values()), [output], scratch)
-        given = dict(zip(inputs, k.inputs, strict=True))
-        given[Slot.RESULT], given[Slot.PARAMETERS] = k.outputs[0], _parameters(k, code)
+        known = b.constant(_known(code), "parameters")
+        k = Kernel(self.chain.ops[-1], [*inputs.values(), known], [output], scratch)
+        *given_inputs, words = k.inputs
+        given = dict(zip(inputs, given_inputs, strict=True))
+        given[Slot.RESULT], given[Slot.PARAMETERS] = k.outputs[0], _parameters(k, words, code)
         if workspace:
             given[Slot.WORKSPACE] = k.scratch[0]
         pointers = [_pointer(k, given.get(slot)) for slot in Slot]
@@ -180,11 +184,20 @@ class _Writer:
         return k.finish(b)[0]
 
 
-def _parameters(k: Kernel, code: Code) -> Buffer:
-    """The words that the kernel reads."""
+def _known(code: Code) -> Array:
+    """The words that the kernel reads, with zeros where sizes are symbolic."""
+    return np.array([0 if isinstance(word, Dim) else word for word in code.words], np.int64)
+
+
+def _parameters(k: Kernel, known: Buffer, code: Code) -> Buffer:
+    """The words that the kernel reads; where sizes are symbolic, those of a run in a copy."""
+    sizes = {place: word for place, word in enumerate(code.words) if isinstance(word, Dim)}
+    if not sizes:
+        return known
     parameters = k.stack(len(code.words), i64)
-    for place, word in enumerate(code.words):
-        parameters[place] = word
+    k.add(memref.CopyOp(known.memref, parameters.memref))
+    for place, size in sizes.items():
+        parameters[place] = size
     return parameters
 
 

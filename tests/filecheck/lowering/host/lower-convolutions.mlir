@@ -18,8 +18,10 @@ func.func @chain(%x: tensor<1x16x8x8xf32>, %r: tensor<1x16x8x8xf32>) -> tensor<1
 // CHECK:       %[[WEIGHTS:.*]] = relay.constant #relay.weight<"packed_weight"
 // CHECK:       %[[BIAS:.*]] = relay.constant {{.*}} : tensor<{{[0-9]+}}xf32>
 // CHECK:       %[[RESIDUAL:.*]] = linalg.generic {{.*}} doc = "channels_last"} ins(%[[R]]
-// CHECK:       %[[SUM:.*]], %{{.*}} = host.kernel "relu" %[[SOURCE]], %[[WEIGHTS]], %[[BIAS]], %[[RESIDUAL]]
+// CHECK:       %[[NUMBERS:.*]] = relay.constant #relay.weight<"parameters"
+// CHECK:       %[[SUM:.*]], %{{.*}} = host.kernel "relu" %[[SOURCE]], %[[WEIGHTS]], %[[BIAS]], %[[RESIDUAL]], %[[NUMBERS]]
 // CHECK-SAME:  -> (tensor<1x8x8x16xf32>, tensor<{{[0-9]+}}xf32>)
+// CHECK-NOT:   memref.store
 // CHECK:       llvm.call @[[CALL:byoc_winograd_f4x3_.*_bias_sum_of_buffers]](
 // CHECK:       %[[RESULT:.*]] = linalg.generic {{.*}} doc = "channels_first"} ins(%[[SUM]]
 // CHECK:       func.return %[[RESULT]]

@@ -17,6 +17,8 @@ func.func @main(%x: tensor<?x16x?x?xf32, #relay.shape<[n, 16, h, w]>>) -> tensor
 // CHECK:       linalg.generic {{.*}} doc = "channels_last"}
 // CHECK:       %[[FIRST:.*]], %{{.*}} = host.kernel "conv2d" {{.*}} -> (tensor<?x?x?x16xf32, #relay.shape<[n, h, w, 16]>>, tensor<{{[0-9]+}}xf32>)
 // CHECK:       host.size <[floordiv(h + 3, 4)*floordiv(w + 3, 4)*n]> : index
+// CHECK:       "memref.copy"(%{{.*}}, %[[WORDS:.*]]) : (memref<[[COUNT:[0-9]+]]xi64>, memref<[[COUNT]]xi64>) -> ()
+// CHECK:       memref.store %{{.*}}, %[[WORDS]]
 // CHECK:       llvm.call @byoc_winograd_f4x3_{{.*}}_of_buffers(
 // CHECK-NOT:   channels_
 // CHECK:       host.kernel "relu" %[[FIRST]]
