@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from random import Random
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -13,7 +14,8 @@ from byoc_mlir.dialects.relay.constant import Array
 _LARGE = 1 << 12
 """Elements of a tensor that is worth a look."""
 
-_SAMPLES = np.random.default_rng(0).random(1 << 11)
+_RANDOM = Random(0)  # numpy.random takes 10 ms to import
+_SAMPLES = np.array([_RANDOM.random() for _ in range(1 << 11)])
 """Where to look, as parts of the size: at random, since what is denormal may be so in columns."""
 
 _MANY = 0.01

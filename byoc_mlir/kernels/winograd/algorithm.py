@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial import polynomial
 from numpy.typing import NDArray
 
 
@@ -40,8 +39,11 @@ class Algorithm:
 
     def polynomial(self, *, without: float | None = None) -> list[float]:
         """The product of all y - p^2, or of all but one: the factors of 1, y, y^2, ..."""
-        roots = [point**2 for point in self.points if point != without]
-        return [float(factor) for factor in polynomial.polyfromroots(roots)]
+        factors = np.ones(1)
+        for point in self.points:
+            if point != without:
+                factors = np.convolve(factors, [-(point**2), 1.0])
+        return factors.tolist()
 
     def weight_transform(self) -> NDArray[np.float64]:
         """The matrix `[tile, window]` from a line of the window to the points."""
@@ -49,7 +51,7 @@ class Algorithm:
         zero, infinity = np.eye(self.window)[[0, -1]]
         rows = [zero / self.polynomial()[0]]
         for point in self.points:
-            others = polynomial.polyval(point**2, self.polynomial(without=point))
+            others = np.polyval(self.polynomial(without=point)[::-1], point**2)
             scale = 1 / (2 * point**2 * float(others))
             rows += [scale * (sign * point) ** powers for sign in (1.0, -1.0)]
         return np.array([*rows, infinity])
