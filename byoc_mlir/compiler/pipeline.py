@@ -226,11 +226,10 @@ def partition(build: Build) -> None:
         if reason is not None:
             build.problems.append(f"the model runs in f32, not in {precision}: {reason}")
         exact = build.options.exact
-        passes = (
-            PartitionFor(targets=targets, precision=precision, exact=exact),
-            LimitWeightGrowth(build.options.weight_memory),
-        )
-        run_verified(build.context, build.module, passes, build.stages.add_pass)
+        partitioning = PartitionFor(targets=targets, precision=precision, exact=exact)
+        run_verified(build.context, build.module, [partitioning], build.stages.add_pass)
+        bound = LimitWeightGrowth(build.options.weight_memory)
+        run_passes(build.context, build.module, [bound], build.stages.add_pass)
 
 
 def prune(build: Build) -> None:
