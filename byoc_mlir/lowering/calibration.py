@@ -40,8 +40,9 @@ from byoc_mlir.runtime.forks import OPENMP
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import load_library, resolve_symbol
 
-_SECONDS = 0.3
-"""What all runs of a table may take together."""
+_SECONDS = 0.1
+"""What all runs of a table may take together. A neighbour disturbs them for longer than that, or
+than three times that: other processes measure again."""
 
 _ALIKE, _SPREAD = 3, 1.02
 """It ends earlier when so many of the shortest runs of each differ by no more than that."""
