@@ -15,7 +15,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.sizes import Content, SizeTensor
-from byoc_mlir.tensors import Array
+from byoc_mlir.tensors import Array, transposed
 
 
 class NodeRefused(Exception):  # noqa: N818 - it is an answer, not an error
@@ -134,7 +134,7 @@ class Value:
     def transposed(self) -> Value:
         """A constant matrix with its dimensions exchanged: one copy, however many nodes read it."""
         assert self.constant is not None
-        return Value(self.name, np.ascontiguousarray(self.constant.T), self.location)
+        return Value(self.name, transposed(self.constant), self.location)
 
     def renamed(self, name: str, inputs: frozenset[str]) -> Value:
         """The same content as another ONNX value, computed from `inputs`."""

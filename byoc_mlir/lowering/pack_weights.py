@@ -28,6 +28,7 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import (
 )
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import tile_columns
 from byoc_mlir.lowering.linalg_to_loops.nest import panel_exprs
+from byoc_mlir.tensors import transposed
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class PackWeights(ModulePass):
             packed = derived_array(how, [weight.array], lambda: panels(matrix, columns))
             _replace(op, weight, packed, panel_exprs(step, column, columns))
         elif is_turned and hint(prod(sizes_of(op.results[0])[:-1])) >= FEWEST_ROWS:
-            turned = derived_array("turned", [weight.array], lambda: np.ascontiguousarray(matrix))
+            turned = derived_array("turned", [weight.array], lambda: transposed(weight.array))
             _replace(op, weight, turned, (step, column))
 
 

@@ -23,7 +23,7 @@ from byoc_mlir.dialects.relay import (
 from byoc_mlir.dialects.relay.base import ints, size_list, sizes_of, to_attribute
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.shape import is_symbolic
-from byoc_mlir.tensors import Array
+from byoc_mlir.tensors import Array, transposed
 from byoc_mlir.transforms.met_taps import met_taps, met_taps_of_pool
 from byoc_mlir.transforms.rewriting import constant_array, constant_name, replace_op
 
@@ -198,11 +198,8 @@ def product_with_a_weight_is_dense(op: nn.MatmulOp) -> Simplified:
         return None
     if op.transpose_b.value.data:
         return _merged(nn.DenseOp(op.a, op.b, out_dtype=op.out_dtype), op)
-
-    def turned() -> Array:
-        return np.ascontiguousarray(weight.T)
-
-    constant = _weight_before(op, derived_array("transposed", [weight], turned))
+    turned = derived_array("transposed", [weight], lambda: transposed(weight))
+    constant = _weight_before(op, turned)
     return _merged(nn.DenseOp(op.a, constant, out_dtype=op.out_dtype), op)
 
 

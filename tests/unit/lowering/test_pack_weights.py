@@ -13,6 +13,7 @@ from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.lowering import host_pipeline
 from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.tensors import transposed
 from byoc_mlir.testing.networks.builder import GraphBuilder
 
 
@@ -92,3 +93,13 @@ def test_rows_whose_number_is_symbolic(units: int, steps: int) -> None:
             np.testing.assert_allclose(result, data @ weight, rtol=1e-5, atol=1e-4)
         assert isinstance(executable, SizedExecutable)
         assert len(executable.variants) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (37, 5), (5, 4001), (70, 700), (0, 3), (3, 0)])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64])
+def test_transposed_copies(shape: tuple[int, int], dtype: type[np.generic]) -> None:
+    matrix = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+    found = transposed(matrix)
+    np.testing.assert_array_equal(found, matrix.T)
+    assert found.flags.c_contiguous
+    assert found.dtype == dtype
