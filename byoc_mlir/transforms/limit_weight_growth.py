@@ -29,10 +29,12 @@ class LimitWeightGrowth(ModulePass):
 
     Algorithms that compute less have more weights. Those of all convolutions together, with what
     the model has of other constants, may take `memory` times the constants of the model, and as
-    much again as the values that live at once take.
+    much again as the values that live at once take; a small model, whose code takes more than its
+    weights, at least `free` bytes more than without packing.
 
     Options:
         memory: times the constants of the model.
+        free: bytes that nobody misses.
 
     ```mlir
     func.func @main(…) -> … { … }
@@ -44,6 +46,7 @@ class LimitWeightGrowth(ModulePass):
     name = "limit-weight-growth"
 
     memory: float = 2.0
+    free: int = 1 << 23
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         convolved = _bytes_of(_convolved(op))
@@ -54,7 +57,8 @@ class LimitWeightGrowth(ModulePass):
         with asking_of(op):
             blocks = (block for function in functions for block in function.body.blocks)
             values = max(map(_live_bytes, blocks), default=0)
-        growth = 1 + ((self.memory - 1) * constants + values) / convolved
+        more = max((self.memory - 1) * constants + values, self.free)
+        growth = 1 + more / convolved
         for function in functions:
             function.attributes[WEIGHT_GROWTH] = FloatAttr(round(growth, 3), f64)
 

@@ -1,5 +1,6 @@
-// RUN: byoc-opt %s -p 'limit-weight-growth' --split-input-file | filecheck %s
-// RUN: byoc-opt %s -p 'limit-weight-growth{memory=1.5}' --split-input-file | filecheck %s --check-prefix LESS
+// RUN: byoc-opt %s -p 'limit-weight-growth{free=0}' --split-input-file | filecheck %s
+// RUN: byoc-opt %s -p 'limit-weight-growth{memory=1.5 free=0}' --split-input-file | filecheck %s --check-prefix LESS
+// RUN: byoc-opt %s -p 'limit-weight-growth{free=6912}' --split-input-file | filecheck %s --check-prefix FREE
 
 // 576 bytes of weights of a convolution, in a composite of a region, and 2,048 bytes of others; at
 // most two values of 2,048 bytes live at once: 1 + ((2 - 1) * 2,624 + 4,096) / 576
@@ -21,6 +22,8 @@ func.func private @region(%x: tensor<1x2x8x8xf32>) -> tensor<1x8x8x8xf32> attrib
 // CHECK:      func.func @main{{.*}} attributes {byoc.weight_growth = 1.2667{{.*}}e+01 : f64}
 // CHECK:      func.func private @region{{.*}}byoc.weight_growth = 1.2667{{.*}}e+01 : f64}
 // LESS:       func.func private @region{{.*}}byoc.weight_growth = 1.0389{{.*}}e+01 : f64}
+// 6,912 bytes beside the 576 are more than that
+// FREE:       func.func private @region{{.*}}byoc.weight_growth = 1.3{{0*}}e+01 : f64}
 
 // -----
 

@@ -14,15 +14,16 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
 from byoc_mlir.runtime.program import ObjectCode
 
-CHANNELS = 128
+CHANNELS = 384
+FREE = {"weight_memory": float("inf")}
 
 
-def _model() -> onnx.ModelProto:
+def _model(channels: int = CHANNELS) -> onnx.ModelProto:
     """Two convolutions that Winograd's algorithms compute much faster."""
     rng = np.random.default_rng(0)
     weights = [
         onnx.numpy_helper.from_array(
-            rng.standard_normal((CHANNELS, CHANNELS, 3, 3)).astype(np.float32) / 32, name
+            rng.standard_normal((channels, channels, 3, 3)).astype(np.float32) / 32, name
         )
         for name in ("v", "w")
     ]
@@ -30,17 +31,19 @@ def _model() -> onnx.ModelProto:
         helper.make_node("Conv", ["x", "v"], ["h"], "first", pads=[1, 1, 1, 1]),
         helper.make_node("Conv", ["h", "w"], ["y"], "second", pads=[1, 1, 1, 1]),
     ]
-    shape = [1, CHANNELS, 28, 28]
+    shape = [1, channels, 28, 28]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def _constants(targets: tuple[str, ...], **options: Any) -> tuple[int, np.ndarray[Any, Any]]:
+def _constants(
+    targets: tuple[str, ...], channels: int = CHANNELS, **options: Any
+) -> tuple[int, np.ndarray[Any, Any]]:
     """The bytes of a program's constants, and what it answers."""
-    data = np.random.default_rng(1).standard_normal((1, CHANNELS, 28, 28)).astype(np.float32)
+    data = np.random.default_rng(1).standard_normal((1, channels, 28, 28)).astype(np.float32)
     with byoc_mlir.compile(
-        _model(), targets, 1, fallback="allow", cache=False, **options
+        _model(channels), targets, 1, fallback="allow", cache=False, **options
     ) as executable:
         code = executable.program.code
         assert isinstance(code, ObjectCode)
@@ -52,10 +55,16 @@ def _constants(targets: tuple[str, ...], **options: Any) -> tuple[int, np.ndarra
 def test_weights_take_no_more(targets: tuple[str, ...]) -> None:
     weights = 2 * 4 * CHANNELS * CHANNELS * 9
     live = 2 * 4 * CHANNELS * 28 * 28
-    free, wanted = _constants(targets, weight_memory=float("inf"))
+    free, wanted = _constants(targets, **FREE)
     bounded, found = _constants(targets)
     assert bounded <= 2 * weights + live < free
     np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_small_models_take_what_is_fastest() -> None:
+    """The process takes more for code than their weights take by any algorithm."""
+    (free, _), (bounded, _) = (_constants((), 128, **options) for options in (FREE, {}))
+    assert bounded == free > 1.5 * (2 * 4 * 128 * 128 * 9)
 
 
 @pytest.mark.parametrize("memory", [0.5, float("nan"), "2"])
