@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -31,6 +31,7 @@ from byoc_mlir.lowering.convolutions.description import (
     convolutions,
     described,
 )
+from byoc_mlir.lowering.convolutions.neighbours import neighbours
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.machine import target_cpu
@@ -47,14 +48,47 @@ _WORTH_COMPILING = 0.1
 """Milliseconds that one of Winograd's algorithms must gain in all convolutions of a model together,
 since LLVM takes half a second for its code."""
 
-Times: TypeAlias = Mapping[str, float]
+Times: TypeAlias = dict[str, float]
 """Milliseconds by the name of an algorithm."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A convolution whose algorithm is chosen."""
+
+    op: ConvolutionOp
+    times: Times
+    """Of all algorithms that may be taken."""
+    choice: str | None = None
+    """The one that was measured to be the fastest."""
+    in_layout: str | None = None
+    """The one to take where tensors have their channels last anyway."""
+
+    @property
+    def candidates(self) -> Times:
+        """What is taken unless its weights are too large."""
+        return self.times if self.choice is None else {self.choice: self.times[self.choice]}
+
+    def ways(self, names: Set[str]) -> list[Way]:
+        """Those of the algorithms that are among the names, the one that was measured to be the
+        fastest first: by estimates others might be faster.
+        """
+        kernels = convolution_kernels(described(self.op), VectorUnit.of(target_cpu().features))
+        sizes = {one.name: 4 * math.prod(one.weights_shape) for one in kernels}
+        some = self.candidates | {name: self.times[name] for name in self.times if name in names}
+        least = 0.0 if self.choice is None else self.times[self.choice]
+        return [
+            Way(name, max(time, least), sizes.get(name, _plain_bytes(self.op)))
+            for name, time in some.items()
+        ]
 
 
 @dataclass(frozen=True)
 class ChooseConvolutionAlgorithms(ModulePass):
     """Chooses the kernel of every convolution of the host that is faster than loops, and whose
-    weights take no more memory than the function's `byoc.weight_growth` allows.
+    weights take no more memory than the function's `byoc.weight_growth` allows. A convolution of
+    each channel by itself does so little that the layout decides: it gets a kernel next to others,
+    with element-wise ops between at most, since these have their channels last anyway.
 
     Options:
         threads: those that run it.
@@ -81,44 +115,51 @@ class ChooseConvolutionAlgorithms(ModulePass):
 
     def _apply(self, op: ModuleOp) -> None:
         with asking_of(op):
-            times = {
-                block: {found: self._times(found) for found in convolutions(tuple(block.ops))}
+            questions = {
+                block: [self._question(found) for found in convolutions(tuple(block.ops))]
                 for block in host_blocks(op)
             }
-        names = _worth_compiling([one for some in times.values() for one in some.values()])
-        for block, some in times.items():
+        names = _worth_compiling([one.candidates for some in questions.values() for one in some])
+        for block, some in questions.items():
             if some:
                 self._choose(block, some, names)
 
-    def _choose(self, block: Block, times: Mapping[ConvolutionOp, Times], names: Set[str]) -> None:
+    def _choose(self, block: Block, questions: Sequence[_Question], names: Set[str]) -> None:
         """Writes down the algorithms of a block, whose function may say how much memory their
         weights may take."""
         function = block.parent_op()
         assert function is not None
-        ways = [_ways(found, taken, names) for found, taken in times.items()]
-        most = weight_growth(function) * sum(map(_plain_bytes, times))
-        for found, way in zip(times, fastest_within(ways, most), strict=True):
-            took(_problem(described(found), self.threads), way.algorithm)
+        ways = [one.ways(names) for one in questions]
+        most = weight_growth(function) * sum(_plain_bytes(one.op) for one in questions)
+        for one, way in zip(questions, fastest_within(ways, most), strict=True):
             if way.algorithm != _LOOPS:
-                found.attributes[ALGORITHM] = StringAttr(way.algorithm)
-                self._choose_schedule(found, way.algorithm)
+                one.op.attributes[ALGORITHM] = StringAttr(way.algorithm)
+                self._choose_schedule(one.op, way.algorithm)
+        for one in questions:
+            if one.in_layout is not None and _is_next_to_kernel(one.op):
+                one.op.attributes[ALGORITHM] = StringAttr(one.in_layout)
+            taken = one.op.attributes.get(ALGORITHM, StringAttr(_LOOPS))
+            assert isinstance(taken, StringAttr)
+            took(_problem(described(one.op), self.threads), taken.data)
 
-    def _times(self, op: ConvolutionOp) -> Times:
-        """The milliseconds by each algorithm that may be taken."""
+    def _question(self, op: ConvolutionOp) -> _Question:
+        """The algorithms that may be taken, and the one that is known to be the fastest."""
         convolution = described(op)
         unit = VectorUnit.of(target_cpu().features)
         kernels = tuple(convolution_kernels(convolution, unit))
         if self.algorithm:
             written = self.algorithm in {one.name for one in kernels}
-            return {self.algorithm if written else _LOOPS: 0.0}
+            return _Question(op, {self.algorithm if written else _LOOPS: 0.0})
         times = _estimates(convolution, kernels, unit, max(self.threads, 1))
         problem = _problem(convolution, self.threads)
         ways = sorted(times, key=lambda name: (*_layout(name), times[name]))
         choice = choice_for(problem, ways, nodes=node_names(op)) if len(times) > 1 else None
         if choice is not None:
-            return {choice: times[choice]}
-        # a depthwise kernel does so little that what is around it decides whether its layout pays
-        return times if convolution.groups == 1 else {_LOOPS: times[_LOOPS]}
+            return _Question(op, times, choice)
+        if convolution.groups == 1:
+            return _Question(op, times)
+        in_layout = next((name for name in times if name != _LOOPS), None)
+        return _Question(op, {_LOOPS: times[_LOOPS]}, in_layout=in_layout)
 
     def _choose_schedule(self, op: ConvolutionOp, algorithm: str) -> None:
         """Writes down other tiles of a kernel, which tuning found to be faster."""
@@ -144,13 +185,8 @@ def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) ->
     return min(_estimates(convolution, kernels, unit, threads).values())
 
 
-def _ways(op: ConvolutionOp, times: Times, names: Set[str]) -> list[Way]:
-    """Those of the algorithms that are among the names."""
-    kernels = convolution_kernels(described(op), VectorUnit.of(target_cpu().features))
-    sizes = {one.name: 4 * math.prod(one.weights_shape) for one in kernels}
-    return [
-        Way(name, times[name], sizes.get(name, _plain_bytes(op))) for name in times if name in names
-    ]
+def _is_next_to_kernel(op: ConvolutionOp) -> bool:
+    return any(ALGORITHM in other.attributes for other in neighbours(op))
 
 
 def _plain_bytes(op: ConvolutionOp) -> int:

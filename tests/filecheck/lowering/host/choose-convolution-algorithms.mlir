@@ -37,7 +37,7 @@ func.func @pixels(%x: tensor<1x512x3x4xf32>) -> tensor<1x512x3x4xf32> {
   func.return %0 : tensor<1x512x3x4xf32>
 }
 
-// Of one channel each: only what was measured says that the layout pays.
+// Of one channel each, alone: only what was measured says that the layout pays.
 // FASTEST-LABEL: func.func @depthwise
 // TUNED-LABEL:   func.func @depthwise
 func.func @depthwise(%x: tensor<1x32x9x9xf32>) -> tensor<1x32x9x9xf32> {
@@ -71,4 +71,27 @@ func.func @small_weights(%x: tensor<1x128x56x56xf32>) -> tensor<1x128x56x56xf32>
   %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x128x56x56xf32>, tensor<128x128x3x3xf32>) -> tensor<1x128x56x56xf32>
   // FASTEST: relay.nn.conv2d {{.*}} algorithm = "implicit_gemm"}
   func.return %0 : tensor<1x128x56x56xf32>
+}
+
+// Of one channel each, between kernels: the layout is theirs.
+// FASTEST-LABEL: func.func @between_kernels
+func.func @between_kernels(%x: tensor<1x32x28x28xf32>) -> tensor<1x64x28x28xf32> {
+  %one = relay.constant dense<0.5> : tensor<64x32x1x1xf32>
+  %w = relay.constant dense<0.5> : tensor<64x1x3x3xf32>
+  %0 = relay.nn.conv2d %x, %one {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x32x28x28xf32>, tensor<64x32x1x1xf32>) -> tensor<1x64x28x28xf32>
+  %1 = relay.sigmoid %0 : (tensor<1x64x28x28xf32>) -> tensor<1x64x28x28xf32>
+  %2 = relay.multiply %1, %0 : (tensor<1x64x28x28xf32>, tensor<1x64x28x28xf32>) -> tensor<1x64x28x28xf32>
+  %3 = relay.nn.conv2d %2, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], groups = 64} : (tensor<1x64x28x28xf32>, tensor<64x1x3x3xf32>) -> tensor<1x64x28x28xf32>
+  // FASTEST: relay.nn.conv2d {{.*}} algorithm = "implicit_gemm"}
+  // FASTEST: relay.nn.conv2d {{.*}} algorithm = "depthwise"}
+  func.return %3 : tensor<1x64x28x28xf32>
+}
+
+// What was measured to be the fastest has to fit into the memory, too.
+// TUNED-LABEL: func.func @too_large
+func.func @too_large(%x: tensor<1x128x28x28xf32>) -> tensor<1x128x28x28xf32> attributes {byoc.weight_growth = 2.0 : f64} {
+  %w = relay.constant dense<0.5> : tensor<128x128x3x3xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x128x28x28xf32>, tensor<128x128x3x3xf32>) -> tensor<1x128x28x28xf32>
+  // TUNED: relay.nn.conv2d {{.*}} algorithm = "{{f2x3|implicit_gemm}}"}
+  func.return %0 : tensor<1x128x28x28xf32>
 }
