@@ -18,7 +18,7 @@ _PACKED_BYTES = 1 << 17
 """A packed block: a part of the second-level cache."""
 _ROW_BYTES = 1 << 18
 """What a block reads of `a` again for each panel of `b`: a part of the second-level cache."""
-_PANEL_BYTES = 1 << 15
+_PANEL_BYTES = 1 << 16
 """What is read of a panel of `b` for all rows of a block: a part of the second-level cache."""
 _MOST_ROW_COLUMNS = 256
 """Longest row of columns of which only whole ones are put in a block."""

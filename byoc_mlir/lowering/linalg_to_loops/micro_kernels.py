@@ -162,7 +162,10 @@ def _function(tile: Tile) -> func.FuncOp:
     types = [i1, buffer, *[_INDEX] * (3 if tile.strided else 2)]
     types += [buffer, _INDEX, *[b_step] * (not tile.panel)]
     types += [buffer, *[_INDEX] * (5 if tile.masked else 4)]
-    return tile_function(tile.name, types, lambda code, args: _TileCode(tile, code, args).write())
+    made = tile_function(tile.name, types, lambda code, args: _TileCode(tile, code, args).write())
+    if tile.masked:  # LLVM's optimisations keep masks in the form that loads take them in
+        del made.attributes[VECTORISED]
+    return made
 
 
 def tile_function(
