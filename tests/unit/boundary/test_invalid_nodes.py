@@ -77,8 +77,8 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
         "split is 0, accepted is one number of 1 and more",
     ),
     "Scan": (_scan(), InvalidModelError, "num_scan_inputs is 1099511627776, accepted are 1 to 1"),
-    "MaxPool": (
-        one("MaxPool", _IMAGE, kernel_shape=[2**31] * 2, pads=[2**30] * 4),
+    "AveragePool": (
+        one("AveragePool", _IMAGE, kernel_shape=[2**31] * 2, pads=[2**30] * 4, count_include_pad=1),
         LimitExceededError,
         "tensor_bytes",
     ),

@@ -95,8 +95,17 @@ def test_an_input_beyond_all_addresses(shape: tuple[int | str, ...]) -> None:
 
 def test_a_padded_image_beyond_all_addresses() -> None:
     shape = {"auto_pad": "SAME_LOWER", "kernel_shape": [3], "dilations": [2**63 - 1]}
-    with pytest.raises(LimitExceededError, match=r"bytes of what relay\.nn\.max_pool1d needs"):
-        byoc_mlir.compile(one("MaxPool", (2, 3, 5), **shape), targets=())
+    counted = one("AveragePool", (2, 3, 5), **shape, count_include_pad=1)
+    with pytest.raises(LimitExceededError, match=r"bytes of what relay\.nn\.avg_pool1d needs"):
+        byoc_mlir.compile(counted, targets=())
+
+
+def test_padding_that_no_result_needs() -> None:
+    """Taps that meet no data are cut, and the padded image is never there."""
+    data = np.random.default_rng(0).standard_normal((2, 3, 5)).astype(np.float32)
+    shape = {"auto_pad": "SAME_LOWER", "kernel_shape": [3], "dilations": [2**63 - 1]}
+    executable = byoc_mlir.compile(one("MaxPool", data.shape, **shape), targets=())
+    np.testing.assert_array_equal(executable.run({"x": data})["y"], data)
 
 
 def test_nothing_beside_a_long_axis_is_not_folded() -> None:

@@ -59,7 +59,7 @@ class Network:
 
 
 def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = False) -> list[Array]:
-    """What @main, compiled for the host, gives for the inputs; the IR is verified after each half."""
+    """What @main, compiled for the host, gives; the IR is verified after each half of the way."""
     main = next(op for op in module.ops if isinstance(op, func.FuncOp))
     results = [
         (numpy_dtype(type_.element_type), type_.get_shape())
