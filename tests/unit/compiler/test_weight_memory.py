@@ -15,7 +15,7 @@ from byoc_mlir.errors import ByocError
 from byoc_mlir.runtime.program import ObjectCode
 
 CHANNELS = 384
-FREE = {"weight_memory": float("inf")}
+FREE: dict[str, Any] = {"weight_memory": float("inf")}
 
 
 def _model(channels: int = CHANNELS) -> onnx.ModelProto:
