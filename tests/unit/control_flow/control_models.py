@@ -49,7 +49,10 @@ def expected(model: onnx.ModelProto, feeds: Feeds) -> list[Array]:
 
 
 def check(
-    model: onnx.ModelProto, feeds: Sequence[Feeds], targets: Sequence[Sequence[str]] = HOST_AND_DNNL
+    model: onnx.ModelProto,
+    feeds: Sequence[Feeds],
+    targets: Sequence[Sequence[str]] = HOST_AND_DNNL,
+    atol: float = 1e-5,
 ) -> None:
     """Compares runs of one compilation with ONNX Runtime; nothing may be interpreted."""
     for target in targets:
@@ -62,7 +65,7 @@ def check(
                 wanted = expected(model, given)
                 for (name, got), want in zip(found.items(), wanted, strict=True):
                     assert got.shape == want.shape, name
-                    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=name)
+                    np.testing.assert_allclose(got, want, rtol=1e-5, atol=atol, err_msg=name)
 
 
 CALLS: list[str] = []

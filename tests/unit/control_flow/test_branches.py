@@ -78,7 +78,8 @@ def test_convolutions_in_branches_are_in_regions() -> None:
     assert [row.placement for row in convolutions] == ["dnnl", "dnnl"]
     assert convolutions[0].composite == "dnnl.conv2d_relu"
     assert convolutions[0].region != convolutions[1].region
-    check(model, [{"x": f32(1, 8, 12, 12), "c": condition} for condition in (YES, NO)])
+    feeds = [{"x": f32(1, 8, 12, 12), "c": condition} for condition in (YES, NO)]
+    check(model, feeds, atol=1e-4)  # results up to 19, by Winograd's algorithm where that is chosen
 
 
 def test_branches_in_branches_and_what_they_take_from_around() -> None:
