@@ -158,6 +158,9 @@ class Gains:
     faster_in_f32: Rule = lambda op: None
     """Why one of them, alone or in its composite, is faster in `f32` after all: asked before the
     model is changed, where all of it is `f32`."""
+    following: frozenset[str] = frozenset()
+    """Composites without a product that may read and write that type, constants aside: what is in
+    them is in `f32`."""
 
 
 class Backend(ABC):

@@ -67,6 +67,11 @@ class Gains:
                 return None
         return None if self._stays(op, product) else Product(product, tuple(operands))
 
+    def follows(self, op: CompositeOp) -> bool:
+        """Whether a composite may read and write the precision, though nothing in it gains."""
+        known = self._gains.get(op.compiler)
+        return known is not None and op.composite_name.data in known.following
+
     def _candidate(self, op: Operation) -> Operation | None:
         taker = self._taker(op)
         known = self._gains[taker].ops if taker in self._gains else frozenset[str]()

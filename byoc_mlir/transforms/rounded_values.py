@@ -28,7 +28,7 @@ _FOLLOWING = frozenset(
 rounded already, but for what is much smaller than their result.
 
 All others stay in `f32`: softmax, norms, sums, exponentials, logarithms, …, and composites without
-a product.
+a product, but for those that follow in their backend (`Gains.following`).
 """
 
 _MUCH = 16
@@ -40,6 +40,7 @@ class RoundedValues:
 
     def __init__(self, block: Block, gains: Gains):
         self.ops = [op for op in block.ops if is_node(op)]
+        self._gains = gains
         found = {op: gains.product(op) for op in self.ops}
         self._products = {op: one for op, one in found.items() if one is not None}
         kept = {value for op in block.ops if is_terminator(op) for value in op.operands}
@@ -62,10 +63,19 @@ class RoundedValues:
         """Ops that could write rounded numbers, for all that they read; not those of `kept`."""
         able: set[Operation] = set()
         for op in self.ops:
-            follows = _follows(op) and self._reads_rounded(op, able)
+            follows = self._follows(op) and self._reads_rounded(op, able)
             if (op in self._products or follows) and not any(one in kept for one in op.results):
                 able.add(op)
         return able
+
+    def _follows(self, op: Operation) -> bool:
+        """Whether an op is computed as well on rounded numbers, none of which is a constant."""
+        if isinstance(op, CompositeOp):
+            return self._gains.follows(op)
+        if relay_name(op) not in _FOLLOWING:
+            return False
+        floats = [op.operands[index] for index in _floats(op)]
+        return bool(floats) and not any(isinstance(value.owner, ConstantOp) for value in floats)
 
     def _reads_rounded(self, op: Operation, able: Container[Operation | Block]) -> bool:
         """Whether all that an op reads is rounded, but for what is much smaller than its result."""
@@ -95,14 +105,6 @@ class RoundedValues:
         return rounded.union(found.operands)
 
 
-def _follows(op: Operation) -> bool:
-    """Whether an op is computed as well on rounded numbers, none of which is a constant."""
-    if isinstance(op, CompositeOp) or relay_name(op) not in _FOLLOWING:
-        return False
-    floats = [op.operands[index] for index in _floats(op)]
-    return bool(floats) and not any(isinstance(value.owner, ConstantOp) for value in floats)
-
-
 def _reduces(op: Operation) -> bool:
     """Whether widening all that an op reads would cost more than rounding what it writes."""
     return len(op.results) == 1 and any(
@@ -117,9 +119,11 @@ def _is_much_smaller(value: SSAValue, other: SSAValue) -> bool:
 
 
 def _floats(op: Operation) -> Sequence[int]:
-    """The positions of the operands of `f32`."""
+    """The positions of the operands of `f32`; constants of a composite stay what they are."""
     return [
         index
         for index, value in enumerate(op.operands)
-        if isinstance(value.type, TensorType) and tensor_type(value).element_type == f32
+        if isinstance(value.type, TensorType)
+        and tensor_type(value).element_type == f32
+        and not (isinstance(op, CompositeOp) and isinstance(value.owner, ConstantOp))
     ]

@@ -100,6 +100,9 @@ class _Mixer:
                 op.operands[index] = self._as_rounded(op.operands[index])
             if product is not None:
                 self._mix(op, product)
+            elif isinstance(op, CompositeOp) and self._plan.is_rounding(op):
+                _mix_body(op)
+                _round_yielded(op, self._type)
             for result in tuple(op.results) if self._plan.is_rounding(op) else ():
                 self._retype(op, result)
 
@@ -136,8 +139,8 @@ class _Mixer:
                 use.operation.operands[use.index] = cast.output
 
 
-def _mix_body(op: CompositeOp, product: Operation) -> None:
-    """Lets the body of a composite read what its operands became; all but the product in `f32`."""
+def _mix_body(op: CompositeOp, product: Operation | None = None) -> None:
+    """Lets the body of a composite read what its operands became; all but a product in `f32`."""
     block = op.body.block
     for argument, operand in zip(block.args, op.inputs, strict=True):
         if argument.type == operand.type:

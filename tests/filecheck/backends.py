@@ -93,8 +93,16 @@ class Gamma(NoCode):
         return {"nn.conv2d": accept}
 
     def gains_from(self, element_type: str) -> Gains:
-        return Gains(frozenset({"nn.conv2d"}), faster_in_f32=_of_windows)
+        return Gains(
+            frozenset({"nn.conv2d"}),
+            faster_in_f32=_of_windows,
+            following=frozenset({"gamma.batch_norm_relu"}),
+        )
 
     def patterns(self) -> Sequence[CompositePattern]:
         biased = is_op("nn.bias_add")(is_op("nn.conv2d")(wildcard(), wildcard()), wildcard())
-        return [CompositePattern("gamma.conv2d_bias_relu", is_op("nn.relu")(biased))]
+        norm = is_op("nn.batch_norm")(*[wildcard() for _ in range(5)])
+        return [
+            CompositePattern("gamma.conv2d_bias_relu", is_op("nn.relu")(biased)),
+            CompositePattern("gamma.batch_norm_relu", is_op("nn.relu")(item(norm, 0))),
+        ]

@@ -86,7 +86,7 @@ class DnnlBackend(Backend):
 
     def gains_from(self, element_type: str) -> Gains:
         from byoc_mlir.backends.dnnl.api import api
-        from byoc_mlir.backends.dnnl.patterns import ANCHORS
+        from byoc_mlir.backends.dnnl.patterns import ANCHORS, BATCH_NORM_RELU
 
         if element_type not in ("bf16", "bf16x3"):
             return Gains()
@@ -94,7 +94,12 @@ class DnnlBackend(Backend):
             return Gains(reason="this processor has no instructions for bf16 (AVX-512 BF16 or AMX)")
         if element_type == "bf16x3":
             return self._gains_from_splitting()
-        return Gains(frozenset(ANCHORS), least=2**16, faster_in_f32=self._faster_in_f32)
+        return Gains(
+            frozenset(ANCHORS),
+            least=2**16,
+            faster_in_f32=self._faster_in_f32,
+            following=frozenset({BATCH_NORM_RELU}),
+        )
 
     def _gains_from_splitting(self) -> Gains:
         from byoc_mlir.backends.dnnl.api import api

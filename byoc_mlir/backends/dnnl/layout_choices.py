@@ -15,6 +15,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     BinaryOp,
     ConcatOp,
+    ConvertOp,
     ConvolutionOp,
     DeconvolutionOp,
     EltwiseOp,
@@ -41,6 +42,7 @@ ANY_LAYOUT = (
     BatchNormalizationOp,
     BinaryOp,
     ConcatOp,
+    ConvertOp,
     ConvolutionOp,
     DeconvolutionOp,
     EltwiseOp,
@@ -73,7 +75,7 @@ def ways(op: Operation) -> Iterator[LayoutOf]:
     if not is_planned(op):
         yield layout_of
         return
-    for wanted in dict.fromkeys(layout_of_kind(kind, op.results[0]) for kind in kinds(Choices())):
+    for wanted in _layouts_of(op.results[0]):
         for source in sources(op, wanted):
             yield layouts_in(op, source, wanted)
 
@@ -144,12 +146,19 @@ def kinds(choices: Choices) -> Sequence[str]:
 
 def sources(op: Operation, wanted: str) -> list[str]:
     """The layouts in which an op may read its source, given that of its result."""
+    if isinstance(op, ConvertOp):  # the library's copies do both at once
+        return [wanted, *(one for one in _layouts_of(op.source) if one != wanted)]
     if not isinstance(op, WeightedWindowOp):
         return [wanted]
     rank = len(shape_of(op.results[0]))
     source = op.arguments[0]
     same = _layout_like(wanted, source)
     return list(dict.fromkeys([same, layouts.plain(rank)]))
+
+
+def _layouts_of(value: SSAValue) -> Iterable[str]:
+    """All layouts that a value may have."""
+    return dict.fromkeys(layout_of_kind(kind, value) for kind in kinds(Choices()))
 
 
 def _layout_like(wanted: str, value: SSAValue) -> str:

@@ -139,6 +139,8 @@ ACTIVATIONS: dict[str, Wrap] = {
 }
 """Name in a composite's name to the expression around its argument."""
 
+BATCH_NORM_RELU = "dnnl.batch_norm_relu"
+
 _LEAST_STATE = 512
 """Numbers in the state of a recurrent layer. The step of one sequence is a matrix times a vector,
 limited by memory, where the host's loop is 1.5 times faster; with small states, too."""
@@ -162,7 +164,7 @@ def patterns(*, has_all_products: bool = False) -> Sequence[CompositePattern]:
         CompositePattern("dnnl.gru", gru_pattern(), _check_layer),
         *rows,
         *quantized_patterns(has_all_products=has_all_products),
-        CompositePattern("dnnl.batch_norm_relu", _batch_norm_relu(), _check_batch_norm),
+        CompositePattern(BATCH_NORM_RELU, _batch_norm_relu(), _check_batch_norm),
         CompositePattern("dnnl.layer_norm", layer_norm_pattern(), _check_layer_norm),
         CompositePattern("dnnl.channel_shuffle", channel_shuffle_pattern(), _check_shuffle),
     )

@@ -72,6 +72,37 @@ func.func @sums(%x: tensor<1x2x4x4xf32>, %w: tensor<2x2x1x1xf32>) -> (tensor<1x2
 
 // -----
 
+// A composite that follows reads and writes rounded numbers. It is in f32 inside, and so are its
+// constants; one that reads what is exact is in f32 altogether.
+func.func @norms(%x: tensor<1x2x4x4xf32>, %w: tensor<2x2x1x1xf32>, %v: tensor<2x4x1x1xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) {
+  %s = relay.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %t = relay.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %1 = relay.concatenate %0, %0 {axis = 1} : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
+  %2, %3, %4 = relay.nn.batch_norm %1, %s, %s, %s, %s {epsilon = 0.5} : (tensor<1x4x4x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<1x4x4x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  %5 = relay.nn.relu %2 : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  %6 = relay.nn.conv2d %5, %v {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x4x4x4xf32>, tensor<2x4x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %7, %8, %9 = relay.nn.batch_norm %x, %t, %t, %t, %t {epsilon = 0.5} : (tensor<1x2x4x4xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<1x2x4x4xf32>, tensor<2xf32>, tensor<2xf32>)
+  %10 = relay.nn.relu %7 : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %11 = relay.nn.conv2d %10, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  func.return %6, %11 : tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>
+}
+// CHECK-LABEL: func.func @norms
+// CHECK:         %[[A:.*]] = relay.nn.conv2d {{.*}} -> tensor<1x2x4x4xbf16>
+// CHECK-NEXT:    %[[B:.*]] = relay.concatenate %[[A]], %[[A]] {{.*}} -> tensor<1x4x4x4xbf16>
+// CHECK-NEXT:    %[[C:.*]] = byoc.composite "gamma.batch_norm_relu" {{.*}} (%[[D:.*]] = %[[B]] : tensor<1x4x4x4xbf16>, %[[S:.*]] = %s : tensor<4xf32>) -> tensor<1x4x4x4xbf16> {
+// CHECK-NEXT:      %[[E:.*]] = relay.cast %[[D]] {dtype = f32}
+// CHECK-NEXT:      %[[F:.*]], %{{.*}}, %{{.*}} = relay.nn.batch_norm %[[E]], %[[S]], {{.*}} -> (tensor<1x4x4x4xf32>, tensor<4xf32>, tensor<4xf32>)
+// CHECK-NEXT:      %[[G:.*]] = relay.nn.relu %[[F]]
+// CHECK-NEXT:      %[[H:.*]] = relay.cast %[[G]] {dtype = bf16}
+// CHECK-NEXT:      byoc.yield %[[H]]
+// CHECK:         relay.nn.conv2d %[[C]], {{.*}} out_dtype = f32}
+// CHECK-NEXT:    %[[I:.*]] = byoc.composite "gamma.batch_norm_relu" {{.*}} = %x : tensor<1x2x4x4xf32>, {{.*}} -> tensor<1x2x4x4xf32> {
+// CHECK:         %[[J:.*]] = relay.cast %[[I]] {dtype = bf16}
+// CHECK-NEXT:    relay.nn.conv2d %[[J]], {{.*}} out_dtype = f32}
+
+// -----
+
 // A product that its backend has a faster algorithm for in f32 stays there, and says why.
 // CHECK:       byoc.kept_float = {window = "windows are faster"}
 // CHECK-LABEL: func.func @window

@@ -89,7 +89,7 @@ def view(builder: Builder, op: RelayOp) -> SSAValue:
 
 def convert(builder: Builder, op: CastOp) -> SSAValue:
     """`dnnl.convert`."""
-    return builder.add(ConvertOp(builder.row_major(builder.value(op.data)), element=op.dtype))
+    return builder.add(ConvertOp(builder.value(op.data), element=op.dtype))
 
 
 def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:

@@ -21,3 +21,14 @@ func.func private @chain(%x: tensor<1x32x28x28xf32>) -> tensor<1x32x28x28xf32> a
 // LAST-NEXT:     dnnl.convolution %[[X]], %w {{.*}} -> tensor<1x32x28x28xf32, #dnnl.layout<"acdb">>
 
 // PLAIN-NOT:     #dnnl.layout
+
+// Numbers become those of another type in the layout in which they are.
+func.func private @converted(%x: tensor<1x32x28x28xf32>) -> tensor<1x32x28x28xbf16> attributes {byoc.compiler = "dnnl"} {
+  %w = relay.constant #relay.weight<"w", "00000000000000000000000000000001"> : tensor<32x32x3x3xf32>
+  %0 = dnnl.convolution %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x32x28x28xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x28x28xf32>
+  %1 = dnnl.convert %0 {element = bf16} : (tensor<1x32x28x28xf32>) -> tensor<1x32x28x28xbf16>
+  func.return %1 : tensor<1x32x28x28xbf16>
+}
+// LAST-LABEL: func.func private @converted
+// LAST:          %[[A:.*]] = dnnl.convolution {{.*}} -> tensor<1x32x28x28xf32, #dnnl.layout<"acdb">>
+// LAST-NEXT:     dnnl.convert %[[A]] {element = bf16} : (tensor<1x32x28x28xf32, #dnnl.layout<"acdb">>) -> tensor<1x32x28x28xbf16, #dnnl.layout<"acdb">>

@@ -31,6 +31,19 @@ def convolutions() -> ModelProto:
     return net.build()
 
 
+def dense_blocks() -> ModelProto:
+    """Two blocks whose batch norms read all that is before them in their block."""
+    net = GraphBuilder("dense_blocks", seed=0)
+    x = net.relu(net.conv(net.input("x", [1, 3, 32, 32]), 32, 3))
+    for _ in range(2):
+        for _ in range(2):
+            y = net.relu(net.conv(net.relu(net.batch_norm(x)), 64, 1))
+            x = net.concat(x, net.conv(y, 32, 3, bias=False))
+        x = net.average_pool(net.conv(net.relu(net.batch_norm(x)), 64, 1), 2, 2)
+    net.output(net.classifier(net.relu(net.batch_norm(x)), 1024), "y", [1, 1024])
+    return net.build()
+
+
 def attention() -> ModelProto:
     """Products of activations, a softmax and a gelu between products of weights."""
     net = GraphBuilder("attention", seed=0)
@@ -59,7 +72,7 @@ def shuffle() -> ModelProto:
     return net.build()
 
 
-MODELS = {"convolutions": convolutions, "attention": attention}
+MODELS = {"convolutions": convolutions, "dense_blocks": dense_blocks, "attention": attention}
 
 _BF16_UNITS = re.compile("bf16|amx")
 """How oneDNN names an implementation that multiplies `bf16`."""

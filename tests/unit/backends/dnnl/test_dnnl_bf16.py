@@ -79,15 +79,18 @@ with compiled(model) as executable:
 """
 
 
-def test_activations_stay_in_bf16_between_primitives() -> None:
+@pytest.mark.parametrize("level", ["avx512_bf16", "amx"])
+@pytest.mark.parametrize(("name", "count"), [("convolutions", 4), ("dense_blocks", 11)])
+def test_activations_stay_in_bf16_between_primitives(name: str, count: int, level: str) -> None:
     if not api().has_bf16:
         return
-    printed = run_at("amx", VERBOSE, str(__file__).rpartition("/")[0], "convolutions")
+    printed = run_at(level, VERBOSE, str(__file__).rpartition("/")[0], name)
     lines = [line for line in printed.partition("measured")[2].splitlines() if ",exec," in line]
     convolutions = [line for line in lines if ",convolution," in line]
-    assert len(convolutions) == 4
+    assert len(convolutions) == count
     assert all("src_bf16" in line and "dst_bf16" in line for line in convolutions)
     assert not [line for line in lines if re.search("reorder.*(src_f32.*dst_bf16)", line)]
+    assert not [line for line in lines if re.search("(batch_norm|concat|pool).*_f32", line)]
 
 
 def _times_weights(weights: npt.NDArray[np.float32]) -> ModelProto:
