@@ -5,15 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """An array of any shape and type."""
 
 _LINE, _CACHE = 1 << 6, 1 << 15
 """Bytes of a cache line, and of a first cache."""
+
+
+def aligned_empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
+    """A new array whose memory begins with a cache line; its content is whatever was there.
+
+    A vector of 64 bytes that lies across two lines takes two reads: what is in a second cache
+    comes at half the rate then.
+    """
+    kind = np.dtype(dtype)
+    size = prod(shape) * kind.itemsize
+    memory = np.empty(size + _LINE, np.uint8)
+    start = -int(memory.ctypes.data) % _LINE
+    return memory[start : start + size].view(kind).reshape(shape)
+
+
+def aligned(array: Array) -> Array:
+    """The array, if its memory begins with a cache line and is in order of its indices; else a copy
+    of which that is true."""
+    if array.flags.c_contiguous and not array.ctypes.data % _LINE:
+        return array
+    found = aligned_empty(array.shape, array.dtype)
+    found[...] = array
+    return found
 
 
 def transposed(matrix: Array) -> Array:
@@ -23,7 +48,7 @@ def transposed(matrix: Array) -> Array:
     of the time that one copy of all takes.
     """
     lines, columns = matrix.shape
-    found = np.empty((columns, lines), matrix.dtype)
+    found = aligned_empty((columns, lines), matrix.dtype)
     block = max(_LINE // matrix.itemsize, _CACHE // max(columns * matrix.itemsize, 1), 1)
     for first in range(0, lines, block):
         found[:, first : first + block] = matrix[first : first + block].T

@@ -22,6 +22,7 @@ OPTIONAL_PASSES = (
     "split-products",
     "merge-compiler-regions",
     "limit-weight-growth",
+    "round-recurrent-weights",
     "convolutions-to-float",
     "lower-integer-products",
     "widen-products",

@@ -42,6 +42,7 @@ from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verifie
 from byoc_mlir.lowering.llvm_ir.codegen import emit_modules
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.profile_steps import ProfileSteps
+from byoc_mlir.lowering.round_recurrent_weights import RoundRecurrentWeights
 from byoc_mlir.lowering.shared_functions import name_apart, separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.progress import shown
@@ -232,6 +233,11 @@ def partition(build: Build) -> None:
         run_passes(build.context, build.module, [bound], build.stages.add_pass)
 
 
+def _mixes_on_host(options: CompileOptions) -> bool:
+    """Whether the host rounds weights: in `bf16`, where a target is faster in it."""
+    return options.precision == "bf16" and not why_nothing_gains("bf16", options.targets)
+
+
 def prune(build: Build) -> None:
     """Regions that do not pay go back to the host."""
     if build.options.prune == "off":
@@ -254,6 +260,9 @@ def _build_part(build: Build, module: ModuleOp) -> Program:
 def generate(build: Build) -> None:
     """Backends compile their regions; what they cannot compile goes back to the host."""
     with build.stages.stage("generate"):
+        if _mixes_on_host(build.options):
+            rounding = RoundRecurrentWeights(build.options.exact)
+            run_passes(build.context, build.module, [rounding], build.stages.add_pass)
         if build.options.profile:
             build.traffic = Traffic.of(build.module)
         regions = generate_regions(build.context, build.module, build.backends, build.options)

@@ -26,6 +26,7 @@ def core_dialects() -> dict[str, Callable[[], Dialect]]:
         "scf": _scf,
         "tensor": _tensor,
         "vector": _vector,
+        "x86vector": _x86vector,
     }
 
 
@@ -125,3 +126,9 @@ def _vector() -> Dialect:
     from xdsl.dialects.vector import Vector
 
     return Vector
+
+
+def _x86vector() -> Dialect:
+    from byoc_mlir.dialects.x86vector import X86VECTOR
+
+    return X86VECTOR

@@ -38,7 +38,7 @@ _IN_KERNELS = frozenset(
     {"memref.alloca", "memref.copy", "memref.load", "memref.reinterpret_cast", "memref.store"}
 )
 
-_BELOW = frozenset({"scf", "vector", "llvm"})
+_BELOW = frozenset({"scf", "vector", "x86vector", "llvm"})
 """Dialects of kernels that are written by hand."""
 
 _CONTROL = frozenset({"relay.for", "relay.if", "relay.while"})
@@ -52,14 +52,14 @@ _STAGES: dict[Stage, _Legal] = {
         frozenset({"relay.constant"} | _SYMBOLS | _CONTROL | _IN_KERNELS),
     ),
     "buffers": _Legal(
-        frozenset({"memref", "linalg", "scf", "arith", "math", "func", "vector", "llvm"}),
+        frozenset({"memref", "linalg", "arith", "math", "func"}) | _BELOW,
         _MODULE
         | _CASTS
         | _SYMBOLS
         | {"host.alloc", "host.check", "host.copy_apart", "host.codes", "host.size", "host.view"},
     ),
     "loops": _Legal(
-        frozenset({"memref", "scf", "cf", "arith", "math", "vector", "func", "llvm"}),
+        frozenset({"memref", "cf", "arith", "math", "func"}) | _BELOW,
         _MODULE
         | _CASTS
         | {

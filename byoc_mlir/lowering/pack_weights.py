@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, FixedBitwidthType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
@@ -28,7 +27,7 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import (
 )
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import tile_columns
 from byoc_mlir.lowering.linalg_to_loops.nest import panel_exprs
-from byoc_mlir.tensors import transposed
+from byoc_mlir.tensors import aligned_empty, transposed
 
 
 @dataclass(frozen=True)
@@ -133,8 +132,9 @@ def panels(matrix: Array, columns: int) -> Array:
     Nothing of the size of the matrix is made besides: weights may fill most of the memory.
     """
     steps, width = matrix.shape
-    found = np.zeros((-(-width // columns), steps, columns), matrix.dtype)
+    found = aligned_empty((-(-width // columns), steps, columns), matrix.dtype)
     for number, panel in enumerate(found):
         some = matrix[:, number * columns : (number + 1) * columns]
         panel[:, : some.shape[1]] = some
+        panel[:, some.shape[1] :] = 0
     return found

@@ -46,6 +46,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "parametrise-kernels",
         "plan-buffers",
         "profile-steps",
+        "round-recurrent-weights",
         "widen-products",
     ),
     "lowering.convolutions": (

@@ -71,14 +71,16 @@ def _products(op: Operation, shape_of: _ShapeOf) -> Size:
 
 
 def precision(op: Operation) -> str:
-    """What an op computes with: the type of its first operand, `int8` for bytes of either sign,
-    or what is said on it."""
+    """What an op computes with: the type of its first operand, or of a recurrent layer's weight,
+    `int8` for bytes of either sign, or what is said on it."""
     said = op.attributes.get(PRECISION)
     if isinstance(said, StringAttr):
         return said.data
     if not op.operands or not isinstance(op.operands[0].type, TensorType):
         return ""
-    element = str(cast(Tensor, op.operands[0].type).element_type)
+    name = relay_name(op).rpartition(".")[2]
+    telling = op.operands[1 if name in _RECURRENT else 0]
+    element = str(cast(Tensor, telling.type).element_type)
     return "int8" if element in ("i8", "ui8") else element
 
 

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import RelayOp, Tensor
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.errors import MissingWeightsError
-from byoc_mlir.tensors import Array
+from byoc_mlir.tensors import Array, aligned
 
 INLINE_ELEMENTS = 16
 """Constants of up to this many elements are written into the IR, for the reader's sake."""
@@ -117,7 +117,8 @@ def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Ar
     """What `make` computes from `sources`; once, as long as somebody holds the result.
 
     A model that is compiled for another shape finds the weights there that the programs for its
-    other shapes use.
+    other shapes use. It begins with a cache line: most of what is made so are weights in the order
+    in which kernels read them.
 
     Args:
         how: tells `make` from what else is computed from such arrays.
@@ -126,7 +127,7 @@ def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Ar
     key = (how, *(Weight.of("source", source).digest for source in sources))
     known = _DERIVED.get(key)
     if known is None:
-        known = _DERIVED[key] = Weight.of("derived", make()).data
+        known = _DERIVED[key] = Weight.of("derived", aligned(make())).data
     return known
 
 

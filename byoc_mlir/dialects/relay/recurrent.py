@@ -3,6 +3,9 @@
 `data [T, D, N, G*H]` holds the products of the input with the input weights, biases included, for G
 gates; `weight [D, H, G*H]` maps the state to the gates; a state is `[D, N, H]`. D is 2 for
 `bidirectional`, whose second half runs backward, else 1.
+
+All have one type. But a `weight` of `bf16` may stand beside others of `f32`: then what it is
+multiplied with is rounded to `bf16`, too, and all else is computed in `f32`.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, bf16, f32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
@@ -54,7 +57,9 @@ class RecurrentOp(RelayOp, ABC):
         hidden = width // gates
         element_type = data.element_type
         expected = tensor_of(element_type, [directions, hidden, width])
-        if weight != expected or width % gates:
+        rounded = tensor_of(bf16, [directions, hidden, width])
+        is_rounded = element_type == f32 and weight == rounded
+        if not (weight == expected or is_rounded) or width % gates:
             raise VerifyException(f"{self.name}: weight must be {expected}, found {weight}")
         if directions != DIRECTIONS[self.direction.data]:
             raise VerifyException(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
 
 from xdsl.dialects import math
 from xdsl.ir import SSAValue
@@ -17,13 +16,12 @@ from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import (
     TILE_ROWS,
+    Met,
+    Row,
     Rows,
     add_product,
     in_panels,
 )
-
-Row: TypeAlias = tuple[Index, ...]
-"""Where a row of a buffer is: all its positions but the last."""
 
 
 def _sigmoid(number: Num) -> Num:
@@ -78,15 +76,18 @@ def _lower_lstm(op: relay.LstmOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     steps, directions, batch, width = _sizes(op)
     size = width // 4
     element_type = tensor_type(op.data).element_type
-    operands = [op.data, in_panels(b, op.weight), *op.operands[2:]]
-    k = Kernel(op, operands, scratch=[tensor_of(element_type, [directions, batch, width])])
+    operands = [op.data, in_panels(b, op), *op.operands[2:]]
+    met = Met(op)
+    gates_type = tensor_of(element_type, [directions, batch, width])
+    k = Kernel(op, operands, scratch=[gates_type, *met.scratch])
     data, weight, first_hidden, first_cell = k.inputs
     output, hidden, cell = k.outputs
-    (gates,) = k.scratch
+    gates = k.scratch[0]
 
     def begin(row: Row) -> None:
         _copy_row(k, hidden, row, first_hidden, row)
         _copy_row(k, cell, row, first_cell, row)
+        met.take(k, row, hidden)
 
     with _tiles(k, directions, batch, steps * size * width) as rows:
         rows.each(k, begin)
@@ -100,9 +101,10 @@ def _lower_lstm(op: relay.LstmOp, b: LinalgBuilder) -> Sequence[SSAValue]:
                     cell[(*row, j)] = new
                     hidden[(*row, j)] = _sigmoid(o) * _tanh(new)
                 _copy_row(k, output, (time, *row), hidden, row)
+                met.take(k, row, hidden)
 
             rows.each(k, lambda row, time=time: _copy_row(k, gates, row, data, (time, *row)))
-            add_product(k, step, gates, rows, hidden, weight, (0, width))
+            add_product(k, step, gates, rows, met.buffer(k, hidden), weight, (0, width))
             rows.each(k, end)
     return k.finish(b)
 
@@ -112,14 +114,20 @@ def _lower_gru(op: relay.GruOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     size = width // 3
     element_type = tensor_type(op.data).element_type
     scratch = [tensor_of(element_type, [directions, batch, n]) for n in (width, size)]
-    operands = [op.data, in_panels(b, op.weight), *op.operands[2:]]
-    k = Kernel(op, operands, scratch=scratch)
+    operands = [op.data, in_panels(b, op), *op.operands[2:]]
+    met = Met(op)
+    k = Kernel(op, operands, scratch=[*scratch, *met.scratch])
     data, weight, bias, first_hidden = k.inputs
     output, hidden = k.outputs
-    sums, reset_hidden = k.scratch
+    sums, reset_hidden = k.scratch[:2]
     linear = bool(op.linear_before_reset.value.data)
+
+    def begin(row: Row) -> None:
+        _copy_row(k, hidden, row, first_hidden, row)
+        met.take(k, row, hidden)
+
     with _tiles(k, directions, batch, steps * size * width) as rows:
-        rows.each(k, lambda row: _copy_row(k, hidden, row, first_hidden, row))
+        rows.each(k, begin)
         with k.loop(steps) as step:
             time = _time(k, op, rows.direction, step, steps)
 
@@ -128,6 +136,8 @@ def _lower_gru(op: relay.GruOp, b: LinalgBuilder) -> Sequence[SSAValue]:
                     gate = _sigmoid(data[(time, *row, j + size)] + sums[(*row, j + size)])
                     sums[(*row, j + size)] = gate
                     reset_hidden[(*row, j)] = gate * hidden[(*row, j)]
+                if not linear:
+                    met.take(k, row, reset_hidden)
 
             def end(row: Row, time: Num = time) -> None:
                 with k.loop(size) as j:
@@ -138,12 +148,15 @@ def _lower_gru(op: relay.GruOp, b: LinalgBuilder) -> Sequence[SSAValue]:
                     new = _tanh(data[(time, *row, j + 2 * size)] + inner)
                     hidden[(*row, j)] = (1.0 - update) * new + update * hidden[(*row, j)]
                 _copy_row(k, output, (time, *row), hidden, row)
+                met.take(k, row, hidden)
 
             rows.each(k, lambda row: _copy_row(k, sums, row, bias, (row[0],)))
-            add_product(k, step, sums, rows, hidden, weight, (0, width if linear else 2 * size))
+            columns = (0, width if linear else 2 * size)
+            add_product(k, step, sums, rows, met.buffer(k, hidden), weight, columns)
             rows.each(k, reset)
             if not linear:
-                add_product(k, step, sums, rows, reset_hidden, weight, (2 * size, width))
+                columns = (2 * size, width)
+                add_product(k, step, sums, rows, met.buffer(k, reset_hidden), weight, columns)
             rows.each(k, end)
     return k.finish(b)
 

@@ -4,6 +4,9 @@ A step reads the whole weight, which is as large as a cache, for products with a
 the entries of a tile share what is read, sums stay in registers, and the weight lies in panels of
 16 columns, which are read from their beginning to their end. Every other step begins with the last
 panels: a cache that is smaller than the weight still has them from the step before.
+
+A weight of `bf16` beside others of `f32` lies in panels of pairs: two places of its columns beside
+each other, which meet two numbers of the state at once, rounded to `bf16` before.
 """
 
 from __future__ import annotations
@@ -11,15 +14,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import VectorType, f32, f64
+from xdsl.dialects.builtin import VectorType, bf16, f32, f64, i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import Tensor, sizes_of, tensor_of, tensor_type
 from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.dialects.relay.recurrent import RecurrentOp
+from byoc_mlir.dialects.x86vector import DotBF16Op
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
@@ -38,31 +44,82 @@ _VECTORS = (f32, f64)
 _CHAINS = 4
 """Vectors that are summed at once, so that an addition need not wait for the one before."""
 
+_PAIR_CHAINS = 8
+"""The same for products of pairs, each of which is two additions."""
+
+_PAIR = 2
+
 _ROWS = 4
 """Rows of the weight that are multiplied in one pass over the sums. Rows are often a power of two
 apart: eight of them and the sums fall into one set of the cache, which has room for eight lines."""
 
 
-def in_panels(b: LinalgBuilder, weight: SSAValue) -> SSAValue:
-    """A weight `[directions, size, width]`, its columns in panels if it is a constant and vectors
-    are what multiplies with it: `[directions, width / 16, size, 16]`."""
-    constant = weight.owner
+Row: TypeAlias = tuple[Index, ...]
+"""Where a row of a buffer is: all its positions but the last."""
+
+
+def in_panels(b: LinalgBuilder, op: RecurrentOp) -> SSAValue:
+    """The weight `[directions, size, width]` of a layer, its columns in panels if it is a constant
+    and vectors are what multiplies with it: `[directions, width / 16, size, 16]`, or, for pairs,
+    `[directions, width / 16, size / 2, 32]`."""
+    constant = op.weight.owner
     if not isinstance(constant, ConstantOp):
-        return weight
+        return op.weight
     type_ = constant.type
-    if type_.element_type not in _VECTORS or not _fills_panels(type_.get_shape()[-1]):
-        return weight
-    array = constant.array
-
-    def packed() -> Array:
-        return np.stack([panels(matrix, _LANES) for matrix in array])
-
-    return b.emit(
-        ConstantOp.of("packed_weight", derived_array("recurrent_panels", [array], packed))
-    )
+    is_paired = meets_pairs(op)
+    is_multiplied = is_paired or type_.element_type in _VECTORS
+    if not is_multiplied or not fills_panels(type_.get_shape()[-1]):
+        return op.weight
+    array, pack = constant.array, _pair_panels if is_paired else _panels
+    packed = derived_array(pack.__name__, [array], lambda: np.stack([pack(one) for one in array]))
+    return b.emit(ConstantOp.of("packed_weight", packed))
 
 
-def _fills_panels(columns: int) -> bool:
+def _panels(matrix: Array) -> Array:
+    return panels(matrix, _LANES)
+
+
+def _pair_panels(matrix: Array) -> Array:
+    """Two rows of each panel as one, their elements in turn.
+
+    There is an even number of rows: four or three times as many columns fill panels.
+    """
+    rows = panels(matrix, _LANES).reshape(-1, len(matrix) // _PAIR, _PAIR, _LANES)
+    return rows.swapaxes(2, 3).reshape(len(rows), -1, _PAIR * _LANES)
+
+
+def meets_pairs(op: RecurrentOp) -> bool:
+    """Whether pairs of rounded numbers are multiplied: the weight is of `bf16`, and nothing else;
+    it is a constant, and fills panels."""
+    weight, data = tensor_type(op.weight), tensor_type(op.data)
+    is_rounded = weight.element_type == bf16 and data.element_type == f32
+    is_constant = isinstance(op.weight.owner, ConstantOp)
+    return is_rounded and is_constant and fills_panels(operator.index(sizes_of(op.weight)[-1]))
+
+
+class Met:
+    """What is multiplied with a weight: a state itself, or a copy that is rounded as the weight."""
+
+    def __init__(self, op: RecurrentOp):
+        """What `op` needs."""
+        self._rounds = meets_pairs(op)
+        copy = tensor_of(bf16, sizes_of(op.operands[-1]))
+        self.scratch: list[Tensor] = [copy] if self._rounds else []
+        """The memory for it, behind what else the kernel has."""
+
+    def take(self, k: Kernel, row: Row, state: Buffer) -> None:
+        """A row of a state is what meets the weight next."""
+        if self._rounds:
+            with k.loop(state.sizes[-1]) as j:
+                k.scratch[-1][(*row, j)] = state[(*row, j)]
+
+    def buffer(self, k: Kernel, state: Buffer) -> Buffer:
+        """Where the numbers are, of a state that was taken."""
+        return k.scratch[-1] if self._rounds else state
+
+
+def fills_panels(columns: int) -> bool:
+    """Whether so many columns, or the first of them up to this one, are whole panels."""
     return columns % _LANES == 0
 
 
@@ -96,16 +153,19 @@ def add_product(
         step: the number of the layer's step.
         sums: `[directions, batch, width]`.
         rows: of `sums` and `data`.
-        data: `[directions, batch, size]`.
+        data: `[directions, batch, size]`, or what `Met` makes of it.
         weight: `[directions, size, width]`, or what `in_panels` makes of it.
         columns: the first, and the one after the last.
     """
-    if sums.type not in _VECTORS or not all(map(_fills_panels, columns)):
+    can_be_vectors = sums.type in _VECTORS and weight.type == data.type
+    if not can_be_vectors or not all(map(fills_panels, columns)):
         rows.each(k, lambda row: _add_one_row(k, sums, row, data, weight, columns))
-    elif isinstance(rows.count, int):
-        _Product(k, step, sums, rows, data, weight).write(rows.count, columns)
+        return
+    kind = _Product if data.type == sums.type else _PairProduct
+    product = kind(k, step, sums, rows, data, weight)
+    if isinstance(rows.count, int):
+        product.write(rows.count, columns)
     else:
-        product = _Product(k, step, sums, rows, data, weight)
         for count in range(1, TILE_ROWS + 1):
             with k.when(k.index(rows.count).equals(count)):
                 product.write(count, columns)
@@ -130,7 +190,7 @@ def _add_one_row(
         with k.loop(end, start=begin) as j:
             total = sums[(*row, j)]
             for place, factor in zip(places, factors, strict=True):
-                total = total + factor * weight[direction, place, j]
+                total = total + factor * weight[direction, place, j].to(total.type)
             sums[(*row, j)] = total
 
     whole = size - size % _ROWS
@@ -144,12 +204,13 @@ def _add_one_row(
 class _Product:
     """Tiles of some rows and some panels, whose sums are in registers."""
 
+    _CHAINS = _CHAINS
+
     def __init__(
         self, k: Kernel, step: Num, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer
     ):
         self._k = k
         self._is_backward = (step % 2).equals(1)
-        self._vector = VectorType(sums.type, [_LANES])
         self._sums, self._data, self._weight = (
             buffer.reshaped(buffer.size) for buffer in (sums, data, weight)
         )
@@ -162,11 +223,12 @@ class _Product:
         """Elements between panels of the weight."""
         self._step = _LANES if is_packed else self._width
         """Elements between the places of a sum in the weight."""
+        self._steps = self._size
 
     def write(self, rows: int, columns: tuple[int, int]) -> None:
         """The products of so many rows with some columns."""
         first, last = (column // _LANES for column in columns)
-        together = max(1, _CHAINS // rows)
+        together = max(1, self._CHAINS // rows)
         whole = last - (last - first) % together
         for start, end, count in ((first, whole, together), (whole, last, 1)):
             if start < end:
@@ -185,19 +247,53 @@ class _Product:
         starts = [self._first_weight + panel * self._panel for panel in panels]
 
         def step(counter: Num, sums: Sums) -> Sums:
-            weights = [self._load(self._weight, start + counter * self._step) for start in starts]
-            factors = [
-                self._broadcast(self._first_data + row * self._size + counter)
-                for row in range(rows)
-            ]
-            return add_products(partial(multiply_add, k.emit), factors, weights, sums)
+            weights = [self._weights(start + counter * self._step) for start in starts]
+            factors = [self._factor(row, counter) for row in range(rows)]
+            return add_products(self._multiply_add, factors, weights, sums)
 
-        totals = k.fold(self._size, [self._load(self._sums, place) for place in places], step)
+        first = [_vector(k, self._sums, place, _LANES) for place in places]
+        totals = k.fold(self._steps, first, step)
         for place, total in zip(places, totals, strict=True):
             k.add(vector.StoreOp(total, self._sums.memref, k.positions(place)))
 
-    def _load(self, buffer: Buffer, place: Num) -> SSAValue:
-        return self._k.emit(vector.LoadOp(buffer.memref, self._k.positions(place), self._vector))
+    def _weights(self, place: Num) -> SSAValue:
+        return _vector(self._k, self._weight, place, _LANES)
 
-    def _broadcast(self, place: Num) -> SSAValue:
-        return self._k.emit(vector.BroadcastOp(self._data[place].value, self._vector))
+    def _factor(self, row: int, counter: Num) -> SSAValue:
+        """What a row multiplies with a step's weights."""
+        number = self._data[self._first_data + row * self._size + counter]
+        return self._k.emit(vector.BroadcastOp(number.value, VectorType(number.type, [_LANES])))
+
+    def _multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
+        return multiply_add(self._k.emit, lhs, rhs, total)
+
+
+class _PairProduct(_Product):
+    """The same with pairs of `bf16`, two places of a sum at a time."""
+
+    _CHAINS = _PAIR_CHAINS
+
+    def __init__(
+        self, k: Kernel, step: Num, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer
+    ):
+        super().__init__(k, step, sums, rows, data, weight)
+        self._step, self._steps = _PAIR * _LANES, self._size // _PAIR
+
+    def _weights(self, place: Num) -> SSAValue:
+        return _vector(self._k, self._weight, place, _PAIR * _LANES)
+
+    def _factor(self, row: int, counter: Num) -> SSAValue:
+        place = self._first_data + row * self._size + counter * _PAIR
+        pair, emit = _vector(self._k, self._data, place, _PAIR), self._k.emit
+        word = emit(vector.ExtractOp(emit(vector.BitcastOp(pair, VectorType(i32, [1]))), [0], i32))
+        words = emit(vector.BroadcastOp(word, VectorType(i32, [_LANES])))
+        return emit(vector.BitcastOp(words, VectorType(bf16, [_PAIR * _LANES])))
+
+    def _multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
+        return self._k.emit(DotBF16Op(total, lhs, rhs))
+
+
+def _vector(k: Kernel, buffer: Buffer, place: Num, lanes: int) -> SSAValue:
+    """The elements of a flat buffer from a place on."""
+    type_ = VectorType(buffer.type, [lanes])
+    return k.emit(vector.LoadOp(buffer.memref, k.positions(place), type_))

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.lowering.check_legal import check_legal
-from byoc_mlir.lowering.to_llvm import arith, cf, math, vector
+from byoc_mlir.lowering.to_llvm import arith, cf, math, vector, x86vector
 from byoc_mlir.lowering.to_llvm import func as func_lowering
 from byoc_mlir.lowering.to_llvm import memref as memref_lowering
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, EntryPoint, Lowerings
@@ -26,12 +26,13 @@ _LOWERINGS: Lowerings = {
     **func_lowering.LOWERINGS,
     **memref_lowering.LOWERINGS,
     **vector.LOWERINGS,
+    **x86vector.LOWERINGS,
 }
 
 
 @dataclass(frozen=True)
 class ConvertToLLVM(ModulePass):
-    """Lowers func, cf, arith, math, memref and vector to the `llvm` dialect.
+    """Lowers func, cf, arith, math, memref, vector and x86vector to the `llvm` dialect.
 
     A memref becomes a bare pointer to its first element; shapes and strides must be static.
     Structured control flow must be gone (`lower-scf-to-cf`), buffers must be planned. Functions

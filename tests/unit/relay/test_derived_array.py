@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from byoc_mlir.dialects.relay.constant import Array, derived_array
 
@@ -44,3 +45,11 @@ def test_nothing_is_kept_alive() -> None:
     del array
     turned.of(SOURCE + 2)
     assert turned.count == 2
+
+
+@pytest.mark.parametrize("size", [1, 1000, 1 << 18])
+def test_what_is_made_begins_with_a_cache_line(size: int) -> None:
+    source = np.arange(size + 1, dtype=np.float32)
+    made = derived_array("rest", [source], lambda: source[1:])
+    assert made.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(made, source[1:])

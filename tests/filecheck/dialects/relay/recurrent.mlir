@@ -13,3 +13,10 @@ func.func @nn_gru(%0: tensor<5x1x1x12xf32>, %1: tensor<1x4x12xf32>, %2: tensor<1
 }
 // CHECK-LABEL: func.func @nn_gru(
 // CHECK-NEXT:    %4, %5 = relay.nn.gru %0, %1, %2, %3 {linear_before_reset = true} : (tensor<5x1x1x12xf32>, tensor<1x4x12xf32>, tensor<1x12xf32>, tensor<1x1x4xf32>) -> (tensor<5x1x1x4xf32>, tensor<1x1x4xf32>)
+
+func.func @rounded_weight(%0: tensor<5x1x1x16xf32>, %1: tensor<1x4x16xbf16>, %2: tensor<1x1x4xf32>) -> tensor<5x1x1x4xf32> {
+  %3, %4, %5 = relay.nn.lstm %0, %1, %2, %2 : (tensor<5x1x1x16xf32>, tensor<1x4x16xbf16>, tensor<1x1x4xf32>, tensor<1x1x4xf32>) -> (tensor<5x1x1x4xf32>, tensor<1x1x4xf32>, tensor<1x1x4xf32>)
+  func.return %3 : tensor<5x1x1x4xf32>
+}
+// CHECK-LABEL: func.func @rounded_weight(
+// CHECK-NEXT:    relay.nn.lstm %0, %1, %2, %2 : (tensor<5x1x1x16xf32>, tensor<1x4x16xbf16>, tensor<1x1x4xf32>, tensor<1x1x4xf32>) -> (tensor<5x1x1x4xf32>, tensor<1x1x4xf32>, tensor<1x1x4xf32>)

@@ -11,9 +11,10 @@ import pytest
 from bf16_models import MODELS, STEP, assert_close, check_network, compiled, shuffle
 from onnx import ModelProto, helper, numpy_helper
 
+import byoc_mlir
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.testing.isa import call_at, run_at
-from byoc_mlir.testing.networks import GraphBuilder
+from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
 
@@ -64,6 +65,20 @@ def test_next_to_nothing_to_compute_stays_in_f32() -> None:
     with compiled(net.build()) as executable:
         rows = {row.node: row.precision for row in executable.report() if row.op_type == "Conv"}
     assert list(rows.values()) == ["bf16", "f32: 256 multiplications gain nothing", "bf16"]
+
+
+@pytest.mark.parametrize("exact", [(), ("/lstm.0/LSTM",)])
+def test_recurrent_layers_of_the_host(exact: tuple[str, ...]) -> None:
+    """Their weights are rounded, unless samples or the user keep them."""
+    model = NETWORKS["lstm2"](steps=9)
+    inputs = random_inputs(model)
+    with byoc_mlir.compile(
+        model, ("dnnl",), 1, "bf16", "allow", cache=False, exact=exact
+    ) as executable:
+        assert_close(executable.run(inputs), run_onnxruntime(model, inputs))
+        rows = {row.node: row.precision for row in executable.report() if row.op_type == "LSTM"}
+    in_f32 = [name for name, precision in rows.items() if precision != "bf16"]
+    assert in_f32 == list(exact if api().has_bf16 else rows)
 
 
 VERBOSE = """

@@ -1,0 +1,78 @@
+"""The pass `round-recurrent-weights`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, bf16, f32
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import shape_of, sizes_of, tensor_type
+from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.recurrent import RecurrentOp
+from byoc_mlir.lowering.relay_to_linalg.recurrent_product import fills_panels
+from byoc_mlir.runtime.machine import target_cpu
+
+_CACHE = 1 << 15
+"""Bytes of a first cache, the smallest that x86-64 servers have."""
+
+
+@dataclass(frozen=True)
+class RoundRecurrentWeights(ModulePass):
+    """Recurrent layers of the host read weights of `bf16`, where that takes less time.
+
+    That is where a step waits for the weight: one batch entry meets it, and it is larger than a
+    first cache. With more entries a step multiplies for longer than it reads, and in `f32` as fast.
+    State, gates and sums stay in `f32`.
+
+    Options:
+        exact: the names of nodes that stay in `f32`.
+        always: also where the processor has no instruction for products of `bf16`.
+
+    ```mlir
+    %0, %1, %2 = relay.nn.lstm %x, %w, … : (tensor<5x1x1x512xf32>, tensor<1x128x512xf32>, …) -> …
+    // becomes
+    %r = relay.constant #relay.weight<…> : tensor<1x128x512xbf16>
+    %0, %1, %2 = relay.nn.lstm %x, %r, … : (tensor<5x1x1x512xf32>, tensor<1x128x512xbf16>, …) -> …
+    ```
+    """
+
+    name = "round-recurrent-weights"
+
+    exact: tuple[str, ...] = ()
+    always: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not self.always and "avx512_bf16" not in target_cpu().features:
+            return
+        for block in host_blocks(op):
+            for inner in tuple(block.walk()):
+                if isinstance(inner, RecurrentOp) and self._gains(inner):
+                    _round(inner)
+
+    def _gains(self, op: RecurrentOp) -> bool:
+        weight = op.weight.owner
+        if not isinstance(weight, ConstantOp) or not set(self.exact).isdisjoint(node_names(op)):
+            return False
+        _, size, width = shape_of(op.weight)
+        waits = sizes_of(op.data)[2] == 1 and 4 * size * width > _CACHE
+        return waits and tensor_type(op.weight).element_type == f32 and fills_panels(width)
+
+
+def _round(op: RecurrentOp) -> None:
+    weight = op.weight.owner
+    assert isinstance(weight, ConstantOp)
+    dtype = numpy_dtype(bf16)
+    content = derived_array("rounded", [weight.array], lambda: weight.array.astype(dtype))
+    rounded = ConstantOp.of(weight.weight.name, content)
+    rounded.location = weight.location
+    Rewriter.insert_op(rounded, InsertPoint.before(op))
+    op.operands[1] = rounded.output
+    if not weight.output.first_use:
+        Rewriter.erase_op(weight)
