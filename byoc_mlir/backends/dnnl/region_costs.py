@@ -17,6 +17,7 @@ from byoc_mlir.backends.dnnl.dialect import ReorderOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
+from byoc_mlir.backends.dnnl.passes.fold_dnnl_zero_points import FoldDnnlZeroPoints
 from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import SplitDnnlPostOps
 from byoc_mlir.backends.dnnl.trial import region_of
 from byoc_mlir.dialects.relay import ConstantOp
@@ -62,7 +63,12 @@ def _look(op: Operation) -> Hashable:
 def _alone(op: Operation, choices: Choices) -> float:
     region = region_of(op)
     region.attributes[COMPILER] = StringAttr("dnnl")
-    for one in (ConvertRelayToDnnl(), SplitDnnlPostOps(), ChooseDnnlProducts()):
+    for one in (
+        ConvertRelayToDnnl(),
+        FoldDnnlZeroPoints(),
+        SplitDnnlPostOps(),
+        ChooseDnnlProducts(),
+    ):
         one.change(region)
     return planned_milliseconds(region, choices)
 
