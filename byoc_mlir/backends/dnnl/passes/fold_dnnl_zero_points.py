@@ -9,8 +9,8 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
+from byoc_mlir.backends.dnnl.constants import known_array, replace_constant
 from byoc_mlir.backends.dnnl.dialect import (
     EltwiseAttr,
     QuantizedConvolutionOp,
@@ -18,10 +18,8 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.tensors import Array
 
 Product: TypeAlias = "QuantizedConvolutionOp | QuantizedMatmulOp"
 
@@ -68,23 +66,23 @@ def _may_round(op: Product) -> bool:
 
 def _fold_source(op: Product) -> None:
     zero_point = _number(op.arguments[_SOURCE_ZERO_POINT])
-    known = [_array(op.arguments[index]) for index in (1, _BIAS, 3)]
+    known = [known_array(op.arguments[index]) for index in (1, _BIAS, 3)]
     if not zero_point or any(one is None for one in known) or _is_padded(op):
         return
     weights, bias, scales = (one for one in known if one is not None)
     sums = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64)
     part = zero_point * sums * scales.astype(np.float64)
     if np.abs(part).max(initial=0) <= _LARGEST:
-        _replace(op, _BIAS, (bias - part.reshape(bias.shape)).astype(np.float32))
-        _replace(op, _SOURCE_ZERO_POINT, np.zeros(1, np.int32))
+        replace_constant(op, _BIAS, (bias - part.reshape(bias.shape)).astype(np.float32))
+        replace_constant(op, _SOURCE_ZERO_POINT, np.zeros(1, np.int32))
 
 
 def _fold_result(op: Product) -> None:
-    zero_point, bias = _number(op.arguments[_ZERO_POINT]), _array(op.arguments[_BIAS])
+    zero_point, bias = _number(op.arguments[_ZERO_POINT]), known_array(op.arguments[_BIAS])
     if not zero_point or bias is None or op.post_op_operands:
         return
-    _replace(op, _BIAS, bias + np.float32(zero_point))
-    _replace(op, _ZERO_POINT, np.zeros(1, np.int32))
+    replace_constant(op, _BIAS, bias + np.float32(zero_point))
+    replace_constant(op, _ZERO_POINT, np.zeros(1, np.int32))
     highest = float(np.iinfo(numpy_dtype(op.element)).max)
     moved = [_moved(one, zero_point, highest) for one in op.post_ops]
     op.properties["post_ops"] = ArrayAttr(moved)
@@ -105,19 +103,5 @@ def _is_padded(op: Product) -> bool:
 
 def _number(value: SSAValue) -> int:
     """A zero point; 0 where it is not known."""
-    array = _array(value)
+    array = known_array(value)
     return 0 if array is None else int(array[0])
-
-
-def _array(value: SSAValue) -> Array | None:
-    return value.owner.array if isinstance(value.owner, ConstantOp) else None
-
-
-def _replace(op: Product, index: int, array: Array) -> None:
-    old = op.operands[index].owner
-    constant = ConstantOp.of("bias" if index == _BIAS else "zero_point", array)
-    constant.location = op.location
-    Rewriter.insert_op(constant, InsertPoint.before(op))
-    op.operands[index] = constant.output
-    if isinstance(old, ConstantOp) and not old.output.uses:
-        Rewriter.erase_op(old)
