@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -79,20 +80,24 @@ class Worker:
     def run(self, count: int) -> list[float]:
         """Milliseconds of `count` runs."""
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # there is no answer then, which says why
+            self.process.stdin.write(f"{count}\n")
+            self.process.stdin.flush()
         return self._answer()
 
     def close(self) -> None:
         """Ends the process."""
-        self.process.communicate()
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait()
 
     def _answer(self) -> Any:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if line:
             return json.loads(line)
-        self.process.communicate()
+        self.process.wait()
         raise WorkerError(f"exit code {self.process.returncode}: {last_error(self.log)}")
 
 
@@ -153,8 +158,9 @@ def measure(
 def measure_files(
     files: ModelFiles, engines: Sequence[str], threads: Sequence[int], rounds: int
 ) -> Iterator[Measurement | Failure]:
-    """Measures one model that is on disk; writes its reference first."""
-    Worker("onnxruntime", files, 1, files.reference).close()
+    """Measures one model that is on disk; writes its reference first, if ONNX Runtime can."""
+    with suppress(WorkerError):
+        Worker("onnxruntime", files, 1, files.reference).close()
     for count in threads:
         yield from _measure_engines(files, engines, count, rounds)
 
@@ -176,21 +182,34 @@ def _measure_engines(
             workers.append(
                 (worker, Measurement(engine, files.name, threads, worker.started, error))
             )
-        _take_turns(workers, rounds)
-        for _, measurement in workers:
-            yield measurement
+        yield from _take_turns(workers, rounds)
 
 
-def _take_turns(workers: Sequence[tuple[Worker, Measurement]], rounds: int) -> None:
+def _take_turns(
+    workers: Sequence[tuple[Worker, Measurement]], rounds: int
+) -> Iterator[Measurement | Failure]:
     """Every round runs every engine once, each time in another order."""
-    counts = [_runs_per_round(worker) for worker, _ in workers]
-    turns = list(zip(workers, counts, strict=True))
+    failures: dict[str, Failure] = {}
+    counts: dict[str, int] = {}
+    turns = list(workers)
     for _ in range(rounds):
-        for (worker, measurement), count in turns:
-            time.sleep(_PAUSE_SECONDS)
-            worker.run(max(1, count // 10))
-            measurement.milliseconds.extend(worker.run(count))
+        for worker, measurement in turns:
+            engine = measurement.engine
+            if engine in failures:
+                continue
+            try:
+                count = counts.get(engine) or _runs_per_round(worker)
+                time.sleep(_PAUSE_SECONDS)
+                worker.run(max(1, count // 10))
+                measurement.milliseconds.extend(worker.run(count))
+            except WorkerError as error:
+                message = str(error)
+                failures[engine] = Failure(engine, measurement.model, measurement.threads, message)
+            else:
+                counts[engine] = count
         turns = turns[1:] + turns[:1]
+    for _, measurement in workers:
+        yield failures.get(measurement.engine, measurement)
 
 
 def _runs_per_round(worker: Worker) -> int:
@@ -200,6 +219,9 @@ def _runs_per_round(worker: Worker) -> int:
 
 
 def _largest_error(outputs: Path, reference: Path) -> float:
+    """Not a number where there is no reference."""
+    if not reference.exists():
+        return math.nan
     with np.load(outputs) as got, np.load(reference) as want:
         return max(
             largest_relative_error(got[name], want[name])

@@ -80,10 +80,15 @@ def _latency_cells(row: Row, engines: Sequence[str]) -> list[str]:
     return [
         row.model,
         str(row.threads),
-        *(rounded(row.latency(engine)) for engine in engines),
+        *(_latency_cell(row, engine) for engine in engines),
         *(_ratio(row.ratio(engine, peers)) for engine in judged),
         _largest_error(row, judged or engines),
     ]
+
+
+def _latency_cell(row: Row, engine: str) -> str:
+    is_failed = isinstance(row.results.get(engine), Failure)
+    return "failed" if is_failed else rounded(row.latency(engine))
 
 
 def cost_table(rows: Sequence[Row], engines: Sequence[str]) -> str:

@@ -7,9 +7,10 @@
 
 Every engine runs every model in a fresh process of its own; the processes of one model take turns,
 so that a machine that slows down does so for all. All run on the same number of threads, in f32
-unless another precision is asked for: models of int8 are made by ONNX Runtime's tools, per channel,
-and bf16 is what each engine makes of it (ONNX Runtime and IREE: f32). Errors are against ONNX
-Runtime.
+unless another precision is asked for: models of int8 are made by ONNX Runtime's tools, with
+activations of u8 and weights of s8 per channel, and bf16 is what each engine makes of it (ONNX
+Runtime and IREE: f32). Errors are against ONNX Runtime. An engine that dies of a model is a row
+without its number; the others go on.
 """
 
 from __future__ import annotations

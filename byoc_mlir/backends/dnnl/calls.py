@@ -66,12 +66,14 @@ def element_bytes(data_type: DataType) -> int:
 
 @dataclass(frozen=True)
 class Sum:
-    """A post-op that adds what the destination held before, of its type."""
+    """A post-op that adds what the destination held before, of its type, times a factor."""
+
+    factor: float = 1.0
 
     @property
     def call(self) -> Call:
         """The call that appends it to a chain."""
-        return Call("dnnl_post_ops_append_sum", (1.0, 0, DataType.UNDEFINED))
+        return Call("dnnl_post_ops_append_sum", (self.factor, 0, DataType.UNDEFINED))
 
 
 @dataclass(frozen=True)

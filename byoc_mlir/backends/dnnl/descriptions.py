@@ -105,7 +105,7 @@ class Types:
                 continue
             value = next(values)
             if isinstance(attribute, SumAttr):
-                post_ops.append(Sum())
+                post_ops.append(Sum(attribute.factor.value.data))
                 continue
             algorithm = cast(Any, attribute).algorithm.data
             if algorithm == "prelu":

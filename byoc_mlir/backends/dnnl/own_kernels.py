@@ -93,7 +93,7 @@ def _epilogue(op: ConvolutionOp, layout: LayoutOf) -> Epilogue | None:
 
 def _is_sum(op: ConvolutionOp, post_op: Attribute, layout: LayoutOf) -> bool:
     if isinstance(post_op, SumAttr):
-        return True
+        return post_op.factor.value.data == 1
     if not isinstance(post_op, BinaryAttr) or post_op.algorithm.data != "add":
         return False
     operand = op.post_op_operands[0]

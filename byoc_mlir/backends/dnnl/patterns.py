@@ -13,7 +13,7 @@ from functools import cache
 
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.accepted_tensors import unsupported_types
+from byoc_mlir.backends.dnnl.accepted_tensors import unsupported_but_bytes, unsupported_types
 from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.channel_shuffle import channel_shuffle_pattern, read_channel_shuffle
 from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
@@ -183,7 +183,7 @@ def _check_batch_norm(match: Match) -> str | None:
 def _check_shuffle(match: Match) -> str | None:
     if read_channel_shuffle(Reader(), match.results[0]) is None:
         return "the shapes and axes do not make it a shuffle of channels"
-    return unsupported_types(match.root)
+    return unsupported_but_bytes(match.root)
 
 
 def _check_layer(match: Match) -> str | None:

@@ -249,7 +249,7 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> Primitive:
         steps = layouts.strides(descriptor.dims, descriptor.layout)
         step = steps[axis]
         strides = (*steps[:axis], outer * step, inner * step, *steps[axis + 1 :])
-        return MemoryDescriptor(split, layouts.plain(len(split)), strides)
+        return MemoryDescriptor(split, layouts.plain(len(split)), strides, descriptor.data_type)
 
     rows, columns = view(source, size, 1), view(destination, 1, count)
     call = reorder(rows, columns, op.source).call

@@ -11,19 +11,20 @@ from xdsl.ir import Operation
 
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.backends.dnnl.api import openmp_threads
+from byoc_mlir.backends.dnnl.calls import element_bytes
 from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.descriptions import data_type_of
 from byoc_mlir.backends.dnnl.dialect import ReorderOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
+from byoc_mlir.backends.dnnl.passes.fold_dnnl_zero_points import FoldDnnlZeroPoints
 from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import SplitDnnlPostOps
 from byoc_mlir.backends.dnnl.trial import region_of
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
-
-_BYTES = 4
 
 
 def planned_milliseconds(region: FuncOp, choices: Choices) -> float:
@@ -62,7 +63,12 @@ def _look(op: Operation) -> Hashable:
 def _alone(op: Operation, choices: Choices) -> float:
     region = region_of(op)
     region.attributes[COMPILER] = StringAttr("dnnl")
-    for one in (ConvertRelayToDnnl(), SplitDnnlPostOps(), ChooseDnnlProducts()):
+    for one in (
+        ConvertRelayToDnnl(),
+        FoldDnnlZeroPoints(),
+        SplitDnnlPostOps(),
+        ChooseDnnlProducts(),
+    ):
         one.change(region)
     return planned_milliseconds(region, choices)
 
@@ -71,11 +77,13 @@ def _milliseconds(op: ExecutedOp, costs: Costs) -> float:
     if isinstance(op, ReorderOp):
         (source,) = op.operands
         return costs.reorder(source, layout_of(source), layout_of(op.results[0]))
-    return max(costs.decided(op), _reading_weights(op))
+    return max(costs.decided(op), reading_weights(op))
 
 
-def _reading_weights(op: ExecutedOp) -> float:
-    """The least time for weights in memory: what was measured found them in caches."""
+def reading_weights(op: Operation) -> float:
+    """The least milliseconds for weights in memory: what was measured found them in caches."""
     weights = (value for value in op.operands if isinstance(value.owner, ConstantOp))
-    moved = _BYTES * sum(math.prod(shape_of(value)) for value in weights)
+    moved = sum(
+        element_bytes(data_type_of(value)) * math.prod(shape_of(value)) for value in weights
+    )
     return moved / rates(ConvolutionRates).weight_bytes

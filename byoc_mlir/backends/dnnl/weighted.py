@@ -135,32 +135,45 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive
     per_output = 1 if op.groups.value.data == 1 else 3
     *arguments, attributes = described.call.arguments
     assert isinstance(attributes, Attributes)
+    scales = types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, op.scales)
+    zero_points = _zero_points((op.source_zero_point, op.zero_point), types)
     attributes = replace(
         attributes,
         scales=((Arg.WEIGHTS, per_output),),
-        zero_points=((Arg.SRC, 0), (Arg.DST, 0)),
+        zero_points=_of_whole_tensors(zero_points),
     )
     call = replace(described.call, arguments=(*arguments, attributes))
-    parameters = (
-        types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, op.scales),
-        types.operand(enums.ATTR_ZERO_POINTS | Arg.SRC, op.source_zero_point),
-        types.operand(enums.ATTR_ZERO_POINTS | Arg.DST, op.zero_point),
-    )
     *operands, result = described.operands
-    return Primitive(call, (*operands, *parameters, result))
+    return Primitive(call, (*operands, scales, *zero_points, result))
+
+
+def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
+    """Those of source and result, as far as they may be others than 0: the library has its fastest
+    code where it is told of none.
+    """
+    return [
+        types.operand(enums.ATTR_ZERO_POINTS | argument, value)
+        for argument, value in zip((Arg.SRC, Arg.DST), values, strict=False)
+        if not isinstance(value.owner, ConstantOp) or value.owner.array.any()
+    ]
+
+
+def _of_whole_tensors(zero_points: Sequence[Operand]) -> tuple[tuple[int, int], ...]:
+    """The attribute for them: the argument that each is of, and that it is one number."""
+    return tuple((one.argument & ~enums.ATTR_ZERO_POINTS, 0) for one in zero_points)
 
 
 def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
     """A product of bytes, with the parameters of source, weights and result."""
     attributes, post_operands = types.post_ops(op)
-    a, b, bias, scales, *zero_points = op.primary
+    a, b, bias, scales, *rest = op.primary
+    zero_points = _zero_points(rest, types)
     stored = transposed(types.of(b))
     wanted, weights = _weights(b, stored)
-    arguments = (Arg.SRC, Arg.DST)[: len(zero_points)]
     attributes = replace(
         attributes,
         scales=((Arg.WEIGHTS, 0 if shape_of(scales) == (1,) else 2),),
-        zero_points=tuple((argument, 0) for argument in arguments),
+        zero_points=_of_whole_tensors(zero_points),
     )
     call = PrimitiveCall(
         "dnnl_matmul_primitive_desc_create",
@@ -171,10 +184,7 @@ def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
         weights,
         types.operand(Arg.BIAS, bias),
         types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, scales),
-        *(
-            types.operand(enums.ATTR_ZERO_POINTS | argument, one)
-            for argument, one in zip(arguments, zero_points, strict=True)
-        ),
+        *zero_points,
         *post_operands,
         types.operand(Arg.DST, op.output),
     )

@@ -71,7 +71,7 @@ print(latency_table(failed, ["byoc", "iree"]))
     assert "| m | 1 | 2 | 8 | 4 | 0.50 | 1e-06 |" in lines
     assert "| **geometric mean** | 1 |  |  |  | 0.50 |  |" in lines
     assert "| m | 1 | 2.5 | 300 |" in lines
-    assert "| m | 1 | 1 | - | - | 1e-06 |" in lines
+    assert "| m | 1 | 1 | failed | - | 1e-06 |" in lines
 
 
 def test_streams_are_answered_twice_and_compared(tmp_path: Path) -> None:
@@ -111,3 +111,29 @@ def test_the_command_of_the_exercises() -> None:
     name, *cells = row.strip("| ").split(" | ")
     assert name == "mnist"
     assert all(float(error) < 1e-5 for error in cells[1:6:2])
+
+
+def test_an_engine_that_dies_is_a_row_and_the_others_go_on() -> None:
+    code = """
+import measure
+class Mortal(measure.Worker):
+    def __init__(self, engine, *others):
+        super().__init__(engine, *others)
+        self.runs_left = 2 if engine == "byoc_host" else 100
+    def run(self, count):
+        self.runs_left -= 1
+        if self.runs_left < 0:
+            self.process.kill()
+            self.process.wait()
+        return super().run(count)
+measure.Worker = Mortal
+for result in measure.measure(["mlp3"], ["byoc_host", "onnxruntime"], [1], 2):
+    print(type(result).__name__, result.engine, getattr(result, "message", ""))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    died, answered = result.stdout.splitlines()
+    assert died.startswith("Failure byoc_host exit code -9")
+    assert answered.startswith("Measurement onnxruntime")

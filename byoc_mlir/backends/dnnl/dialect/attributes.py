@@ -98,9 +98,31 @@ class BinaryAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class SumAttr(ParametrizedAttribute):
-    """`#dnnl.sum`: adds the next post-op operand, whose memory the result takes over."""
+    """`#dnnl.sum`: adds the next post-op operand, whose memory the result takes over.
+
+    `#dnnl.sum<0.5>` adds half of it.
+    """
 
     name = "dnnl.sum"
+    factor: FloatAttr
+
+    @staticmethod
+    def of(factor: float = 1.0) -> SumAttr:
+        """The attribute for a factor of the addend."""
+        return SumAttr(FloatAttr(factor, f64))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        if parser.parse_optional_punctuation("<") is None:
+            return [FloatAttr(1.0, f64)]
+        factor = float(parser.parse_number())
+        parser.parse_punctuation(">")
+        return [FloatAttr(factor, f64)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        if self.factor.value.data != 1.0:
+            with printer.in_angle_brackets():
+                printer.print_string(repr(self.factor.value.data))
 
 
 def check_name(what: str, name: str, accepted: Collection[str]) -> None:

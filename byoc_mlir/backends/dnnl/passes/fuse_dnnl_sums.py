@@ -64,7 +64,7 @@ def _fuse(op: PostOpsOp, positions: Mapping[Operation, int]) -> None:
         addend = next(operands)
         is_add = isinstance(attribute, BinaryAttr) and attribute.algorithm.data == "add"
         if is_add and not summed and _dies_at(addend, op, positions):
-            attributes.append(SumAttr())
+            attributes.append(SumAttr.of())
             summed = True
         else:
             attributes.append(attribute)

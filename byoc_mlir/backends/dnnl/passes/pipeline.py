@@ -12,6 +12,8 @@ from byoc_mlir.backends.dnnl.passes.bound_dnnl_weights import BoundDnnlWeights
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import ChooseDnnlAlgorithms
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
+from byoc_mlir.backends.dnnl.passes.fold_dnnl_factors import FoldDnnlFactors
+from byoc_mlir.backends.dnnl.passes.fold_dnnl_zero_points import FoldDnnlZeroPoints
 from byoc_mlir.backends.dnnl.passes.fuse_dnnl_sums import FuseDnnlSums
 from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
 from byoc_mlir.backends.dnnl.passes.place_dnnl_products import PlaceDnnlProducts
@@ -33,8 +35,10 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
     winograd, convolution = choices.winograd, choices.convolution
     return (
         ConvertRelayToDnnl(),
+        FoldDnnlZeroPoints(),
         SplitDnnlPostOps(),
         FuseDnnlSums(),
+        FoldDnnlFactors(),
         ChooseDnnlProducts(threads),
         PlaceDnnlProducts(),
         PlanDnnlLayouts(winograd, convolution, choices.layout),

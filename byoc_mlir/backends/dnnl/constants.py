@@ -1,0 +1,26 @@
+"""Constant operands of `dnnl` ops: read, and others in their place."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.tensors import Array
+
+
+def known_array(value: SSAValue) -> Array | None:
+    """The numbers of a constant; `None` for what is computed."""
+    return value.owner.array if isinstance(value.owner, ConstantOp) else None
+
+
+def replace_constant(op: Operation, index: int, array: Array) -> None:
+    """Puts other numbers in the place of an operand; drops those that nothing reads any more."""
+    old = op.operands[index].owner
+    assert isinstance(old, ConstantOp)
+    constant = ConstantOp.of(old.output.name_hint or "constant", array)
+    constant.location = op.location
+    Rewriter.insert_op(constant, InsertPoint.before(op))
+    op.operands[index] = constant.output
+    if not old.output.uses:
+        Rewriter.erase_op(old)

@@ -1,0 +1,59 @@
+"""The pass `fold-dnnl-factors`: the terms of a sum of bytes are multiplied, not the sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from byoc_mlir.backends.dnnl.constants import known_array, replace_constant
+from byoc_mlir.backends.dnnl.dialect import EltwiseAttr, QuantizedConvolutionOp, SumAttr
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+
+_BIAS, _SCALES = 2, 3
+"""Operands of a quantised convolution."""
+
+
+@dataclass(frozen=True)
+class FoldDnnlFactors(RegionPass):
+    """Multiplies the scales, the bias and the addend of a convolution of bytes instead of its
+    result, which takes an operation less for each byte, and less code.
+
+    ```mlir
+    %2 = dnnl.quantized_convolution %1, %w, %b, %s, %p, %q, %0 {post_ops =
+        [#dnnl.eltwise<clip, -4.0, 8.0>, #dnnl.sum, #dnnl.eltwise<linear, 0.5, 3.0>], …}
+    ```
+    becomes
+    ```mlir
+    %2 = dnnl.quantized_convolution %1, %w, %c, %t, %p, %q, %0 {post_ops =
+        [#dnnl.eltwise<clip, 1.0, 7.0>, #dnnl.sum<0.5>], …}
+    ```
+    """
+
+    name = "fold-dnnl-factors"
+
+    def change(self, region: FuncOp) -> None:
+        for op in list(region.body.block.ops):
+            if isinstance(op, QuantizedConvolutionOp):
+                _fold(op)
+
+
+def _fold(op: QuantizedConvolutionOp) -> None:
+    match list(op.post_ops):
+        case [EltwiseAttr() as limits, SumAttr(), EltwiseAttr() as linear, *others]:
+            pass
+        case _:
+            return
+    bias, scales = known_array(op.bias), known_array(op.scales)
+    names = limits.algorithm.data, linear.algorithm.data
+    factor, shift = linear.alpha.value.data, linear.beta.value.data
+    if names != ("clip", "linear") or factor <= 0 or bias is None or scales is None:
+        return
+    replace_constant(op, _BIAS, (bias * factor + shift).astype(np.float32))
+    replace_constant(op, _SCALES, (scales * factor).astype(np.float32))
+    low, high = (end.value.data * factor + shift for end in (limits.alpha, limits.beta))
+    moved: list[Attribute] = [EltwiseAttr.of("clip", low, high), SumAttr.of(factor)]
+    op.properties["post_ops"] = ArrayAttr([*moved, *others])

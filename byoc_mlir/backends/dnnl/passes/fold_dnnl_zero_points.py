@@ -1,0 +1,107 @@
+"""The pass `fold-dnnl-zero-points`: zero points of bytes become part of the bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, f32
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.backends.dnnl.constants import known_array, replace_constant
+from byoc_mlir.backends.dnnl.dialect import (
+    EltwiseAttr,
+    QuantizedConvolutionOp,
+    QuantizedMatmulOp,
+)
+from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.dialects.relay.base import ints
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+
+Product: TypeAlias = "QuantizedConvolutionOp | QuantizedMatmulOp"
+
+_BIAS, _SOURCE_ZERO_POINT, _ZERO_POINT = 2, 4, 5
+"""Operands of both ops."""
+
+_LARGEST = 2.0**14
+"""What may be added to a bias: `f32` has 24 bits, so that ten of the fraction are left."""
+
+
+@dataclass(frozen=True)
+class FoldDnnlZeroPoints(RegionPass):
+    """Adds known zero points to the bias: oneDNN has its fastest code for those of 0.
+
+    That of the result always, with what limits it. That of the source where nothing is padded:
+    it is subtracted from each byte, so its product with the sum of the weights is from the result;
+    padding has the source's zero point, but is 0 for a primitive without.
+
+    ```mlir
+    %1 = dnnl.quantized_convolution %x, %w, %b, %s, %c5, %c7 {post_ops = [#dnnl.eltwise<relu>], …}
+    ```
+    becomes
+    ```mlir
+    %1 = dnnl.quantized_convolution %x, %w, %c, %s, %c0, %c0
+        {post_ops = [#dnnl.eltwise<clip, 7.0, 255.0>], …}
+    ```
+    """
+
+    name = "fold-dnnl-zero-points"
+
+    def change(self, region: FuncOp) -> None:
+        for op in list(region.body.block.ops):
+            if isinstance(op, QuantizedConvolutionOp | QuantizedMatmulOp) and _may_round(op):
+                _fold_source(op)
+                _fold_result(op)
+
+
+def _may_round(op: Product) -> bool:
+    """Our own kernels sum integers; so does the library for results of `f32`, where the error of a
+    zero point in the bias would be seen.
+    """
+    return op.element != f32 and not is_ours(op)
+
+
+def _fold_source(op: Product) -> None:
+    zero_point = _number(op.arguments[_SOURCE_ZERO_POINT])
+    known = [known_array(op.arguments[index]) for index in (1, _BIAS, 3)]
+    if not zero_point or any(one is None for one in known) or _is_padded(op):
+        return
+    weights, bias, scales = (one for one in known if one is not None)
+    sums = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64)
+    part = zero_point * sums * scales.astype(np.float64)
+    if np.abs(part).max(initial=0) <= _LARGEST:
+        replace_constant(op, _BIAS, (bias - part.reshape(bias.shape)).astype(np.float32))
+        replace_constant(op, _SOURCE_ZERO_POINT, np.zeros(1, np.int32))
+
+
+def _fold_result(op: Product) -> None:
+    zero_point, bias = _number(op.arguments[_ZERO_POINT]), known_array(op.arguments[_BIAS])
+    if not zero_point or bias is None or op.post_op_operands:
+        return
+    replace_constant(op, _BIAS, bias + np.float32(zero_point))
+    replace_constant(op, _ZERO_POINT, np.zeros(1, np.int32))
+    highest = float(np.iinfo(numpy_dtype(op.element)).max)
+    moved = [_moved(one, zero_point, highest) for one in op.post_ops]
+    op.properties["post_ops"] = ArrayAttr(moved)
+
+
+def _moved(limits: Attribute, zero_point: int, highest: float) -> Attribute:
+    """Limits of numbers to which the zero point was added before."""
+    assert isinstance(limits, EltwiseAttr)
+    if limits.algorithm.data == "relu":
+        return EltwiseAttr.of("clip", float(zero_point), highest)
+    low, high = limits.alpha.value.data, limits.beta.value.data
+    return EltwiseAttr.of("clip", low + zero_point, high + zero_point)
+
+
+def _is_padded(op: Product) -> bool:
+    return isinstance(op, QuantizedConvolutionOp) and any(ints(op.padding))
+
+
+def _number(value: SSAValue) -> int:
+    """A zero point; 0 where it is not known."""
+    array = known_array(value)
+    return 0 if array is None else int(array[0])
