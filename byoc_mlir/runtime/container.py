@@ -80,11 +80,13 @@ def container_bytes(document: dict[str, Json], blobs: Sequence[Blob]) -> bytes:
     return buffer.getvalue()
 
 
-def read_container(file: BinaryIO, name: str) -> Container:
+def read_container(file: BinaryIO, name: str, is_hashed: bool = True) -> Container:
     """Reads and checks a file.
 
     Args:
         name: what errors call it.
+        is_hashed: false for what this process has just written, which is in no memory then but that
+            of the system.
 
     Raises:
         InvalidArtifactError: it is truncated, altered, of another format version, or no such file.
@@ -104,8 +106,8 @@ def read_container(file: BinaryIO, name: str) -> Container:
             f"'{name}' has format version {version}, this byoc_mlir reads version"
             f" {FORMAT_VERSION}; export the model again"
         )
-    digest = hashlib.sha256(data[:-_HASH_BYTES])
-    if digest.digest() != bytes(data[-_HASH_BYTES:]):
+    recorded = bytes(data[-_HASH_BYTES:])
+    if is_hashed and hashlib.sha256(data[:-_HASH_BYTES]).digest() != recorded:
         raise InvalidArtifactError(
             f"'{name}' was altered after it was written: its SHA-256 is not the recorded one;"
             " copy or export it again"
@@ -116,7 +118,7 @@ def read_container(file: BinaryIO, name: str) -> Container:
     content = document.get("content")
     if not isinstance(content, dict):
         raise InvalidArtifactError(f"'{name}' has a document without content")
-    return Container(content, _blobs(document, data[:offset], name), data, digest.hexdigest())
+    return Container(content, _blobs(document, data[:offset], name), data, recorded.hex())
 
 
 _NOT_ONE = (

@@ -362,7 +362,18 @@ class CachedSpecialiser:
         compiler = self._compiler_now()
         program, said = _recorded(lambda: compiler.specialise_shapes(shapes))
         self._model.write_program(key, program, said, self._weights)
-        return program
+        return self._with_weights_mapped(program) if self._alone_has_weights else program
+
+    @property
+    def _alone_has_weights(self) -> bool:
+        """Whether nobody else has the weights of a program: it is the only one of a file."""
+        is_file = isinstance(self._model.request.model, str | Path)
+        return is_file and all(info.is_static for info in self._entry.inputs)
+
+    def _with_weights_mapped(self, program: Program) -> Program:
+        code = program.code
+        assert isinstance(code, ObjectCode)
+        return replace(program, code=replace(code, weights=self._weights.mapped(code.weights)))
 
     def _key(self, arrays: Mapping[str, Array]) -> str:
         values = {name: arrays[name] for name in self._entry.value_inputs}

@@ -93,12 +93,16 @@ class Cache:
         """Whether there is an entry, damaged or not."""
         return self._path(key).exists()
 
-    def read(self, key: str) -> Container | None:
-        """An entry, or `None`; one that is damaged is deleted."""
+    def read(self, key: str, is_hashed: bool = True) -> Container | None:
+        """An entry, or `None`; one that is damaged is deleted.
+
+        Args:
+            is_hashed: false for what this process has just written.
+        """
         path = self._path(key)
         try:
             with open_regular(path) as file:
-                container = read_container(file, path.name)
+                container = read_container(file, path.name, is_hashed)
         except FileNotFoundError:
             return None
         except (OSError, ArtifactError):

@@ -35,6 +35,8 @@ class StoredWeights:
         self._cache = cache
         self._places: dict[str, StoredWeight] = {}
         self._packs: dict[str, tuple[Array, ...]] = {}
+        self._written: set[str] = set()
+        """The packs of this process."""
 
     def write(self, weights: Mapping[str, Array]) -> dict[str, StoredWeight]:
         """Where the large ones of some weights are; those that are new are stored.
@@ -48,6 +50,7 @@ class StoredWeights:
             key, blobs = digest("weights", new), list[Blob]()
             arrays = encode(tuple(large[name] for name in new), blobs)
             self._cache.write(key, {"arrays": arrays}, blobs)
+            self._written.add(key)
             self._places |= {name: StoredWeight(key, number) for number, name in enumerate(new)}
         return {name: self._places[name] for name in large}
 
@@ -62,9 +65,16 @@ class StoredWeights:
         self._places |= places
         return found
 
+    def mapped(self, weights: Mapping[str, Array]) -> dict[str, Array]:
+        """Weights that were written, as the files have them: the system takes what nobody reads out
+        of memory. Those that are not in a file stay as they are.
+        """
+        places = {name: self._places[name] for name in weights if name in self._places}
+        return {**weights, **(self.read(places) or {})}
+
     def _pack(self, key: str) -> tuple[Array, ...] | None:
         if key not in self._packs:
-            container = self._cache.read(key)
+            container = self._cache.read(key, is_hashed=key not in self._written)
             if container is None:
                 return None
             try:

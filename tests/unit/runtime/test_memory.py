@@ -128,3 +128,33 @@ def test_a_compiled_model_holds_twice_its_weights_at_most(tmp_path: Path) -> Non
     size = chain(tmp_path / "large.onnx", [f"w{n}" for n in range(24)])
     files = (str(tmp_path / "small.onnx"), str(tmp_path / "large.onnx"))
     assert int(run_script(GROWTH, timeout=300, arguments=files)) <= 2 * size + (8 << 20)
+
+
+ANONYMOUS = """
+import sys
+import numpy as np
+import byoc_mlir
+
+def anonymous():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) << 10
+
+folder, targets, *models = sys.argv[1:]
+x = {"x": np.ones((1, 1024), np.float32)}
+options = {"threads": 1, "cache": folder, "targets": targets.split()}
+byoc_mlir.compile(models[0], **options).run(x)  # imports what it needs
+before = anonymous()
+executable = byoc_mlir.compile(models[1], **options)
+executable.run(x)
+print(anonymous() - before)
+"""
+
+
+@pytest.mark.parametrize(("targets", "copies"), [("", 0), ("dnnl", 1)])
+def test_what_was_put_into_the_cache_is_mapped(targets: str, copies: int, tmp_path: Path) -> None:
+    """The weights are in the file: memory has what a library keeps in another layout, at most."""
+    chain(tmp_path / "small.onnx", ["w"])
+    size = chain(tmp_path / "large.onnx", [f"w{n}" for n in range(24)])
+    files = (str(tmp_path / "small.onnx"), str(tmp_path / "large.onnx"))
+    grown = run_script(ANONYMOUS, timeout=300, arguments=(str(tmp_path / "cache"), targets, *files))
+    assert int(grown) <= copies * size + (24 << 20)
