@@ -58,7 +58,7 @@ def careful(op: Operation) -> Careful | None:
     if any(data_type_of(value) not in _FLOATS for value in (*op.operands, *op.results)):
         return None
     if isinstance(op, SoftmaxOp) and not op.post_ops and not layouts.blocks(layout_of(op.output)):
-        return _softmax(op) if data_type_of(op.output) == DataType.F32 else None
+        return _softmax(op)
     if isinstance(op, PoolingOp) and op.algorithm.data == "max" and not op.post_ops:
         return _max_pooling(op)
     if isinstance(op, BatchNormalizationOp) and op.relu.value.data:
@@ -101,7 +101,8 @@ def _softmax(op: SoftmaxOp) -> Careful:
     inside = math.prod(shape[one] for one in inner)
     outside = math.prod(shape) // (inside * shape[axis])
     operands = (Types(layout_of).operand(Arg.DST, op.output),)
-    code = Generated(add_spread_nan, (outside, shape[axis], inside))
+    add = partial(add_spread_nan, element=tensor_type(op.output).element_type)
+    code = Generated(add, (outside, shape[axis], inside))
     return Careful(_changed(op, {}), code, operands)
 
 
