@@ -57,8 +57,8 @@ def careful(op: Operation) -> Careful | None:
     """How an op is computed where there are NaN or infinities; `None`: as everywhere."""
     if any(data_type_of(value) not in _FLOATS for value in (*op.operands, *op.results)):
         return None
-    if isinstance(op, SoftmaxOp) and not op.post_ops and not layouts.blocks(layout_of(op.output)):
-        return _softmax(op) if data_type_of(op.output) == DataType.F32 else None
+    if isinstance(op, SoftmaxOp) and not op.post_ops:
+        return _softmax(op)
     if isinstance(op, PoolingOp) and op.algorithm.data == "max" and not op.post_ops:
         return _max_pooling(op)
     if isinstance(op, BatchNormalizationOp) and op.relu.value.data:
@@ -96,12 +96,16 @@ def _without(
 def _softmax(op: SoftmaxOp) -> Careful:
     """The library keeps NaN to itself where ONNX spreads it along the axis."""
     layout, axis, shape = layout_of(op.output), op.axis.value.data, shape_of(op.output)
-    order = layouts.order(layout)
+    order, blocks = layouts.order(layout), dict(layouts.blocks(layout))
+    sizes = layouts.padded(shape, layout)
+    block = blocks.pop(axis, 1)
     inner = order[order.index(axis) + 1 :]
-    inside = math.prod(shape[one] for one in inner)
-    outside = math.prod(shape) // (inside * shape[axis])
+    between = [size for one, size in blocks.items() if one not in inner]
+    inside = math.prod((*(sizes[one] for one in inner), *between))
+    outside = math.prod(sizes) // (inside * sizes[axis])
     operands = (Types(layout_of).operand(Arg.DST, op.output),)
-    code = Generated(add_spread_nan, (outside, shape[axis], inside))
+    add = partial(add_spread_nan, element=tensor_type(op.output).element_type)
+    code = Generated(add, (outside, shape[axis], sizes[axis], inside, block))
     return Careful(_changed(op, {}), code, operands)
 
 

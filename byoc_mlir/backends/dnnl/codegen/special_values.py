@@ -41,13 +41,14 @@ def add_any_special(module: ModuleBuilder, element: Attribute) -> str:
     return name
 
 
-def add_spread_nan(module: ModuleBuilder) -> str:
+def add_spread_nan(module: ModuleBuilder, element: Attribute) -> str:
     """`i32 (arguments, table)`: where a softmax has a NaN, all along the axis is NaN.
 
     The argument is its result; the table says how many groups of lines there are, how long a line
-    is, and how many lie side by side in a group.
+    is, without and with padding, how many lie side by side in a group, and how many elements of a
+    line do.
     """
-    name = f"{_PREFIX}_spread_nan"
+    name = f"{_PREFIX}_spread_nan_{element}"
     if module.has(name):
         return name
     function = module.function(name, (POINTER, POINTER), internal=True)
@@ -55,24 +56,28 @@ def add_spread_nan(module: ModuleBuilder) -> str:
     data = function.stack_slot()
     read_addresses(function, arguments, data, (0,))
     result = function.pointer(data, 0)
-    outside, length, inside = (function.word(table, word) for word in range(3))
+    outside, length, padded, inside, block = (function.word(table, word) for word in range(5))
+    row = function.multiply(inside, block)
 
     def spread(outer: SSAValue, inner: SSAValue) -> None:
-        group = function.multiply(outer, function.multiply(length, inside))
-        first = function.gep(result, function.add(group, inner))
+        group = function.multiply(outer, function.multiply(padded, inside))
+        first = function.add(group, function.multiply(inner, block))
 
         def address(index: SSAValue) -> SSAValue:
-            return function.gep(first, function.multiply(index, inside))
+            rows, rest = function.divmod(index, block)
+            place = function.add(function.multiply(rows, row), rest)
+            return function.gep(result, function.add(first, place), element)
 
         def add(index: SSAValue, total: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            return [function.insert(llvm.FAddOp(total[0], function.load(address(index), f32)))]
+            number = function.load_number(address(index), element)
+            return [function.insert(llvm.FAddOp(total[0], number))]
+
+        def overwrite(index: SSAValue) -> None:
+            function.store_number(total, address(index), element)
 
         (total,) = function.fold(length, [function.real(0.0)], add)
         is_nan = function.insert(llvm.FCmpOp(total, total, "uno"))
-        function.when(
-            is_nan,
-            lambda: function.loop(length, lambda index: function.store(total, address(index))),
-        )
+        function.when(is_nan, lambda: function.loop(length, overwrite))
 
     def group(outer: SSAValue) -> None:
         function.loop(inside, lambda inner: spread(outer, inner))

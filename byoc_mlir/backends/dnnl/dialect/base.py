@@ -230,7 +230,13 @@ class ProductOp(PostOpsOp, ABC):
 
     def written(self, source: SSAValue, shape: Sequence[int]) -> Tensor:
         """The type of the result."""
-        return like(source, shape) if self.element is None else TensorType(self.element, shape)
+        return written(source, shape, self.element)
+
+
+def written(source: SSAValue, shape: Sequence[int], element: Attribute | None) -> Tensor:
+    """The type of a result of another shape, and of another element type than `source` if there is
+    one, row-major."""
+    return like(source, shape) if element is None else TensorType(element, shape)
 
 
 def like(value: SSAValue, shape: Sequence[int]) -> Tensor:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
-from byoc_mlir.backends.dnnl.dialect.base import LikeSourceOp, PostOpsOp, like
+from byoc_mlir.backends.dnnl.dialect.base import LikeSourceOp, PostOpsOp, written
 from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
 
 
@@ -19,18 +19,21 @@ from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape
 class SoftmaxOp(PostOpsOp):
     """`source [...] -> [...]`, softmax (`accurate`) or log-softmax (`log`) along `axis`.
 
+    `element` is the type of the result, where it is not that of the source.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_softmax.html
     """
 
     name = "dnnl.softmax"
     algorithm = str_prop("accurate")
     axis = int_prop()
+    element = opt_prop_def(Attribute)
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
         check_name(f"{self.name}: algorithm", self.algorithm.data, enums.SOFTMAX)
-        return (like(source, shape_of(source)),)
+        return (written(source, shape_of(source), self.element),)
 
 
 @irdl_op_definition
@@ -69,6 +72,8 @@ class BatchNormalizationOp(LikeSourceOp):
 class LayerNormalizationOp(LikeSourceOp):
     """`source [..., C] -> [..., C]` over the last dimension; `scale` and `shift` are `[C]`.
 
+    `element` is the type of the result, where it is not that of the source.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_layer_normalization.html
     """
 
@@ -77,6 +82,10 @@ class LayerNormalizationOp(LikeSourceOp):
     scale = operand_def(TensorType)
     shift = operand_def(TensorType)
     epsilon = float_prop()
+    element = opt_prop_def(Attribute)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (written(self.source, shape_of(self.source), self.element),)
 
     def verify_(self) -> None:
         super().verify_()

@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
 from byoc_mlir.backends.dnnl.passes.place_dnnl_products import PlaceDnnlProducts
 from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import PlanDnnlLayouts
 from byoc_mlir.backends.dnnl.passes.refuse_dnnl_reference_code import RefuseDnnlReferenceCode
+from byoc_mlir.backends.dnnl.passes.round_dnnl_results import RoundDnnlResults
 from byoc_mlir.backends.dnnl.passes.select_dnnl_primitives import SelectDnnlPrimitives
 from byoc_mlir.backends.dnnl.passes.share_dnnl_threads import ShareDnnlThreads
 from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import SplitDnnlActivations
@@ -37,6 +38,7 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
         ConvertRelayToDnnl(),
         FoldDnnlZeroPoints(),
         SplitDnnlPostOps(),
+        RoundDnnlResults(),
         FuseDnnlSums(),
         FoldDnnlFactors(),
         ChooseDnnlProducts(threads),

@@ -108,6 +108,32 @@ def test_activations_stay_in_bf16_between_primitives(name: str, count: int, leve
     assert not [line for line in lines if re.search("(batch_norm|concat|pool).*_f32", line)]
 
 
+def test_softmax_writes_what_a_product_reads() -> None:
+    if not api().has_bf16:
+        return
+    printed = run_at("amx", VERBOSE, str(__file__).rpartition("/")[0], "attention")
+    lines = [line for line in printed.partition("measured")[2].splitlines() if ",exec," in line]
+    (softmax,) = [line for line in lines if ",softmax," in line]
+    assert "src_f32" in softmax
+    assert "dst_bf16" in softmax
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_number_that_is_not_finite_goes_along_the_axis_of_a_softmax(number: float) -> None:
+    """A number in each column of the scores makes all of them NaN, also where they are rounded at
+    once."""
+    net = GraphBuilder("net", seed=0)
+    a = net.input("a", [64, 48])
+    scores = net.op("Softmax", net.op("MatMul", a, net.normal((48, 80), 0.2)), axis=0)
+    net.output(net.op("MatMul", scores, net.normal((80, 64), 0.2)), "y", [64, 64])
+    model = net.build()
+    inputs = random_inputs(model)
+    inputs["a"][5] = number
+    with compiled(model) as executable:
+        found = executable.run(inputs)["y"]
+    assert np.isnan(found).all()
+
+
 def _times_weights(weights: npt.NDArray[np.float32]) -> ModelProto:
     rows, columns = weights.shape
     graph = helper.make_graph(

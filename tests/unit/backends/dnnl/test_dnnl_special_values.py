@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from onnx import ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
+from byoc_mlir.backends.dnnl.choices import Layout
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
 Array = NDArray[np.float32]
@@ -131,6 +132,19 @@ _ROWS = np.array(
 def test_softmax(op: str, axis: int) -> None:
     x = _ROWS if axis == 1 else np.ascontiguousarray(_ROWS.T)
     _check(model([node(op, "x", axis=axis)], {"x": x.shape}), x, _onnxruntime)
+
+
+@pytest.mark.parametrize("layout", get_args(Layout))
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_softmax_in_any_layout(axis: int, layout: str) -> None:
+    """Also where the axis is cut into blocks, the last of which is not full."""
+    x = np.zeros((2, 20, 3, 5), np.float32)
+    x[0, 17, 1, 2], x[1, 3, 2, 4] = np.nan, np.inf
+    built = model([node("Softmax", "x", axis=axis)], {"x": x.shape})
+    targets = (f"dnnl{{layout={layout}}}",)
+    with byoc_mlir.compile(built, targets, fallback="allow", prune="off") as executable:
+        found = executable.run({"x": x})["y"]
+    np.testing.assert_allclose(found, _onnxruntime(built, x), rtol=3e-6, atol=3e-6)
 
 
 @pytest.mark.parametrize(
