@@ -58,9 +58,10 @@ _MOVES = (
 class UnsignedBytes(ModulePass):
     """Quantised tensors of `i8` become those of `ui8`, with zero points that are 128 more.
 
-    Instructions of processors without VNNI take only bytes without a sign on one side. A tensor
-    stays what it is where an op that writes or reads it says nothing of zero points, or where they
-    are not known.
+    Instructions of processors without VNNI take only bytes without a sign on one side. With VNNI a
+    block of ops is changed where more zero points become 0 by that than were 0 before, as behind
+    relus: those cost nothing. A tensor stays what it is where an op that writes or reads it says
+    nothing of zero points, or where they are not known.
 
     Options:
         vnni: whether the processor has VNNI; left out, as this one.
@@ -77,11 +78,12 @@ class UnsignedBytes(ModulePass):
     vnni: bool | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if has_vnni() if self.vnni is None else self.vnni:
-            return
+        with_vnni = has_vnni() if self.vnni is None else self.vnni
         for block in host_blocks(op):
             ops = list(block.ops)
             values = _convertible(ops)
+            if with_vnni and not _gains_zeros(values):
+                continue
             for one in ops:
                 _convert(one, values)
             for value in values:
@@ -104,6 +106,17 @@ def _convertible(ops: Sequence[Operation]) -> Collection[SSAValue]:
         if len(left) == len(found):
             return found
         found = left
+
+
+def _gains_zeros(values: Collection[SSAValue]) -> bool:
+    """Whether more zero points are 0 when they are raised."""
+    zero_points = [
+        constant_array(getattr(value.owner, _WRITES[type(value.owner)]))
+        for value in values
+        if isinstance(value.owner, tuple(_WRITES)) and not isinstance(value.owner, qnn.LookupOp)
+    ]
+    known = [int(one) for one in zero_points if one is not None and one.size == 1]
+    return known.count(-_SIGN) > known.count(0)
 
 
 def _fits(value: SSAValue, found: Container[SSAValue]) -> bool:

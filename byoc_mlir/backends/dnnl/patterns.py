@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.channel_shuffle import channel_shuffle_pattern, rea
 from byoc_mlir.backends.dnnl.conversion.chain import Combined, read_chain
 from byoc_mlir.backends.dnnl.conversion.matrix import is_rows_times_matrix
 from byoc_mlir.backends.dnnl.layer_norm import layer_norm_pattern, read_layer_norm
+from byoc_mlir.backends.dnnl.pixel_shuffle import read_pixel_shuffle
 from byoc_mlir.backends.dnnl.quantized_patterns import quantized_patterns
 from byoc_mlir.backends.dnnl.recurrent_layer import (
     gru_pattern,
@@ -27,9 +28,10 @@ from byoc_mlir.backends.dnnl.recurrent_layer import (
 )
 from byoc_mlir.backends.dnnl.rules import op_rules
 from byoc_mlir.backends.dnnl.trial import slow_here
-from byoc_mlir.dialects.relay.base import relay_name, shape_of
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp, MatmulOp, PreluOp
+from byoc_mlir.dialects.relay.qnn import BYTES
 from byoc_mlir.patterns import (
     CompositePattern,
     Match,
@@ -167,6 +169,7 @@ def patterns(*, has_all_products: bool = False) -> Sequence[CompositePattern]:
         CompositePattern(BATCH_NORM_RELU, _batch_norm_relu(), _check_batch_norm),
         CompositePattern("dnnl.layer_norm", layer_norm_pattern(), _check_layer_norm),
         CompositePattern("dnnl.channel_shuffle", channel_shuffle_pattern(), _check_shuffle),
+        CompositePattern("dnnl.pixel_shuffle", channel_shuffle_pattern(), _check_pixels),
     )
 
 
@@ -184,6 +187,14 @@ def _check_shuffle(match: Match) -> str | None:
     if read_channel_shuffle(Reader(), match.results[0]) is None:
         return "the shapes and axes do not make it a shuffle of channels"
     return unsupported_but_bytes(match.root)
+
+
+def _check_pixels(match: Match) -> str | None:
+    """Of bytes, which the library's convolutions have in layouts of their own."""
+    if read_pixel_shuffle(Reader(), match.results[0]) is None:
+        return "the shapes and axes do not make pixels of channels"
+    types = {tensor_type(value).element_type for value in match.results}
+    return unsupported_but_bytes(match.root) if types <= set(BYTES) else "pixels of other types"
 
 
 def _check_layer(match: Match) -> str | None:

@@ -43,6 +43,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     LrnOp,
     LstmOp,
     MatmulOp,
+    PixelShuffleOp,
     PoolingOp,
     QuantizedAddOp,
     QuantizedConvolutionOp,
@@ -257,6 +258,30 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> Primitive:
     return Primitive(call, operands)
 
 
+def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> Primitive:
+    """A copy between two views as `[N, *block, C, ...]`; the library has none where channels are in
+    blocks, which no strides describe.
+    """
+    source, destination = types.of(op.source), types.of(op.output)
+    if layouts.blocks(source.layout):
+        return reorder(source, destination, op.source)  # refused: the dimensions are not the same
+    block, (images, channels) = ints(op.block), destination.dims[:2]
+    apart = (images, *block, channels, *source.dims[2:])
+    batch, step, *steps = layouts.strides(source.dims, source.layout)
+    places = layouts.strides((*block, channels), layouts.plain(len(block) + 1))
+    read = (batch, *(step * one for one in places), *steps)
+    batch, step, *steps = layouts.strides(destination.dims, destination.layout)
+    inner = (one * size for one, size in zip(steps, block, strict=True))
+    write = (batch, *steps, step, *inner)
+    before, after = (
+        MemoryDescriptor(apart, layouts.plain(len(apart)), strides, source.data_type)
+        for strides in (read, write)
+    )
+    call = reorder(before, after, op.source).call
+    operands = (Operand(Arg.SRC, op.source, before), Operand(Arg.DST, op.output, after))
+    return Primitive(call, operands)
+
+
 def _reorder(op: ReorderOp | ConvertOp, types: Types) -> Primitive:
     described = reorder(types.of(op.source), types.of(op.output), op.source)
     return unary(described.call, types, op.source, op.output)
@@ -276,6 +301,7 @@ _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], Primitive]] = {
     LrnOp: _lrn,
     LstmOp: lstm,
     MatmulOp: matmul,
+    PixelShuffleOp: _pixel_shuffle,
     PoolingOp: _pooling,
     QuantizedAddOp: _quantized_add,
     QuantizedConvolutionOp: quantized_convolution,

@@ -41,3 +41,18 @@ func.func @seen(%x: tensor<4xf32>, %y: tensor<4xi8>, %computed: tensor<i8>) -> (
 }
 // CHECK-LABEL: func.func @seen
 // CHECK-NOT: ui8
+
+// -----
+
+// With VNNI, too, where a zero point becomes 0.
+func.func @relu(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = relay.constant dense<-128> : tensor<i8>
+  %scale = relay.constant dense<0.5> : tensor<f32>
+  %0 = relay.qnn.quantize %x, %scale, %zero : (tensor<4xf32>, tensor<f32>, tensor<i8>) -> tensor<4xi8>
+  %1 = relay.qnn.dequantize %0, %scale, %zero : (tensor<4xi8>, tensor<f32>, tensor<i8>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @relu
+// CHECK:         relay.qnn.quantize {{.*}} -> tensor<4xui8>
+// VNNI-LABEL: func.func @relu
+// VNNI:         relay.qnn.quantize {{.*}} -> tensor<4xui8>

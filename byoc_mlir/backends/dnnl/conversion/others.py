@@ -21,11 +21,13 @@ from byoc_mlir.backends.dnnl.dialect import (
     LayerNormalizationOp,
     LrnOp,
     PermuteOp,
+    PixelShuffleOp,
     ShuffleOp,
     SoftmaxOp,
     layout_of,
 )
 from byoc_mlir.backends.dnnl.layer_norm import LayerNorm
+from byoc_mlir.backends.dnnl.pixel_shuffle import PixelShuffle
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.elementwise import CastOp
@@ -75,6 +77,11 @@ def channel_shuffle(builder: Builder, shuffle: ChannelShuffle) -> SSAValue:
     """`dnnl.shuffle`, which knows the size of the groups where ONNX models know their number."""
     size = shape_of(shuffle.data)[1] // shuffle.groups
     return builder.add(ShuffleOp(builder.value(shuffle.data), axis=1, group_size=size))
+
+
+def pixel_shuffle(builder: Builder, shuffle: PixelShuffle) -> SSAValue:
+    """`dnnl.pixel_shuffle`."""
+    return builder.add(PixelShuffleOp(builder.value(shuffle.data), block=list(shuffle.block)))
 
 
 def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:

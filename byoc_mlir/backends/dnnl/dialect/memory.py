@@ -62,6 +62,31 @@ class ShuffleOp(LikeSourceOp):
 
 
 @irdl_op_definition
+class PixelShuffleOp(ExecutedOp):
+    """`source [N, C, ...]`, whose channels are `[*block, C / places]`: a block of pixels for each.
+
+    ONNX calls it `DepthToSpace`, in the order `DCR`. It is a reorder between two views.
+    """
+
+    name = "dnnl.pixel_shuffle"
+    source = operand_def(TensorType)
+    block = ints_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        images, channels, *sizes = shape_of(self.source)
+        block = ints(self.block)
+        places = math.prod(block)
+        if len(block) != len(sizes) or places < 1 or channels % places:
+            raise VerifyException(
+                f"{self.name}: {channels} channels of {len(sizes)} spatial dimensions are no blocks"
+                f" of {list(block)}"
+            )
+        large = (size * step for size, step in zip(sizes, block, strict=True))
+        return (like(self.source, [images, channels // places, *large]),)
+
+
+@irdl_op_definition
 class ReorderOp(LikeSourceOp):
     """A copy of `source` in the layout of the result.
 

@@ -24,6 +24,7 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
 from byoc_mlir.backends.dnnl.conversion.recurrent import recurrent_layer
 from byoc_mlir.backends.dnnl.layer_norm import read_layer_norm
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.pixel_shuffle import read_pixel_shuffle
 from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, read_recurrent_layer
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
@@ -186,6 +187,9 @@ def _convert_expression(builder: Builder, value: SSAValue, ops: Sequence[Operati
     shuffle = read_channel_shuffle(builder.reader, value)
     if shuffle is not None:
         return others.channel_shuffle(builder, shuffle)
+    pixels = read_pixel_shuffle(builder.reader, value)
+    if pixels is not None:
+        return others.pixel_shuffle(builder, pixels)
     return _convert_group(builder, value, ops)
 
 

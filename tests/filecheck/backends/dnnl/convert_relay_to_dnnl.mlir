@@ -192,3 +192,18 @@ func.func private @softmax(%a: tensor<4x8xbf16>, %b: tensor<8x8xbf16>) -> tensor
 // CHECK-NEXT:    %[[S:.*]] = dnnl.softmax %[[M]] {{.*}} -> tensor<4x8xf32>
 // CHECK-NEXT:    %[[C:.*]] = dnnl.convert %[[S]] {element = bf16}
 // CHECK-NEXT:    dnnl.matmul %[[C]], %b {element = f32}
+
+// -----
+
+// Channels that are places of a block become pixels.
+func.func private @pixels(%x: tensor<1x12x2x4xui8>) -> tensor<1x3x4x8xui8> attributes {byoc.compiler = "dnnl"} {
+  %0 = byoc.composite "dnnl.pixel_shuffle" from "" (%p = %x : tensor<1x12x2x4xui8>) -> tensor<1x3x4x8xui8> {
+    %1 = relay.reshape %p {newshape = [1, 2, 2, 3, 2, 4]} : (tensor<1x12x2x4xui8>) -> tensor<1x2x2x3x2x4xui8>
+    %2 = relay.transpose %1 {axes = [0, 3, 4, 1, 5, 2]} : (tensor<1x2x2x3x2x4xui8>) -> tensor<1x3x2x2x4x2xui8>
+    %3 = relay.reshape %2 {newshape = [1, 3, 4, 8]} : (tensor<1x3x2x2x4x2xui8>) -> tensor<1x3x4x8xui8>
+    byoc.yield %3 : tensor<1x3x4x8xui8>
+  }
+  func.return %0 : tensor<1x3x4x8xui8>
+}
+// CHECK-LABEL: func.func private @pixels
+// CHECK-NEXT:    dnnl.pixel_shuffle %x {block = [2, 2]} : (tensor<1x12x2x4xui8>) -> tensor<1x3x4x8xui8>

@@ -176,3 +176,11 @@ func.func @product(%x: tensor<3x8xui8>, %w: tensor<5x8xi8>, %b: tensor<5xf32>, %
   %0 = dnnl.quantized_matmul %x, %w, %b, %s, %z {element = f32} : (tensor<3x8xui8>, tensor<5x8xi8>, tensor<5xf32>, tensor<1xf32>, tensor<1xi32>) -> tensor<3x5xf32>
   func.return
 }
+
+// -----
+
+// CHECK: dnnl.pixel_shuffle: 6 channels of 2 spatial dimensions are no blocks of [2, 2]
+func.func @pixels(%x: tensor<1x6x4x4xui8>) {
+  %0 = dnnl.pixel_shuffle %x {block = [2, 2]} : (tensor<1x6x4x4xui8>) -> tensor<1x1x8x8xui8>
+  func.return
+}
