@@ -69,7 +69,7 @@ def _quantise(model: ModelProto, path: Path) -> None:
 
     Activations are of u8 and weights of s8, per channel: the form that instructions for bytes take
     on x86, and that ONNX Runtime's documentation asks for there. Of activations of s8, its
-    default, OpenVINO computes everything in f32, and ONNX Runtime convolutions at half the speed.
+    default, OpenVINO computes all in f32 with AMX, and ONNX Runtime convolutions at half the speed.
     """
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
