@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 VOID = llvm.LLVMVoidType()
 
-_READ, _ALL_LEVELS, _DATA = 0, 3, 1
+_READ, _DATA = 0, 1
 """What `llvm.prefetch` is told."""
 
 
@@ -99,9 +99,12 @@ class FunctionBuilder:
         """The address of an element of an array."""
         return self._add(ops.offset(base, index, element, inbounds=False))
 
-    def prefetch(self, address: SSAValue) -> None:
-        """Brings what will be read soon to the caches."""
-        hints = [self.integer(value, i32) for value in (_READ, _ALL_LEVELS, _DATA)]
+    def prefetch(self, address: SSAValue, cache: int = 1) -> None:
+        """Brings what will be read soon to a cache, the first one or the second, and those behind
+        it.
+        """
+        locality = 4 - cache  # LLVM counts from the memory on
+        hints = [self.integer(value, i32) for value in (_READ, locality, _DATA)]
         self.append(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *hints], []))
 
     def load(

@@ -1,7 +1,8 @@
 """The products of Winograd's algorithm: rows of several tiles times a panel of the weights.
 
-A kernel keeps the sums of a few rows in registers while it goes along the input channels once; the
-panel of weights stays in the first cache for all tiles of a block.
+A kernel keeps the sums of a few rows in registers while it goes along a part of the input channels.
+That part of the panel of weights stays in the first cache for all tiles of a block, and the next
+part is brought to the second cache meanwhile.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER
@@ -21,8 +22,11 @@ from byoc_mlir.kernels.winograd.parameters import Parameters
 
 _PREFIX = "byoc_winograd"
 
-_PREFETCH_ROWS = 16
-"""How many rows of the weights ahead of the products they are prefetched."""
+PART_BYTES = 24 << 10
+"""Of a panel: they fit the first cache of any x86-64, 32 KB, with what the rows read and write."""
+
+_LINE_ELEMENTS = 16
+"""The `f32` of a cache line."""
 
 
 Strips = tuple[int, ...]
@@ -60,6 +64,8 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
     source_stride, result_stride = parameters.source.tile, parameters.result.tile
     count = function.divide(function.add(tiles, unit.tile_rows - 1), unit.tile_rows)
     panel_size = function.multiply(inputs, unit.panel)
+    most = PART_BYTES // (f32.size * unit.panel)
+    parts = function.divide(function.add(inputs, most - 1), most)
 
     def panel(index: SSAValue) -> None:
         number = function.add(begin, index)
@@ -68,15 +74,26 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
         read_from = function.gep(source, function.multiply(matrix, inputs))
         write_to = function.gep(result, function.multiply(matrix, outputs))
         write_to = function.gep(write_to, function.multiply(column, unit.panel))
+        function.loop(parts, partial(part, held, read_from, write_to))
+
+    def part(held: SSAValue, read_from: SSAValue, write_to: SSAValue, number: SSAValue) -> None:
+        first, last = function.share(inputs, number, parts)
+        steps = function.subtract(last, first)
+        held = function.gep(held, function.multiply(first, unit.panel))
+        following = function.gep(held, function.multiply(steps, unit.panel))
+        read_from = function.gep(read_from, first)
 
         def strip(index: SSAValue) -> None:
             first, last = function.share(tiles, index, count)
             rows = function.gep(read_from, function.multiply(first, source_stride))
             to = function.gep(write_to, function.multiply(first, result_stride))
+            share = function.least(index, function.integer(_lines(unit) - 1))
+            lines = function.multiply(function.multiply(share, steps), _LINE_ELEMENTS)
+            ahead = function.gep(following, lines)
             length = function.subtract(last, first)
             for size, kernel in kernels.items():
                 chosen = function.compare("eq", length, function.integer(size))
-                arguments = (rows, source_stride, held, inputs, to, result_stride)
+                arguments = (rows, source_stride, held, steps, to, result_stride, ahead, number)
                 function.when(chosen, partial(function.do, kernel, *arguments))
 
         function.loop(count, strip)
@@ -86,29 +103,44 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
     return name
 
 
+def _lines(unit: VectorUnit) -> int:
+    """The cache lines of a row of weights, each of which another strip prefetches."""
+    return max(1, unit.panel // _LINE_ELEMENTS)
+
+
 def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
-    """`void (source, source_stride, panel, inputs, result, result_stride)`: a few rows."""
+    """`void (source, source_stride, panel, steps, result, result_stride, ahead, part)`: a few rows
+    times a part of a panel, of so many input channels, added to the parts before. `ahead` is what
+    to prefetch, a line for each channel.
+    """
     name = f"{_PREFIX}_kernel_{rows}_{unit.tile}"
     if module.has(name):
         return name
-    types = (POINTER, i64, POINTER, i64, POINTER, i64)
+    types = (POINTER, i64, POINTER, i64, POINTER, i64, POINTER, i64)
     function = module.vectorised(name, types)
-    source, source_stride, panel, inputs, result, result_stride = function.parameters
+    source, source_stride, panel, steps, result, result_stride, ahead, part = function.parameters
     vectors = Vectors(function, unit.lanes)
     sources = [function.gep(source, function.multiply(source_stride, row)) for row in range(rows)]
+    results = [function.gep(result, function.multiply(result_stride, row)) for row in range(rows)]
+    places = [
+        function.gep(to, column) for to in results for column in range(0, unit.panel, unit.lanes)
+    ]
 
     def add_input(index: SSAValue, sums: Sums) -> Sums:
+        function.prefetch(function.gep(ahead, function.multiply(index, _LINE_ELEMENTS)), cache=2)
         weights = function.gep(panel, function.multiply(index, unit.panel))
-        function.prefetch(function.gep(weights, _PREFETCH_ROWS * unit.panel))
         addresses = [function.gep(values, index) for values in sources]
         row = vectors.row(weights, unit.panel)
         return add_products(vectors.multiply_add, map(vectors.repeated, addresses), row, sums)
 
     zero = vectors.splat(0.0)
-    sums = iter(function.fold(inputs, [zero] * (rows * unit.panel_vectors), add_input))
-    for row in range(rows):
-        to = function.gep(result, function.multiply(result_stride, row))
-        for column in range(0, unit.panel, unit.lanes):
-            vectors.store(next(sums), function.gep(to, column))
+    before = function.branch(
+        function.compare("eq", part, function.integer(0)),
+        lambda: [zero] * len(places),
+        lambda: list(map(vectors.load, places)),
+        *[zero.type] * len(places),
+    )
+    for total, place in zip(function.fold(steps, list(before), add_input), places, strict=True):
+        vectors.store(total, place)
     function.finish()
     return name

@@ -14,6 +14,7 @@ from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.implicit_gemm.implicit_gemm import ImplicitGemm
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
+from byoc_mlir.kernels.winograd.product import PART_BYTES
 
 SSE, AVX2, AVX512 = VectorUnit(4, 16), VectorUnit(8, 16), VectorUnit(16, 32)
 WIDE = VectorUnit(16, 32, 4)
@@ -45,6 +46,14 @@ def test_winograd(unit: VectorUnit, algorithm: Algorithm) -> None:
     lanes, window = unit.lanes, (algorithm.window, algorithm.window)
     it = convolution((1, lanes, 19, 25), 3 * lanes, window, pads=(1, 0, 1, 2), epilogue=_SUM)
     _check(it, unit, algorithm.name)
+
+
+@pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
+def test_winograd_of_many_channels(unit: VectorUnit) -> None:
+    """Panels of the weights in three parts, the sums of which are added."""
+    channels = 2 * (PART_BYTES // (4 * unit.panel)) + unit.lanes
+    it = convolution((1, channels, 9, 14), unit.panel, pads=(1, 1, 1, 1), epilogue=_RELU)
+    _check(it, unit, "f4x3")
 
 
 @UNITS
