@@ -13,11 +13,12 @@ from xdsl.rewriter import Rewriter
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs import Cost, Costs
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, DeconvolutionOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.layout_choices import ways
 from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
+from byoc_mlir.backends.dnnl.passes.unfold_dnnl_deconvolutions import can_unfold, unfold
 from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.backends.dnnl.trial import region_of
 from byoc_mlir.dialects.relay.base import shape_of, tensor_of
@@ -43,6 +44,8 @@ def faster_in_f32(op: Operation, choices: Choices) -> str | None:
     (window,) = found
     with openmp_threads(1):
         exact = None if choices.winograd == "off" else _by_fewer_products(window, choices)
+        if isinstance(window, DeconvolutionOp) and can_unfold(window):
+            window = unfold(window)
         for value in _values(window):
             _retype(value, bf16)
         reason = _not_written(window)

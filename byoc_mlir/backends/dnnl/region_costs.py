@@ -21,10 +21,20 @@ from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProduc
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
 from byoc_mlir.backends.dnnl.passes.fold_dnnl_zero_points import FoldDnnlZeroPoints
 from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import SplitDnnlPostOps
+from byoc_mlir.backends.dnnl.passes.unfold_dnnl_deconvolutions import UnfoldDnnlDeconvolutions
 from byoc_mlir.backends.dnnl.trial import region_of
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
+
+_BEFORE_LAYOUTS = (
+    ConvertRelayToDnnl(),
+    UnfoldDnnlDeconvolutions(),
+    FoldDnnlZeroPoints(),
+    SplitDnnlPostOps(),
+    ChooseDnnlProducts(),
+)
+"""What is done to an op alone."""
 
 
 def planned_milliseconds(region: FuncOp, choices: Choices) -> float:
@@ -63,12 +73,7 @@ def _look(op: Operation) -> Hashable:
 def _alone(op: Operation, choices: Choices) -> float:
     region = region_of(op)
     region.attributes[COMPILER] = StringAttr("dnnl")
-    for one in (
-        ConvertRelayToDnnl(),
-        FoldDnnlZeroPoints(),
-        SplitDnnlPostOps(),
-        ChooseDnnlProducts(),
-    ):
+    for one in _BEFORE_LAYOUTS:
         one.change(region)
     return planned_milliseconds(region, choices)
 

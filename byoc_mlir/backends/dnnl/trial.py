@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
+from byoc_mlir.backends.dnnl.passes.unfold_dnnl_deconvolutions import unfold_deconvolutions
 from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay import ConstantOp
@@ -50,6 +51,7 @@ def _found(func: FuncOp) -> str | None:
     if unavailable_reason() is not None:
         return None
     convert_region(func)
+    unfold_deconvolutions(func)
     with openmp_threads(1):
         found = [only_reference(op) for op in func.body.block.ops if op.results]
     name = next((one for one in found if one is not None), None)

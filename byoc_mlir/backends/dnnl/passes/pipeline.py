@@ -24,6 +24,7 @@ from byoc_mlir.backends.dnnl.passes.select_dnnl_primitives import SelectDnnlPrim
 from byoc_mlir.backends.dnnl.passes.share_dnnl_threads import ShareDnnlThreads
 from byoc_mlir.backends.dnnl.passes.split_dnnl_activations import SplitDnnlActivations
 from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import SplitDnnlPostOps
+from byoc_mlir.backends.dnnl.passes.unfold_dnnl_deconvolutions import UnfoldDnnlDeconvolutions
 
 
 def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
@@ -36,6 +37,7 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
     winograd, convolution = choices.winograd, choices.convolution
     return (
         ConvertRelayToDnnl(),
+        UnfoldDnnlDeconvolutions(),
         FoldDnnlZeroPoints(),
         SplitDnnlPostOps(),
         RoundDnnlResults(),

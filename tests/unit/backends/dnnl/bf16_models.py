@@ -109,6 +109,26 @@ def check_network(name: str) -> None:
     assert all(np.array_equal(found[one], exact[one]) for one in exact)
 
 
+def check_whole_windows(*sizes: str) -> None:
+    """A transposed convolution whose strides are its window, between others."""
+    window = [int(size) for size in sizes]
+    shape = [2, 40, *(pixels * size for pixels, size in zip((9, 7), window, strict=True))]
+    net = GraphBuilder("net", seed=0)
+    x = net.relu(net.conv(net.input("x", [2, 3, 9, 7]), 64, 1))
+    weights, bias = net.normal((64, 40, *window), 0.1), net.normal((40,), 1.0)
+    y = net.relu(net.op("ConvTranspose", x, weights, bias, strides=window))
+    net.channels[y] = 40
+    net.output(net.conv(y, 40, 1), "y", shape)
+    model = net.build()
+    inputs = random_inputs(model)
+    with compiled(model) as executable:
+        assert_close(executable.run(inputs), run_onnxruntime(model, inputs))
+        rows = {row.node: row for row in executable.report()}
+    if api().has_bf16:
+        assert rows["/ConvTranspose"].precision == rows["/Conv_1"].precision == "bf16"
+        assert "ref" not in rows["/ConvTranspose"].implementation
+
+
 def assert_close(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Equal up to some roundings."""
     for name, expected in wanted.items():

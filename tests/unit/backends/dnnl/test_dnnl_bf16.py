@@ -8,7 +8,15 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from bf16_models import MODELS, STEP, assert_close, check_network, compiled, shuffle
+from bf16_models import (
+    MODELS,
+    STEP,
+    assert_close,
+    check_network,
+    check_whole_windows,
+    compiled,
+    shuffle,
+)
 from onnx import ModelProto, helper, numpy_helper
 
 import byoc_mlir
@@ -43,13 +51,23 @@ def test_what_is_faster_in_f32_stays_there() -> None:
         return
     net = GraphBuilder("net", seed=0)
     x = net.relu(net.conv(net.input("x", [1, 64, 56, 56]), 64, 1))
-    y = net.op("ConvTranspose", x, net.normal((64, 8, 2, 2), 0.1), strides=[2, 2])
+    y = net.op("ConvTranspose", x, net.normal((64, 8, 3, 3), 0.1), strides=[2, 2])
     net.channels[y] = 8
-    net.output(net.conv(y, 8, 1), "y", [1, 8, 112, 112])
+    net.output(net.conv(y, 8, 1), "y", [1, 8, 113, 113])
     with compiled(net.build()) as executable:
         rows = {row.node: row.precision for row in executable.report()}
     assert rows["/ConvTranspose"].startswith("f32: oneDNN has only reference code for it in bf16")
     assert rows["/Conv"] == "bf16"
+
+
+@pytest.mark.parametrize("window", [(2, 2), (1, 3), (4, 2)])
+def test_transposed_convolutions_of_whole_windows_are_convolutions(window: tuple[int, int]) -> None:
+    check_whole_windows(*map(str, window))
+
+
+@pytest.mark.parametrize("level", ["avx2", "avx512_bf16"])
+def test_transposed_convolutions_of_whole_windows_at(level: str) -> None:
+    call_at(level, check_whole_windows, "2", "2")
 
 
 def test_next_to_nothing_to_compute_stays_in_f32() -> None:

@@ -1,0 +1,115 @@
+"""The pass `unfold-dnnl-deconvolutions`: convolutions of pixels instead of reference code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import bf16
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.backends.dnnl.dialect import (
+    ConvolutionOp,
+    DeconvolutionOp,
+    EltwiseAttr,
+    PixelShuffleOp,
+)
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.tensors import Array
+
+
+@dataclass(frozen=True)
+class UnfoldDnnlDeconvolutions(RegionPass):
+    """Deconvolutions of `bf16`, for which the library has reference code, become convolutions of
+    single pixels, where each place of the result reads one pixel.
+
+    That is where the strides are as large as the window: its places are channels, which a copy
+    makes pixels.
+
+    ```mlir
+    %0 = dnnl.deconvolution %x, %w {strides = [2, 2], …}
+        : (tensor<1x8x6x6xbf16>, tensor<8x3x2x2xbf16>) -> tensor<1x3x12x12xbf16>
+    ```
+    becomes
+    ```mlir
+    %1 = dnnl.convolution %x, %of_places {strides = [1, 1], …}
+        : (tensor<1x8x6x6xbf16>, tensor<12x8x1x1xbf16>) -> tensor<1x12x6x6xbf16>
+    %0 = dnnl.pixel_shuffle %1 {block = [2, 2]} : (…) -> tensor<1x3x12x12xbf16>
+    ```
+    """
+
+    name = "unfold-dnnl-deconvolutions"
+
+    def change(self, region: FuncOp) -> None:
+        unfold_deconvolutions(region)
+
+
+def unfold_deconvolutions(region: FuncOp) -> None:
+    """Changes a region as the pass does."""
+    for op in list(region.body.block.ops):
+        if isinstance(op, DeconvolutionOp) and can_unfold(op) and _is_rounded(op):
+            unfold(op)
+
+
+def can_unfold(op: DeconvolutionOp) -> bool:
+    """Whether each place of the result reads one pixel, by weights that are known."""
+    return (
+        ints(op.strides) == shape_of(op.weights)[2:]
+        and not any(ints(op.padding))
+        and set(ints(op.dilation)) == {1}
+        and op.groups.value.data == 1
+        and all(isinstance(value.owner, ConstantOp) for value in op.primary[1:])
+        and all(isinstance(one, EltwiseAttr) for one in op.post_ops)
+    )
+
+
+def _is_rounded(op: DeconvolutionOp) -> bool:
+    return tensor_type(op.arguments[0]).element_type == bf16
+
+
+def unfold(op: DeconvolutionOp) -> ConvolutionOp:
+    """Puts a convolution and a copy in the place of a deconvolution. Returns the former."""
+    source, window = op.arguments[0], ints(op.strides)
+    rank, places = len(window), math.prod(window)
+    weights = _constant(op.weights, "of_places", _of_places)
+    bias = [] if op.bias is None else [_constant(op.bias, f"repeated.{places}", _repeated(places))]
+    convolution = ConvolutionOp(
+        [source, *(one.output for one in (weights, *bias))],
+        strides=[1] * rank,
+        padding=[0] * (2 * rank),
+        dilation=[1] * rank,
+        post_ops=op.post_ops,
+        element=op.element,
+    )
+    pixels = PixelShuffleOp(convolution.output, block=list(window))
+    for new in (weights, *bias, convolution, pixels):
+        new.location = op.location
+        Rewriter.insert_op(new, InsertPoint.before(op))
+    op.output.replace_all_uses_with(pixels.output)
+    Rewriter.erase_op(op)
+    return convolution
+
+
+def _constant(value: SSAValue, how: str, derive: Callable[[Array], Array]) -> ConstantOp:
+    """What is derived from a constant; once for all uses of it."""
+    assert isinstance(value.owner, ConstantOp)
+    array, name = value.owner.array, value.owner.weight.name
+    return ConstantOp.of(f"{name}.{how}", derived_array(how, [array], lambda: derive(array)))
+
+
+def _of_places(weights: Array) -> Array:
+    """`[C, O, ...]` as those of single pixels, `[places O, C, 1, ...]`."""
+    inputs, _, *window = weights.shape
+    last = np.moveaxis(weights, (0, 1), (-1, -2))
+    return np.ascontiguousarray(last).reshape(-1, inputs, *[1] * len(window))
+
+
+def _repeated(places: int) -> Callable[[Array], Array]:
+    return lambda bias: np.tile(bias, places)
