@@ -45,7 +45,8 @@ class UnfoldDnnlDeconvolutions(RegionPass):
     becomes
     ```mlir
     %1 = dnnl.convolution %x, %of_places {strides = [1, 1], …}
-        : (tensor<1x8x6x6xbf16>, tensor<12x8x1x1xbf16>) -> tensor<1x12x6x6xbf16, #dnnl.layout<"acdb">>
+        : (tensor<1x8x6x6xbf16>, tensor<12x8x1x1xbf16>)
+        -> tensor<1x12x6x6xbf16, #dnnl.layout<"acdb">>
     %2 = dnnl.permute %1 {axes = [0, 2, 3, 1]} : (…) -> tensor<1x6x6x12xbf16>
     %3 = dnnl.view %2 : (…) -> tensor<1x6x6x2x2x3xbf16>
     %4 = dnnl.permute %3 {axes = [0, 1, 3, 2, 4, 5]} : (…) -> tensor<1x6x2x6x2x3xbf16, …>
