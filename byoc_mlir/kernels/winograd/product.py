@@ -25,9 +25,6 @@ _PREFIX = "byoc_winograd"
 PART_BYTES = 24 << 10
 """Of a panel: they fit the first cache of any x86-64, 32 KB, with what the rows read and write."""
 
-_LINE_ELEMENTS = 16
-"""The `f32` of a cache line."""
-
 
 Strips = tuple[int, ...]
 """How many tiles strips have: each length that there is, shortest first."""
@@ -87,14 +84,24 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
             first, last = function.share(tiles, index, count)
             rows = function.gep(read_from, function.multiply(first, source_stride))
             to = function.gep(write_to, function.multiply(first, result_stride))
-            share = function.least(index, function.integer(_lines(unit) - 1))
-            lines = function.multiply(function.multiply(share, steps), _LINE_ELEMENTS)
-            ahead = function.gep(following, lines)
+            distance = function.divide(function.integer(unit.panel), count)  # strips share the part
+            passed = function.multiply(index, function.multiply(steps, distance))
+            ahead = function.gep(following, passed)
             length = function.subtract(last, first)
+            operands = (
+                rows,
+                source_stride,
+                held,
+                steps,
+                to,
+                result_stride,
+                ahead,
+                distance,
+                number,
+            )
             for size, kernel in kernels.items():
                 chosen = function.compare("eq", length, function.integer(size))
-                arguments = (rows, source_stride, held, steps, to, result_stride, ahead, number)
-                function.when(chosen, partial(function.do, kernel, *arguments))
+                function.when(chosen, partial(function.do, kernel, *operands))
 
         function.loop(count, strip)
 
@@ -103,22 +110,18 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
     return name
 
 
-def _lines(unit: VectorUnit) -> int:
-    """The cache lines of a row of weights, each of which another strip prefetches."""
-    return max(1, unit.panel // _LINE_ELEMENTS)
-
-
 def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
-    """`void (source, source_stride, panel, steps, result, result_stride, ahead, part)`: a few rows
-    times a part of a panel, of so many input channels, added to the parts before. `ahead` is what
-    to prefetch, a line for each channel.
+    """`void (source, source_stride, panel, steps, result, result_stride, ahead, distance, part)`: a
+    few rows times a part of a panel, of so many input channels, added to the parts before. `ahead`
+    is what to prefetch, at such a distance for each channel.
     """
     name = f"{_PREFIX}_kernel_{rows}_{unit.tile}"
     if module.has(name):
         return name
-    types = (POINTER, i64, POINTER, i64, POINTER, i64, POINTER, i64)
+    types = (POINTER, i64, POINTER, i64, POINTER, i64, POINTER, i64, i64)
     function = module.vectorised(name, types)
-    source, source_stride, panel, steps, result, result_stride, ahead, part = function.parameters
+    source, source_stride, panel, steps, result, result_stride, *others = function.parameters
+    ahead, distance, part = others
     vectors = Vectors(function, unit.lanes)
     sources = [function.gep(source, function.multiply(source_stride, row)) for row in range(rows)]
     results = [function.gep(result, function.multiply(result_stride, row)) for row in range(rows)]
@@ -127,7 +130,7 @@ def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
     ]
 
     def add_input(index: SSAValue, sums: Sums) -> Sums:
-        function.prefetch(function.gep(ahead, function.multiply(index, _LINE_ELEMENTS)), cache=2)
+        function.prefetch(function.gep(ahead, function.multiply(index, distance)), cache=2)
         weights = function.gep(panel, function.multiply(index, unit.panel))
         addresses = [function.gep(values, index) for values in sources]
         row = vectors.row(weights, unit.panel)
