@@ -112,8 +112,13 @@ class Assumptions(Table):
         "ms",
         "threads of OpenMP that are awake; a busy machine shows only how long they wait",
     )
-    starts_worth: float = _number(
-        5, "thread starts", "what one thread does alone; more where the others have to wake"
+    thread_wake: float = _number(
+        0.06, "ms", "threads of OpenMP that sleep: 0.05 to 0.1 on virtual machines"
+    )
+    threads_spin: float = _number(
+        0.03,
+        "ms",
+        "how long threads surely stay awake: 2,000 spins, each a pause of 40 to 140 cycles",
     )
     parallel_cycles: float = _number(
         1 << 17,

@@ -15,16 +15,16 @@ from byoc_mlir.backends.dnnl.dialect import ExecutedOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.kernels.thread_plan import shared_steps
 
 _ONE = IntegerAttr(1, i64)
-
-_SHORT_MILLISECONDS = ASSUMED.starts_worth * ASSUMED.thread_start
 
 
 @dataclass(frozen=True)
 class ShareDnnlThreads(RegionPass):
-    """Chooses the ops that run on one thread: short ones, which are done before a second thread
-    would have started; and recurrent layers, of which independent ones may run at the same time.
+    """Chooses the ops that run on one thread: short ones, where threads need not be kept awake for
+    others (`kernels/thread_plan.py`); and recurrent layers, of which independent ones may run at
+    the same time.
 
     Options:
         threads: the OpenMP threads that will run the region.
@@ -47,10 +47,12 @@ class ShareDnnlThreads(RegionPass):
         if self.threads == 1:
             return
         costs = Costs()
+        executed = [op for op in region.body.block.ops if isinstance(op, ExecutedOp)]
         with openmp_threads(1):
-            for op in region.body.block.ops:
-                if isinstance(op, ExecutedOp) and costs.decided(op) < _SHORT_MILLISECONDS:
-                    op.threads = _ONE
+            shared = shared_steps([costs.decided(op) for op in executed], self.threads)
+        for op, is_shared in zip(executed, shared, strict=True):
+            if not is_shared:
+                op.threads = _ONE
         for layers in _independent_layers(region):
             if _is_serial(layers, costs, self.threads):
                 for layer in layers:

@@ -13,9 +13,9 @@ func.func private @short(%x: tensor<1x16x2x2xf32>) -> tensor<16x4xf32> attribute
 // CHECK-NEXT:    dnnl.activation {{.*}} {algorithm = "swish", threads = 1}
 // CHECK-NEXT:    dnnl.view %{{.*}} : (
 
-func.func private @long(%x: tensor<1x64x64x64xf32>) -> tensor<1x64x64x64xf32> attributes {byoc.compiler = "dnnl"} {
-  %0 = dnnl.activation %x {algorithm = "swish"} : (tensor<1x64x64x64xf32>) -> tensor<1x64x64x64xf32>
-  func.return %0 : tensor<1x64x64x64xf32>
+func.func private @long(%x: tensor<1x64x256x256xf32>) -> tensor<1x64x256x256xf32> attributes {byoc.compiler = "dnnl"} {
+  %0 = dnnl.activation %x {algorithm = "swish"} : (tensor<1x64x256x256xf32>) -> tensor<1x64x256x256xf32>
+  func.return %0 : tensor<1x64x256x256xf32>
 }
 // CHECK-LABEL: func.func private @long
 // CHECK-NEXT:    dnnl.activation %x {algorithm = "swish"}
