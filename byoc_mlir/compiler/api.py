@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byoc_mlir.boundary import boundary, check_argument
-from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
+from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.cached_specialiser import CachedSpecialiser
 from byoc_mlir.compiler.cache.cached_stages import CachedStages
 from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.ahead import compile_ahead

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from byoc_mlir.artifact import write
-from byoc_mlir.compiler.cache.cached_model import CachedModel, CachedSpecialiser
+from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.cached_specialiser import CachedSpecialiser
 from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.request import Request

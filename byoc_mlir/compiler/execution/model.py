@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.cached_specialiser import cached_specialiser
 from byoc_mlir.compiler.cache.cached_stages import CachedStages
 from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.execution.loops import compile_around_loops
@@ -86,8 +87,8 @@ def _compile_whole(
 ) -> Executable:
     """The executable of a model that runs in one piece, `place` is its own in the cache."""
     make = partial(_model_specialiser, source, options)
-    kept = make() if place is None else place.take_or_keep(source, options, make)
-    return compile_ahead(source.inputs, source.outputs, kept, options.limits)
+    found = make() if place is None else cached_specialiser(place, source, options, make)
+    return compile_ahead(source.inputs, source.outputs, found, options.limits)
 
 
 def _compile_in_stages(

@@ -21,7 +21,7 @@ from test_refusals import staged_model, symbolic_model
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
 from byoc_mlir.compiler import specialise
-from byoc_mlir.compiler.cache import cached_model, fingerprint, folder
+from byoc_mlir.compiler.cache import cached_model, cached_specialiser, fingerprint, folder
 from byoc_mlir.dims import SymbolInfo
 from byoc_mlir.errors import ByocError, InvalidArtifactError, UnsafeCacheError
 from byoc_mlir.limits import Limits
@@ -345,7 +345,9 @@ def test_that_a_model_needs_numbers_is_known_to_the_next_process(cache: Path) ->
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     inputs = {"x": np.random.default_rng(0).standard_normal((1, 2, 5, 8)).astype(np.float32)}
     expected = byoc_mlir.compile(model, targets=(), cache=cache).run(inputs)
-    with patch.object(cached_model.CachedSpecialiser, "_compiler_now", None):  # it compiles nothing
+    with patch.object(
+        cached_specialiser.CachedSpecialiser, "_compiler_now", None
+    ):  # it compiles nothing
         again = byoc_mlir.compile(model, targets=(), cache=cache)
         np.testing.assert_array_equal(again.run(inputs)["y"], expected["y"])
     assert was_cached(again)
