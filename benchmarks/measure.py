@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ from byoc_mlir.testing.reference import largest_relative_error
 
 _ROUND_SECONDS = 0.3
 """Time that one engine gets in one round."""
+
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 _PAUSE_SECONDS = 0.05
 """Lets the threads of the engine before fall asleep."""
@@ -60,6 +63,11 @@ class Failure:
     message: str
 
 
+def environment(**more: str) -> dict[str, str]:
+    """The variables of a measured process: it finds bytecode, as after an installation."""
+    return {**{name: os.environ[name] for name in os.environ.keys() - {_NO_BYTECODE}}, **more}
+
+
 class Worker:
     """A process that holds one compiled model; see `worker.py`."""
 
@@ -74,6 +82,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                env=environment(),
             )
         self.started = Started(**self._answer())
 

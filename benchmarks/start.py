@@ -3,9 +3,11 @@
     python benchmarks/start.py                  ResNet-50
     python benchmarks/start.py bert6 --threads 1
 
-Every start is a process of its own; the kinds of start take turns, and the quickest of each is
-shown. `read` is one pass over the file, which a start contains, as the file is hashed. Then the
-model as it was compiled and as it is loaded from a shared object run in one process, in turns.
+Every start is a process of its own, with the bytecode that an installation leaves; the kinds of
+start take turns, and the quickest of each is shown. The `first` process finds an empty cache, so it
+measures the rates of the machine, too: `calibration`, which is in no other column. `read` is one
+pass over the file, which a start contains, as the file is hashed. Then the model as it was compiled
+and as it is loaded from a shared object run in one process, in turns.
 """
 
 from __future__ import annotations
@@ -19,36 +21,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+from measure import environment
 from models import known_models, write_model
+from start_worker import Start
 
 import byoc_mlir
 from byoc_mlir.runtime import Executable
 
 _ROUND_SECONDS = 0.2
-
-_START = """
-import json, sys, time
-import numpy as np
-kind, path, inputs, cache, threads = sys.argv[1:]
-inputs = dict(np.load(inputs))
-marks = [time.perf_counter()]
-with open(path, "rb") as file:
-    while file.read(1 << 20):
-        pass
-marks.append(time.perf_counter())
-import byoc_mlir
-marks.append(time.perf_counter())
-if kind == "load":
-    executable = byoc_mlir.load(path, threads=int(threads))
-else:
-    executable = byoc_mlir.compile(
-        path, threads=int(threads), fallback="allow", cache=cache or False
-    )
-marks.append(time.perf_counter())
-executable.run(inputs)
-marks.append(time.perf_counter())
-print(json.dumps([after - before for before, after in zip(marks, marks[1:])]))
-"""
 
 
 def main() -> None:
@@ -76,24 +56,23 @@ def main() -> None:
 
 def compare_starts(model: Path, artifact: Path, inputs: Path, threads: int, count: int) -> None:
     """Prints a table of the quickest start of each kind."""
-    cache = model.with_name("cache")
-    kinds = {
-        "compiled": ("compile", model, inputs, ""),
-        "from the cache": ("compile", model, inputs, cache),
-        "loaded": ("load", artifact, inputs, ""),
-    }
-    times: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
+    folder = model.parent
+    starts: dict[str, list[Start]] = {"first": [], "from the cache": [], "loaded": []}
     for number in range(count + 1):
-        for kind, start in kinds.items():
-            seconds = _start(*start, threads)
-            if number:  # the first one fills the cache
-                times[kind].append(seconds)
-    print("| seconds | read | import | compile or load | first run | all, without reading |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for kind, rows in times.items():
-        read, *rest = min(rows, key=lambda row: sum(row[1:]))
-        cells = (read, *rest, sum(rest) - read)
-        print(f"| {kind} | {' | '.join(f'{cell:.3f}' for cell in cells)} |")
+        some = {
+            "first": _start("compile", model, inputs, threads, folder / f"empty-{number}"),
+            "from the cache": _start("compile", model, inputs, threads, folder / "cache"),
+            "loaded": _start("load", artifact, inputs, threads, folder / "cache"),
+        }
+        for kind, start in some.items() if number else ():  # the first ones fill the cache
+            starts[kind].append(start)
+    print("| seconds | read | import | compile or load | first run | all | calibration | MB |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for kind, rows in starts.items():
+        best = min(rows, key=lambda start: start.whole)
+        seconds = (best.read, best.imports, best.compiling, best.first_run, best.whole)
+        cells = [f"{one:.3f}" for one in (*seconds, best.calibration)]
+        print(f"| {' | '.join([kind, *cells, f'{best.peak_megabytes:.0f}'])} |")
 
 
 def compare_latency(compiled: Executable, loaded: Executable, inputs: Path, rounds: int) -> None:
@@ -114,10 +93,16 @@ def compare_latency(compiled: Executable, loaded: Executable, inputs: Path, roun
         print(f"| {kind} | {' | '.join(f'{cell:.3f}' for cell in cells)} |")
 
 
-def _start(*words: object) -> list[float]:
-    command = [sys.executable, "-c", _START, *map(str, words)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)
+def _start(kind: str, path: Path, inputs: Path, threads: int, cache: Path) -> Start:
+    script = Path(__file__).with_name("start_worker.py")
+    done = subprocess.run(
+        [sys.executable, script, kind, path, inputs, str(threads)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=environment(BYOC_CACHE_DIR=str(cache)),
+    )
+    return Start(**json.loads(done.stdout))
 
 
 def _shapes(inputs: Path) -> dict[str, tuple[int, ...]]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from engines import ENGINES, PEERS
-from measure import Failure, last_error
+from measure import Failure, environment, last_error
 from report import geometric_mean, rounded, table_row
 from run import engine_names, machine
 from stream_models import STREAMS, StreamFiles, write_stream
@@ -172,8 +171,7 @@ def _answered(
     order = ",".join(map(str, files.order))
     script = Path(__file__).with_name("stream_worker.py")
     arguments = [engine, files.model, threads, clock, outputs, order, *files.inputs]
-    environment = {**os.environ, "BYOC_CACHE_DIR": str(cache)} if cache else dict(os.environ)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # bytecode is there after an installation
+    variables = environment(BYOC_CACHE_DIR=str(cache)) if cache else environment()
     with outputs.with_suffix(".log").open("w") as log:
         done = subprocess.run(
             [sys.executable, script, *map(str, arguments)],
@@ -181,7 +179,7 @@ def _answered(
             stderr=log,
             text=True,
             check=True,
-            env=environment,
+            env=variables,
         )
     answered: dict[str, Any] = json.loads(done.stdout)
     return Answered(**answered)

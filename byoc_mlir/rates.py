@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,6 +55,8 @@ class Rates:
         self._document = dict(document or {})
         self._measure = measure if measure is not None and may_measure else {}
         self._parts: dict[str, Part] = {}
+        self.seconds = 0.0
+        """What measuring parts has taken so far."""
 
     def part(self, name: str, read: Callable[[Any], _Part]) -> _Part:
         """A part, the same one for all who ask.
@@ -66,7 +69,9 @@ class Rates:
         """
         if name not in self._parts:  # without a lock, which a fork would leave locked
             if name not in self._document and name in self._measure:
+                start = time.perf_counter()
                 self._document[name] = self._measure[name]()
+                self.seconds += time.perf_counter() - start
             self._parts.setdefault(name, _read(name, self._document.get(name), read))
         return cast(_Part, self._parts[name])
 

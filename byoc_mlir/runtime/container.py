@@ -146,9 +146,12 @@ class _HashingFile:
         rest = memoryview(data)
         while rest:
             taken = rest[: _CHUNK - self._filled]
+            rest = rest[len(taken) :]
+            if len(taken) == _CHUNK:  # nothing waits before it
+                self._file.write(taken)
+                continue
             self._piece[self._filled : self._filled + len(taken)] = taken
             self._filled += len(taken)
-            rest = rest[len(taken) :]
             if self._filled == _CHUNK:
                 self._file.write(self._piece)
                 self._filled = 0

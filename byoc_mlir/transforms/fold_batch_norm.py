@@ -22,6 +22,7 @@ from byoc_mlir.dialects.relay.elementwise import AddOp, MultiplyOp, SubtractOp
 from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp, DenseOp
 from byoc_mlir.dialects.relay.window import ConvOp, ConvTransposeOp
 from byoc_mlir.dims import Dim, Size
+from byoc_mlir.tensors import aligned_empty
 from byoc_mlir.transforms.rewriting import (
     Array,
     constant_array,
@@ -224,7 +225,8 @@ def scaled(weight: Array, scale: Array, groups: int | None) -> Array:
     trailing = [1] * (weight.ndim - 2)
     grouped = weight if groups is None else weight.reshape(groups, -1, *weight.shape[1:])
     leading = (-1, 1) if groups is None else (groups, 1, -1)
-    product = np.empty_like(grouped)  # rounded a bit at a time: no whole product in f64
+    product = aligned_empty(grouped.shape, grouped.dtype)
+    # rounded a bit at a time: no whole product in f64
     np.multiply(grouped, scale.reshape(*leading, *trailing), out=product, casting="unsafe")
     return product.reshape(weight.shape)
 

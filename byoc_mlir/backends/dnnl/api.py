@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -31,13 +32,13 @@ from byoc_mlir.backends.dnnl.enums import (
     Status,
 )
 from byoc_mlir.backends.dnnl.formats import descriptor_strides, format_tag
+from byoc_mlir.backends.dnnl.timing import shortest_run
 from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.runtime.addresses import c_array
 from byoc_mlir.runtime.forks import ForkSafeLock
 
 _ALIGNMENT = 64
-_ENOUGH_SECONDS, _MOST_RUNS = 0.004, 5
 
 
 class PrimitiveDescriptor:
@@ -264,23 +265,26 @@ class Api:
         descriptor: PrimitiveDescriptor,
         arguments: tuple[int, ...],
         parameters: Mapping[int, MemoryDescriptor] | None = None,
+        rival: float = math.inf,
     ) -> float:
         """The shortest of a few executions with these arguments, in milliseconds.
 
         Args:
             parameters: those of the arguments that the primitive descriptor does not describe.
+            rival: milliseconds of what does the same; what is clearly slower runs less often.
 
         Raises:
             CompilationError: the library cannot create or run the primitive.
         """
         with self._measuring:  # one buffer is there for all, and a neighbour would be measured
-            return self._measured(descriptor, arguments, parameters or {})
+            return self._measured(descriptor, arguments, parameters or {}, rival)
 
     def _measured(
         self,
         descriptor: PrimitiveDescriptor,
         arguments: tuple[int, ...],
         parameters: Mapping[int, MemoryDescriptor],
+        rival: float,
     ) -> float:
         primitive = ctypes.c_void_p()
         handle = ctypes.c_void_p(descriptor.handle)
@@ -304,7 +308,7 @@ class Api:
             _check("dnnl_primitive_execute", status)
 
         try:
-            return _shortest(execute, self._clock)
+            return 1e3 * shortest_run(execute, self._clock, rival / 1e3)
         finally:
             for pair in pairs:
                 self.library.dnnl_memory_destroy(ctypes.c_void_p(pair.memory))
@@ -356,17 +360,6 @@ def openmp_threads(count: int) -> Generator[None]:
         yield
     finally:
         library.omp_set_num_threads(before)
-
-
-def _shortest(execute: Callable[[], None], clock: Callable[[], float]) -> float:
-    execute()
-    best, spent = float("inf"), 0.0
-    while spent < _ENOUGH_SECONDS:
-        start = clock()
-        execute()
-        took = clock() - start
-        best, spent = min(best, took), spent + max(took, _ENOUGH_SECONDS / _MOST_RUNS)
-    return best * 1e3
 
 
 def _check(function: str, status: int) -> None:

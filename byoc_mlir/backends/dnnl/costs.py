@@ -26,7 +26,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.enums import Arg, Query
-from byoc_mlir.backends.dnnl.likeness import likeness_of
+from byoc_mlir.backends.dnnl.likeness import likeness_of, problem_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
 from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels, is_ours
 from byoc_mlir.backends.dnnl.own_kernels import candidates
@@ -234,11 +234,16 @@ class Costs:
         if rate.samples >= most_samples or self._measuring.seconds <= 0:
             return rate.estimate(work) if rate.samples else self._assumed(described, descriptor)
         start = time.thread_time()  # not the clock on the wall: neighbours would take the time
-        known.times[key] = self._api.measure(descriptor, described.arguments, described.parameters)
+        problem = problem_of(described, self._api.threads)
+        rival = known.shortest.get(problem, math.inf)
+        taken = self._api.measure(descriptor, described.arguments, described.parameters, rival)
         self._measuring.seconds -= time.thread_time() - start
-        rate.add(work, known.times[key])
-        known.alike.add(like, work, known.times[key])
-        return known.times[key]
+        known.times[key] = taken
+        if problem is not None:
+            known.shortest[problem] = min(taken, rival)
+        rate.add(work, taken)
+        known.alike.add(like, work, taken)
+        return taken
 
     def _assumed(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
         """The time by an implementation that was never measured."""

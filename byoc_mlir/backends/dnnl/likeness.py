@@ -54,6 +54,18 @@ def likeness_of(described: Primitive, implementation: str, threads: int) -> Hash
     return described.call.kind, implementation, threads, others, forms
 
 
+def problem_of(described: Primitive, threads: int) -> Hashable | None:
+    """A key that is equal for primitives that compute the same, in whatever layouts and by whatever
+    algorithm; `None` for those without weights.
+    """
+    if all(operand.argument != Arg.WEIGHTS for operand in described.operands):
+        return None
+    windows = tuple(one for one in described.call.arguments if isinstance(one, tuple))
+    seen = ((one.argument, one.descriptor) for one in described.operands)
+    types = tuple((argument, one.data_type, one.dims) for argument, one in seen)
+    return described.call.kind, threads, windows, types
+
+
 def _is_weight(operand: Operand) -> bool:
     return operand.argument == Arg.WEIGHTS and isinstance(operand.value.owner, ConstantOp)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Hashable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
@@ -52,6 +52,8 @@ class Known:
     """Milliseconds from a file, by `key_of` calls and the number of threads."""
     alike: Alike = field(default_factory=Alike)
     """What was measured, for primitives of other sizes."""
+    shortest: dict[Hashable, float] = field(default_factory=dict[Hashable, float])
+    """Milliseconds of the fastest primitive for a problem, see `problem_of`."""
 
     def time(self, call: PrimitiveCall, threads: int) -> float | None:
         """The milliseconds of a call, if they are known."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from byoc_mlir.dialects.relay.constant import Array, derived_array
+from byoc_mlir.tensors import aligned_empty
 
 
 def panels(matrix: Array, width: int) -> Array:
@@ -17,8 +16,9 @@ def panels(matrix: Array, width: int) -> Array:
 
 def _made(matrix: Array, width: int) -> Array:
     units, depth = matrix.shape
-    found = np.zeros((-(-units // width), depth, width), matrix.dtype)
+    found = aligned_empty((-(-units // width), depth, width), matrix.dtype)
     for number, panel in enumerate(found):
         some = matrix[number * width : (number + 1) * width]
         panel[:, : len(some)] = some.T
+        panel[:, len(some) :] = 0
     return found

@@ -26,6 +26,7 @@ from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
 from byoc_mlir.kernels.implicit_gemm.strips import PieceStrips, Strips, strips_of
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
+from byoc_mlir.tensors import aligned_empty
 
 NAME = "implicit_gemm"
 """What IR and reports call it."""
@@ -113,10 +114,11 @@ class ImplicitGemm(ConvolutionKernel):
         return (NAME, self.unit.panel)
 
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        packed = np.zeros(self.weights_shape, np.float32)
+        packed = aligned_empty(self.weights_shape, np.float32)
         size, columns = self._panel_size, self.unit.panel
         for number in range(self.panels):  # each [height, width, inputs, columns]
             packed[number * size : (number + 1) * size] = panel_of(weights, number, columns).ravel()
+        packed[self.panels * size :] = 0
         return packed
 
     def code(self, threads: int) -> Code:

@@ -37,6 +37,7 @@ from byoc_mlir.kernels.winograd.code import define_winograd
 from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
 from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
 from byoc_mlir.kernels.winograd.product import strips_of
+from byoc_mlir.tensors import aligned_empty
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
 """The tiles that are handled together: how often weights are used that were read once."""
@@ -190,7 +191,7 @@ class Winograd(ConvolutionKernel):
         transform = np.kron(along_axis, along_axis)  # a window to the points of a tile
         together = _PACKED_TOGETHER // transform.size
         matrices, panels, inputs, columns = self.weights_shape
-        points = np.empty((matrices, panels, inputs * columns), np.float32)
+        points = aligned_empty((matrices, panels, inputs * columns), np.float32)
         for number in range(panels):
             panel = panel_of(weights, number, columns).reshape(-1, inputs * columns)
             for first in range(0, inputs * columns, together):

@@ -8,9 +8,10 @@ from xdsl.ir import Block
 from xdsl.parser import Parser
 
 from byoc_mlir.backends.dnnl.costs import work_of
+from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive
 from byoc_mlir.backends.dnnl.dialect import layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import LstmOp
-from byoc_mlir.backends.dnnl.likeness import Alike, likeness_of
+from byoc_mlir.backends.dnnl.likeness import Alike, likeness_of, problem_of
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
 from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.dialects import make_context
@@ -26,18 +27,28 @@ func.func private @r(%x: tensor<{rows}x8xf32>, %y: tensor<4x8xf32>) -> tensor<{r
 """
 
 
-def _likeness(
-    rows: int, columns: int = 4, value: float = 0.5, weights: str = "%w", name: str = "jit"
-) -> object:
+def _product(
+    rows: int,
+    columns: int = 4,
+    value: float = 0.5,
+    weights: str = "%w",
+    layout: LayoutOf = layout_of,
+) -> Primitive:
     context = make_context()
     text = PRODUCT.format(rows=rows, columns=columns, value=value, weights=weights)
     module = Parser(context, text).parse_module()
     assert isinstance(module, ModuleOp)
     ConvertRelayToDnnl().apply(context, module)
-    found = [primitive(op, layout_of) for op in module.walk() if op.name == "dnnl.matmul"]
+    found = [primitive(op, layout) for op in module.walk() if op.name == "dnnl.matmul"]
     (described,) = found
     assert described is not None
-    return likeness_of(described, name, 1)
+    return described
+
+
+def _likeness(
+    rows: int, columns: int = 4, value: float = 0.5, weights: str = "%w", name: str = "jit"
+) -> object:
+    return likeness_of(_product(rows, columns, value, weights), name, 1)
 
 
 def test_products_with_weights_of_one_shape_are_alike() -> None:
@@ -50,6 +61,14 @@ def test_products_with_weights_of_one_shape_are_alike() -> None:
 
 def test_products_of_two_inputs_are_like_no_others() -> None:
     assert _likeness(16, weights="%y") is None
+
+
+def test_products_of_the_same_shapes_are_rivals_in_any_layout() -> None:
+    turned = _product(16, layout=lambda _: "ba")
+    assert turned.call != _product(16).call
+    assert problem_of(turned, 1) == problem_of(_product(16), 1)
+    assert problem_of(turned, 1) != problem_of(turned, 2)
+    assert problem_of(turned, 1) != problem_of(_product(24), 1)
 
 
 def test_estimates_are_for_nearly_as_much_work() -> None:

@@ -1,0 +1,72 @@
+"""One start: a process that reads a model, compiles or loads it, and answers once.
+
+`start_worker.py KIND PATH INPUTS THREADS` prints one JSON line with `Start`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from worker import peak_megabytes
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the parts of a start took, in seconds."""
+
+    read: float
+    """One pass over the file, which is apart from the others."""
+    imports: float
+    """Of the package: of the compiler, what it needs is imported while it compiles."""
+    compiling: float
+    """Or loading; without what is measured once on a machine."""
+    first_run: float
+    calibration: float
+    """Measuring rates, which the first processes of a machine do."""
+    peak_megabytes: float
+
+    @property
+    def whole(self) -> float:
+        """From the file to the first answer, calibration apart."""
+        return self.imports + self.compiling + self.first_run
+
+
+def main() -> None:
+    """See the module."""
+    kind, path, inputs_path, threads = sys.argv[1:]
+    with np.load(inputs_path) as stored:
+        inputs = dict(stored)
+    marks = [time.perf_counter()]
+    with open(path, "rb") as file:
+        while file.read(1 << 20):
+            pass
+    marks.append(time.perf_counter())
+    import byoc_mlir
+
+    load, compile_ = byoc_mlir.load, byoc_mlir.compile
+    marks.append(time.perf_counter())
+    if kind == "load":
+        executable = load(path, threads=int(threads))
+    else:
+        executable = compile_(path, threads=int(threads), fallback="allow")
+    marks.append(time.perf_counter())
+    executable.run(inputs)
+    marks.append(time.perf_counter())
+    read, imports, compiling, first_run = np.diff(marks).tolist()
+    calibration = _calibration() if kind == "compile" else 0.0
+    start = Start(read, imports, compiling - calibration, first_run, calibration, peak_megabytes())
+    print(json.dumps(asdict(start)))
+
+
+def _calibration() -> float:
+    from byoc_mlir.compiler.rates import process_rates
+
+    return process_rates().seconds
+
+
+if __name__ == "__main__":
+    main()
