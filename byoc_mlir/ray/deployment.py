@@ -18,6 +18,11 @@ from byoc_mlir.ray.service import Service, ServingLimits
 
 _DEPLOYMENT = "byoc_mlir"
 
+_PROXY_SECONDS = "60"
+"""What Ray's proxy may take to start. `serve.start` waits as long, but Ray ends a proxy that takes
+more than 5 seconds, as it does on a busy machine.
+"""
+
 
 class ModelServer:
     """One replica: a model that is loaded once and answers requests.
@@ -97,6 +102,7 @@ def serving(app: Any, *, host: str, port: int, cores: int) -> Generator[str]:
         OSError: the port is in use.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", _PROXY_SECONDS)
     ray, serve = import_extra("ray", EXTRA), import_extra("ray.serve", EXTRA)
     socket.create_server((host, port)).close()  # its error is clearer than that of Ray's proxy
     try:

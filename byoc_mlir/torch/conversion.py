@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,13 @@ _TARGET = re.compile(r"\[target=torch\.ops\.(?P<target>[\w.]+)\]")
 
 
 def convert(
-    program: Any, dynamic_shapes: Any = None, copy_parameters: bool = False
+    program: Any, sizes: Sequence[Any] | None = None, copy_parameters: bool = False
 ) -> ModelInMemory:
     """The ONNX model of an `ExportedProgram`.
 
     Args:
         program: what was captured.
-        dynamic_shapes: as the program was captured with; names in it name dimensions.
+        sizes: what is said of each tensor that it takes; names in it name dimensions.
         copy_parameters: the model has parameters of its own, else those of the program.
 
     Raises:
@@ -43,9 +43,7 @@ def convert(
     try:
         with warnings.catch_warnings():  # what PyTorch says there is not for our users
             warnings.simplefilter("ignore")
-            converted = torch.onnx.export(
-                program, dynamo=True, verbose=False, dynamic_shapes=dynamic_shapes
-            )
+            converted = torch.onnx.export(program, dynamo=True, verbose=False, dynamic_shapes=sizes)
     except torch.onnx.errors.OnnxExporterError as error:
         raise _refused(program, error) from error
     check_effects(converted.exported_program)  # some of them show in its smaller operations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -13,8 +13,9 @@ from byoc_mlir.errors import ByocError, ExecutionError, InvalidInputError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.torch.capture import capture
 from byoc_mlir.torch.conversion import convert
+from byoc_mlir.torch.keywords import with_named_keywords
 from byoc_mlir.torch.parameters import Parameters
-from byoc_mlir.torch.sizes import check_sizes
+from byoc_mlir.torch.sizes import checked_sizes
 from byoc_mlir.torch.tensors import array_of, pytorch, tensor_of
 
 
@@ -27,10 +28,18 @@ class _Place:
     value: Any = None
 
     @staticmethod
-    def of(argument: Any) -> _Place:
-        """From the signature of a program."""
-        is_tensor = not hasattr(argument, "value")
-        return _Place(argument.name, is_tensor, None if is_tensor else argument.value)
+    def all_of(specs: Iterable[Any], tensors: Sequence[str]) -> list[_Place]:
+        """From one side of the signature of a program, and the names that its tensors have in the
+        model, which need not be those of the program.
+        """
+        arguments = [spec.arg for spec in specs if spec.kind.name in ("USER_INPUT", "USER_OUTPUT")]
+        names = iter(tensors)
+        return [
+            _Place(one.name, False, one.value)
+            if hasattr(one, "value")
+            else _Place(next(names), True)
+            for one in arguments
+        ]
 
     def check(self, leaf: Any, tensor: type) -> None:
         """Refuses what is not as in the example; `tensor` is the class of tensors."""
@@ -61,8 +70,9 @@ class CompiledModule:
         self._call = program.call_spec
         self._keywords: Sequence[str] = self._call.in_spec.child(1).context
         signature = program.graph_signature
-        self._inputs = [_Place.of(spec.arg) for spec in signature.input_specs if _is_user(spec)]
-        self._outputs = [_Place.of(spec.arg) for spec in signature.output_specs if _is_user(spec)]
+        inputs = [one.name for one in executable.inputs]
+        self._inputs = _Place.all_of(signature.input_specs, inputs)
+        self._outputs = _Place.all_of(signature.output_specs, executable.outputs)
         self._parameters = Parameters(chain(program.named_parameters(), program.named_buffers()))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -125,10 +135,6 @@ class CompiledModule:
         return leaves
 
 
-def _is_user(spec: Any) -> bool:
-    return spec.kind.name in ("USER_INPUT", "USER_OUTPUT")
-
-
 def from_torch(
     module: Any,
     example: Sequence[Any],
@@ -165,20 +171,27 @@ def from_torch(
         check_argument("example", example, tuple | list, "a tuple of arguments")
         check_argument("kwargs", kwargs, Mapping | None, "arguments by name")
         keywords = kwargs or {}
-        check_sizes(module, example, keywords, dynamic_shapes)
-        program = capture(module, example, keywords, dynamic_shapes)
+        sizes = checked_sizes(module, example, keywords, dynamic_shapes)
         options = {**options, "copy_parameters": copy_parameters}
-        return compile_program(program, dynamic_shapes, options)
+        if sizes is None:
+            return compile_program(capture(module, example, keywords, None), options)
+        module = with_named_keywords(module, keywords)
+        program = capture(module, example, keywords, sizes.of_arguments)
+        return compile_program(program, options, sizes.of_tensors)
 
 
 def compile_program(
-    program: Any, dynamic_shapes: Any, options: Mapping[str, Any]
+    program: Any, options: Mapping[str, Any], sizes: Sequence[Any] | None = None
 ) -> CompiledModule:
-    """Compiles what `capture` gave; arguments and errors are those of `from_torch`, and so are the
-    options, `copy_parameters` among them.
+    """Compiles what `capture` gave.
+
+    Args:
+        program: an `ExportedProgram`.
+        options: of `from_torch`, `copy_parameters` among them; so are the errors.
+        sizes: what is said of each tensor that it takes; names in it name dimensions.
     """
     if "cache" in options:
         raise ByocError("cache is not accepted: what shares a module's memory is not kept")
     options = {"threads": pytorch().get_num_threads(), **options}
-    model = convert(program, dynamic_shapes, options.pop("copy_parameters", False))
+    model = convert(program, sizes, options.pop("copy_parameters", False))
     return CompiledModule(program, compile(model, cache=False, **options))

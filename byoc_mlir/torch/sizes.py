@@ -4,30 +4,61 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.torch.keywords import others_of
 from byoc_mlir.torch.tensors import pytorch
 
 _Sizes: TypeAlias = Iterator[tuple[str, int, Any]]
 """Which dimension, its size in the example, and what is said of it."""
 
 
-def check_sizes(
+@dataclass(frozen=True)
+class Sizes:
+    """What is said of the sizes of an example. PyTorch names sizes by position, so these are in the
+    order in which it takes the arguments.
+    """
+
+    of_arguments: Mapping[str, Any]
+    """By name, in the structure of each; keywords are in the place of `**others`."""
+    of_tensors: Sequence[Any]
+    """Of each tensor, without that structure."""
+
+
+def checked_sizes(
     module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], shapes: Any
-) -> None:
-    """Refuses an example that the module does not take, and sizes that the example does not have.
+) -> Sizes | None:
+    """The sizes that change, compared with an example.
 
     Args:
         module: whose `forward` names the arguments.
         arguments: of the example.
         keywords: its keyword arguments.
-        shapes: the sizes that change; `None` if there are none.
+        shapes: the sizes that change, as a caller says them; `None` if there are none.
 
     Raises:
-        InvalidInputError: it says which argument, what was found and what is accepted.
+        InvalidInputError: the module does not take the example, or that does not have the sizes; it
+            says which argument, what was found and what is accepted.
     """
-    given = _arguments(module, arguments, keywords, shapes)
+    others = others_of(module)
+    given = _arguments(module, arguments, keywords)
+    if isinstance(shapes, Mapping) and others in given and others not in shapes:
+        given |= given.pop(others)
+    _check(given, shapes)
+    if shapes is None:
+        return None
+    said = _by_key(given, shapes)
+    if others is not None and others in given:
+        said |= _by_key(given[others], said.pop(others))
+        given |= given.pop(others)
+    names = [*(name for name in given if name not in keywords), *keywords]
+    return _sizes_of({name: given[name] for name in names}, said)
+
+
+def _check(given: Mapping[str, Any], shapes: Any) -> None:
+    """Refuses sizes that the arguments do not have."""
     known: dict[str, tuple[str, int]] = {}
     for where, size, said in _sizes("dynamic_shapes", given, shapes):
         if not isinstance(said, str):
@@ -40,25 +71,39 @@ def check_sizes(
             )
 
 
+def _sizes_of(given: Mapping[str, Any], said: Mapping[str, Any]) -> Sizes:
+    tree = pytorch("torch.utils._pytree")
+    leaves, structure = tree.tree_flatten(given)
+    flat = list(_of_leaves(given, said))
+    tensor: type = pytorch().Tensor
+    of_tensors = [one for leaf, one in zip(leaves, flat, strict=True) if isinstance(leaf, tensor)]
+    return Sizes(tree.tree_unflatten(flat, structure), of_tensors)
+
+
+def _of_leaves(value: Any, said: Any) -> Iterator[Any]:
+    """What is said of each tensor, and of what else is in a value."""
+    parts = _parts(value)
+    if said is None:
+        yield from (None for _ in pytorch("torch.utils._pytree").tree_leaves(value))
+    elif parts is None:
+        yield said
+    else:
+        of_parts = _by_key(parts, said)
+        for key, part in parts.items():
+            yield from _of_leaves(part, of_parts[key])
+
+
 def _arguments(
-    module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], shapes: Any
-) -> Mapping[str, Any]:
-    """The arguments by name, as `forward` has them; those of its `**others` are spread, unless
-    shapes are said for `others`.
-    """
+    module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments by name, as `forward` has them."""
     signature = inspect.signature(module.forward)
     try:
-        given = signature.bind(*arguments, **keywords).arguments
+        return dict(signature.bind(*arguments, **keywords).arguments)
     except TypeError as error:
         raise InvalidInputError(
             f"the example does not fit {type(module).__name__}.forward{signature}: {error}"
         ) from error
-    for name, parameter in signature.parameters.items():
-        is_spread = parameter.kind is parameter.VAR_KEYWORD and isinstance(shapes, Mapping)
-        if is_spread and name in given and name not in shapes:
-            given = {**given, **given[name]}
-            del given[name]
-    return given
 
 
 def _sizes(where: str, value: Any, said: Any) -> _Sizes:
@@ -67,10 +112,7 @@ def _sizes(where: str, value: Any, said: Any) -> _Sizes:
         return
     if isinstance(value, pytorch().Tensor):
         yield from _sizes_of_tensor(where, value, said)
-    elif isinstance(value, Mapping):
-        yield from _sizes_of_parts(where, cast("Mapping[Any, Any]", value), said)
-    elif isinstance(value, list | tuple):
-        parts = dict(enumerate(cast("Sequence[Any]", value)))
+    elif (parts := _parts(value)) is not None:
         yield from _sizes_of_parts(where, parts, said)
     elif isinstance(said, Mapping | list | tuple):
         raise InvalidInputError(
@@ -99,12 +141,31 @@ def _sizes_of_tensor(where: str, tensor: Any, said: Any) -> _Sizes:
 
 
 def _sizes_of_parts(where: str, parts: Mapping[Any, Any], said: Any) -> _Sizes:
-    if isinstance(said, list | tuple) and len(said) == len(parts):
-        said = dict(zip(parts, cast("Sequence[Any]", said), strict=True))
-    if not isinstance(said, Mapping) or said.keys() != parts.keys():
+    of_parts = _by_key(parts, said)
+    if of_parts.keys() != parts.keys():
         accepted = ", ".join(map(repr, parts)) or "none"
         raise InvalidInputError(
             f"{where} is {said!r}; accepted is one entry, or None, for each of: {accepted}"
         )
     for name, value in parts.items():
-        yield from _sizes(f"{where}[{name!r}]", value, said[name])
+        yield from _sizes(f"{where}[{name!r}]", value, of_parts[name])
+
+
+def _parts(value: Any) -> Mapping[Any, Any] | None:
+    """The parts of a structure by key; `None` if it has none."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, Any]", value)
+    if isinstance(value, list | tuple):
+        return dict(enumerate(cast("Sequence[Any]", value)))
+    return None
+
+
+def _by_key(parts: Mapping[Any, Any], said: Any) -> dict[Any, Any]:
+    """What is said of each of some parts; empty if it does not fit them."""
+    if said is None:
+        return dict.fromkeys(parts)
+    if isinstance(said, Mapping):
+        return dict(cast("Mapping[Any, Any]", said))
+    if isinstance(said, list | tuple) and len(cast("Sequence[Any]", said)) == len(parts):
+        return dict(zip(parts, cast("Sequence[Any]", said), strict=True))
+    return {}

@@ -181,12 +181,71 @@ def test_sizes_of_what_is_no_tensor() -> None:
         byoc_mlir.from_torch(Several(), (torch.ones(2), 3.0), dynamic_shapes=(None, {0: "n"}))
 
 
-@pytest.mark.parametrize("shapes", [{"y": {0: "n"}}, {"others": {"y": ["n"]}}], ids=str)
-def test_sizes_of_other_keywords(shapes: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {"x": None, "y": {0: "n"}},
+        {"x": None, "others": {"y": ["n"]}},
+        (None, {"y": ["n"]}),
+        {"y": {0: "n"}, "x": None},
+    ],
+    ids=str,
+)
+def test_sizes_of_other_keywords(shapes: object) -> None:
     x, y = torch.ones(2, 4), torch.arange(3.0)
-    compiled = byoc_mlir.from_torch(Several(), (x,), {"y": y}, dynamic_shapes={"x": None, **shapes})
+    compiled = byoc_mlir.from_torch(Several(), (x,), {"y": y}, dynamic_shapes=shapes)
     assert [one.shape for one in compiled.executable.inputs] == [(2, 4), ("n",)]
     assert compiled(x, y=torch.arange(5.0)).tolist() == (x + 10).tolist()
+
+
+def test_parameters_of_a_module_with_other_keywords_are_its_own() -> None:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor, **others: Tensor) -> Tensor:
+            return self.linear(x) + others["y"]
+
+    module = randomised(Shifted())
+    x, y = torch.randn(3, 4), torch.randn(4)
+    sizes = {"x": {0: "n"}, "y": None}
+    compiled = byoc_mlir.from_torch(module, (x[:2],), {"y": y}, dynamic_shapes=sizes)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x, y=y), module(x, y=y), rtol=1e-5, atol=1e-5)
+        module.linear.weight += 1
+    with pytest.raises(ExecutionError, match=r"'linear\.weight' was changed"):
+        compiled(x, y=y)
+
+
+class Parts(nn.Module):
+    def forward(self, parts: dict[str, Tensor], factor: float, x: Tensor) -> Tensor:
+        return x * factor + parts["a"].sum() - parts["b"].sum()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "named"),
+    [
+        ({"x": {0: "n"}, "factor": None, "parts": None}, [(3,), (3,), ("n", 4)]),
+        (({"b": ["b"], "a": ["a"]}, None, {0: "n"}), [("a",), ("b",), ("n", 4)]),
+        ({"factor": None, "x": None, "parts": (None, ["b"])}, [(3,), ("b",), (2, 4)]),
+    ],
+    ids=str,
+)
+def test_names_of_sizes_in_any_order(shapes: object, named: list[tuple[int | str, ...]]) -> None:
+    module, x = Parts(), torch.randn(2, 4)
+    parts = {"a": torch.randn(3), "b": torch.randn(3)}
+    compiled = byoc_mlir.from_torch(module, (parts, 2.0, x), dynamic_shapes=shapes)
+    assert [one.shape for one in compiled.executable.inputs] == named
+    torch.testing.assert_close(compiled(parts, 2.0, x), module(parts, 2.0, x))
+
+
+def test_an_output_that_has_another_name_in_onnx() -> None:
+    x, y = torch.randn(2, 4), torch.randn(3)
+    sizes = {"x": {0: "b", 1: "w"}, "y": {0: "n"}}
+    compiled = byoc_mlir.from_torch(Several(), (x,), {"y": y}, dynamic_shapes=sizes)
+    larger = torch.randn(3, 5)
+    torch.testing.assert_close(compiled(larger, y=y), Several()(larger, y=y))
 
 
 @pytest.mark.parametrize(
