@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import nsmallest
-from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
+from byoc_mlir.lowering.eviction import eviction_code
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.forks import OPENMP
@@ -51,9 +52,6 @@ _OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads
 
 _ELEMENTS = 1 << 15
 """Of an activation; they fit in the second cache."""
-
-_COPIES = 4
-"""Of the weights that shall come from memory: together larger than most caches of a core."""
 
 _LEAST_SHARE = 0.02
 """Of a run, for what is the difference between two times: noise may make it nothing."""
@@ -80,14 +78,13 @@ def _convolutions() -> list[float]:
     """Milliseconds of Winograd's transforms, of weights from memory, and of products."""
     kernels = [_transforms(), _weights(), _products()]
     codes = {str(number): kernel.code(1) for number, kernel in enumerate(kernels)}
-    copies = (1, _COPIES, 1)
-    with _native(codes) as functions:
-        return _shortest(
-            [
-                _Run(functions[name], _memories(kernel, code, count))
-                for (name, code), kernel, count in zip(codes.items(), kernels, copies, strict=True)
-            ]
+    eviction = {"eviction": eviction_code(_weights().weight_bytes)}
+    with _native({**codes, **eviction}) as functions:
+        transforms, weights, products = (
+            _Run(functions[name], _memory(kernel, code))
+            for (name, code), kernel in zip(codes.items(), kernels, strict=True)
         )
+        return _shortest([transforms, weights.after(functions["eviction"]), products])
 
 
 def _convolution_rates(times: Sequence[float]) -> ConvolutionRates:
@@ -117,7 +114,7 @@ def _integers() -> list[float]:
     with _native(codes) as functions:
         return _shortest(
             [
-                _Run(functions[name], [_bytes_memory(kernel, codes[name])])
+                _Run(functions[name], _bytes_memory(kernel, codes[name]))
                 for name, kernel in kernels.items()
             ]
         )
@@ -171,7 +168,7 @@ def _activations() -> list[float]:
     result = {Slot.RESULT: _filled(_ELEMENTS)}
     with _native(codes) as functions:
         return _shortest(
-            [_Run(functions[name], [_with_words(result, code)]) for name, code in codes.items()]
+            [_Run(functions[name], _with_words(result, code)) for name, code in codes.items()]
         )
 
 
@@ -188,24 +185,37 @@ CALIBRATIONS: Mapping[type[Table], Calibration] = {
 }
 
 
+_Function: TypeAlias = "Callable[[Any], None]"
+"""A kernel, or what is done before it; it is called with slots."""
+
+
+@dataclass(frozen=True)
 class _Run:
-    """Calls a kernel, in each of its memories in turn."""
+    """A kernel and its memory."""
 
-    def __init__(
-        self, function: Callable[[Any], None], memories: Sequence[Mapping[Slot, NDArray[Any]]]
-    ):
-        self._function = function
-        self._memories = memories
-        """Held: the pointers keep nothing alive."""
-        self._turns = cycle([_pointers(held) for held in memories])
+    function: _Function
+    held: Mapping[Slot, NDArray[Any]]
+    before: _Function | None = None
+    """What is called with the same slots before each run that is timed."""
 
-    def __call__(self) -> None:
-        self._function(next(self._turns))
+    def after(self, function: _Function) -> _Run:
+        """The run after another function."""
+        return replace(self, before=function)
 
+    def milliseconds(self) -> float:
+        """Those of the thread."""
+        slots = self._slots
+        self.function(slots)  # finds the caches as another kernel left them
+        if self.before is not None:
+            self.before(slots)
+        start = time.thread_time()
+        self.function(slots)
+        return (time.thread_time() - start) * 1e3
 
-def _pointers(held: Mapping[Slot, NDArray[Any]]) -> Any:
-    addresses = (held[slot].ctypes.data if slot in held else None for slot in Slot)
-    return (ctypes.c_void_p * len(Slot))(*addresses)
+    @cached_property
+    def _slots(self) -> Any:
+        addresses = (self.held[slot].ctypes.data if slot in self.held else None for slot in Slot)
+        return (ctypes.c_void_p * len(Slot))(*addresses)
 
 
 def _shortest(runs: Sequence[_Run]) -> list[float]:
@@ -214,11 +224,8 @@ def _shortest(runs: Sequence[_Run]) -> list[float]:
     begin = time.thread_time()
     while not all(map(_is_stable, times)) and time.thread_time() - begin < _SECONDS:
         for run, taken in zip(runs, times, strict=True):
-            run()  # finds the caches as another kernel left them
-            start = time.thread_time()
-            run()
-            taken.append(time.thread_time() - start)
-    return [nsmallest(2, taken)[-1] * 1e3 for taken in times]
+            taken.append(run.milliseconds())
+    return [nsmallest(2, taken)[-1] for taken in times]
 
 
 def _is_stable(times: Sequence[float]) -> bool:
@@ -248,18 +255,16 @@ def _kernel(convolution: Convolution, name: str) -> ConvolutionKernel:
     return next(one for one in convolution_kernels(convolution, unit) if one.name == name)
 
 
-def _memories(
-    kernel: ConvolutionKernel, code: Code, copies: int
-) -> list[Mapping[Slot, NDArray[Any]]]:
-    """What the slots point at; each with weights of its own."""
+def _memory(kernel: ConvolutionKernel, code: Code) -> Mapping[Slot, NDArray[Any]]:
+    """What the slots point at."""
     it = kernel.convolution
-    weights = math.prod(kernel.weights_shape)
     held = {
         Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // 4),
         Slot.SOURCE: _filled(operator.index(math.prod(it.source.shape))),
         Slot.RESULT: _filled(operator.index(math.prod(it.result.shape))),
+        Slot.WEIGHTS: _filled(math.prod(kernel.weights_shape)),
     }
-    return [{**_with_words(held, code), Slot.WEIGHTS: _filled(weights)} for _ in range(copies)]
+    return _with_words(held, code)
 
 
 def _with_words(held: Mapping[Slot, NDArray[Any]], code: Code) -> Mapping[Slot, NDArray[Any]]:
@@ -274,7 +279,7 @@ def _filled(elements: int) -> NDArray[np.float32]:
 
 
 @contextmanager
-def _native(codes: Mapping[str, Code]) -> Generator[Mapping[str, Callable[[Any], None]]]:
+def _native(codes: Mapping[str, Code]) -> Generator[Mapping[str, _Function]]:
     """Kernels as functions, which run on one thread.
 
     Raises:

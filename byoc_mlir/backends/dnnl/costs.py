@@ -122,7 +122,7 @@ class Costs:
         self, op: ConvolutionOp, layout: LayoutOf, described: Primitive
     ) -> Sequence[Cost]:
         """The cost of a convolution by each algorithm that may be taken for it."""
-        direct = self._described(described, "direct")
+        direct = self._from_memory(self._described(described, "direct"))
         if self._choices.convolution != MEASURED:
             return [self._asked_for(op, layout, direct)]
         own = self._by_our_kernels(op, layout, direct.milliseconds)
@@ -139,7 +139,15 @@ class Costs:
     def _by_the_librarys_winograd(self, op: ConvolutionOp, described: Primitive) -> Iterator[Cost]:
         is_wanted = self._choices.winograd == MEASURED
         if is_wanted and self._api.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
-            yield self._described(by_algorithm(described, "winograd"), "winograd")
+            winograd = by_algorithm(described, "winograd")
+            yield self._from_memory(self._described(winograd, "winograd"))
+
+    def _from_memory(self, cost: Cost) -> Cost:
+        """The cost of a convolution that was measured, whose weights were in caches, where they
+        come from memory, as in a model.
+        """
+        reading = cost.weight_bytes / rates(ConvolutionRates).weight_bytes / self._api.threads
+        return replace(cost, milliseconds=cost.milliseconds + reading)
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
         """The costs by kernels of our own that are estimated to gain enough."""
