@@ -12,19 +12,22 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.depthwise.micro_kernel import PREFIX, Variant, define_kernel
 from byoc_mlir.kernels.depthwise.parameters import Parameters
+from byoc_mlir.kernels.implicit_gemm.strips import Strips
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 
 
-def define_depthwise(module: ModuleBuilder, *, variant: Variant, bias: bool) -> str:
+def define_depthwise(
+    module: ModuleBuilder, *, variant: Variant, strips: Strips, bias: bool
+) -> str:
     """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
 
     Where there is no bias, it writes the address of the zeros behind the weights to its slot.
     """
-    name = f"{PREFIX}_{variant.suffix}" + "_bias" * bias
+    name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias
     if module.has(name):
         return name
-    lines = _define_lines(module, variant)
+    lines = _define_lines(module, variant, strips)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     parameters = _parameters(function, slots)
@@ -46,19 +49,19 @@ def _zeros(
     return function.gep(function.pointer(slots, Slot.WEIGHTS), parameters.weights)
 
 
-def _define_lines(module: ModuleBuilder, variant: Variant) -> str:
+def _define_lines(module: ModuleBuilder, variant: Variant, strips: Strips) -> str:
     """`void (slots, begin, end)`: some lines of the result."""
-    name = f"{PREFIX}_lines_{variant.suffix}"
+    name = f"{PREFIX}_lines_{variant.suffix}{strips.suffix}"
     if module.has(name):
         return name
-    variants = [variant, replace(variant, pixels=variant.pixels - 1)]
-    kernels = [_Kernels.define(module, one) for one in variants if one.pixels]
+    variants = [replace(variant, pixels=size) for size in strips.sizes if size]
+    kernels = [_Kernels.define(module, one) for one in variants]
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     lines = _Lines(function, slots, _parameters(function, slots))
     function.loop(
         function.subtract(end, begin),
-        lambda index: lines.write(function.add(begin, index), kernels),
+        lambda index: lines.write(function.add(begin, index), kernels, strips),
     )
     function.finish()
     return name
@@ -100,12 +103,12 @@ class _Lines:
     slots: SSAValue
     parameters: Parameters[SSAValue]
 
-    def write(self, number: SSAValue, kernels: Sequence[_Kernels]) -> None:
-        """Writes the code of one line: long strips, then short ones."""
+    def write(self, number: SSAValue, kernels: Sequence[_Kernels], strips: Strips) -> None:
+        """Writes the code of one line: the longest strips first."""
         function, parameters = self.function, self.parameters
         line = self._line(number, kernels[0].variant)
         state = [function.subtract(function.integer(0), parameters.windows.left), line.to]
-        counts = (parameters.long_strips, parameters.short_strips)
+        counts = strips.counts(function, parameters, function.integer(0))
         for one, count in zip(kernels, counts, strict=False):
             state = self._strips(line, one, count, state)
 

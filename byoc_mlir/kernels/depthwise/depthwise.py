@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Windows
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
@@ -22,7 +23,7 @@ from byoc_mlir.kernels.depthwise.code import define_depthwise
 from byoc_mlir.kernels.depthwise.micro_kernel import Variant
 from byoc_mlir.kernels.depthwise.parameters import Parameters
 from byoc_mlir.kernels.epilogue import float_bits
-from byoc_mlir.kernels.implicit_gemm.strips import LevelStrips
+from byoc_mlir.kernels.implicit_gemm.strips import RestStrips, Strips, strips_of
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import VectorUnit
 
@@ -38,7 +39,7 @@ _WIDEST = 9
 
 @dataclass(frozen=True)
 class Depthwise(ConvolutionKernel):
-    """Such a convolution, of fixed sizes."""
+    """Such a convolution."""
 
     convolution: Convolution
     unit: VectorUnit
@@ -48,7 +49,7 @@ class Depthwise(ConvolutionKernel):
         return NAME
 
     def milliseconds(self, direct: float, threads: int) -> float:
-        pixels = 4 * sum(math.prod(map(int, one.shape)) for one in self._images)
+        pixels = 4 * hint(sum(math.prod(one.shape) for one in self._images))
         return direct + pixels / rates(ConvolutionRates).transformed_bytes / threads
 
     @property
@@ -80,11 +81,13 @@ class Depthwise(ConvolutionKernel):
         return packed
 
     @property
-    def _strips(self) -> LevelStrips:
-        """As long as registers hold the sums and the pixels of a line of their windows."""
+    def _strips(self) -> Strips:
+        """As long as registers hold the sums and the pixels of a line of their windows. Lines of
+        any length have the longest ones, so that convolutions share their code.
+        """
         most = max(one for one in range(1, _PIXELS + 1) if one == 1 or self._fits(one))
-        width = int(self.convolution.result.shape[3])
-        return LevelStrips(-(-width // -(-width // most)))
+        width = self.convolution.result.shape[3]
+        return strips_of(width, most) if isinstance(width, int) else RestStrips(most)
 
     def _fits(self, pixels: int) -> bool:
         return pixels + len(self._variant(pixels).places) <= self.unit.registers
@@ -102,34 +105,32 @@ class Depthwise(ConvolutionKernel):
         )
 
     def code(self, threads: int) -> Code:
-        variant, bias = self._variant(self._strips.longest), self.convolution.epilogue.bias
-        define = partial(define_depthwise, variant=variant, bias=bias)
+        strips, bias = self._strips, self.convolution.epilogue.bias
+        variant = self._variant(strips.longest)
+        define = partial(define_depthwise, variant=variant, strips=strips, bias=bias)
         return Code(define, words(self._parameters()))
 
     def _parameters(self) -> Parameters[Size]:
         it, lanes = self.convolution, self.unit.lanes
-        batch, _, rows, width = map(int, it.result.shape)
-        strips, long_strips = map(int, self._strips.of(width))
-        (source_image, source_line), (result_image, result_line) = (
-            (int(strides.image), int(strides.line))
-            for strides in (image.strides(lanes) for image in self._images)
-        )
+        batch, _, rows, width = it.result.shape
+        strips, long_strips = self._strips.of(width)
+        source, result = (image.strides(lanes) for image in self._images)
         return Parameters(
             lines=batch * rows,
             rows=rows,
+            strips=strips,
             long_strips=long_strips,
-            short_strips=strips - long_strips,
             vectors=it.outputs // lanes,
             window=self._window,
             window_height=it.window[0],
-            window_line=it.dilation[0] * source_line,
+            window_line=it.dilation[0] * source.line,
             weights=self._weights,
             windows=Windows.of(it),
-            source_image=source_image,
-            source_line=source_line,
+            source_image=source.image,
+            source_line=source.line,
             source_pixel=it.inputs,
-            result_image=result_image,
-            result_line=result_line,
+            result_image=result.image,
+            result_line=result.line,
             result_pixel=it.outputs,
             lower=float_bits(it.epilogue.lower),
             upper=float_bits(it.epilogue.upper),
@@ -140,8 +141,7 @@ def depthwise_kernel(convolution: Convolution, unit: VectorUnit) -> Depthwise | 
     """The convolution this way; `None` where that is not written."""
     images = (convolution.source, convolution.result)
     is_one_each = convolution.groups == convolution.inputs == convolution.outputs
-    is_fixed = all(isinstance(size, int) for image in images for size in image.shape)
     is_last = all(image.is_channels_last and image.has_vectors(unit.lanes) for image in images)
-    if not (is_one_each and is_fixed and is_last) or convolution.window[1] > _WIDEST:
+    if not (is_one_each and is_last) or convolution.window[1] > _WIDEST:
         return None
     return Depthwise(convolution, unit)

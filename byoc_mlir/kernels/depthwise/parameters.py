@@ -18,9 +18,9 @@ class Parameters(Generic[T]):
     """All lines of all images of the result."""
     rows: T
     """Those of one image."""
+    strips: T
     long_strips: T
-    short_strips: T
-    """Into how many strips of pixels a line is cut; a short one has one pixel less."""
+    """Into how many strips of pixels a line is cut, and how many of them are long."""
     vectors: T
     """Those of a pixel."""
     window: T

@@ -5,13 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
+
+
+class Counted(Protocol):
+    """The parameters of a kernel that tell how its lines are cut."""
+
+    @property
+    def strips(self) -> SSAValue: ...
+    @property
+    def long_strips(self) -> SSAValue: ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class Strips(ABC):
 
     @abstractmethod
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue], piece: SSAValue
+        self, function: FunctionBuilder, parameters: Counted, piece: SSAValue
     ) -> Sequence[SSAValue]:
         """How many strips of each of the sizes a piece of a line has."""
 
@@ -58,7 +67,7 @@ class LevelStrips(Strips):
         return strips, pixels - strips * (self.longest - 1)
 
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue], piece: SSAValue
+        self, function: FunctionBuilder, parameters: Counted, piece: SSAValue
     ) -> Sequence[SSAValue]:
         long = parameters.long_strips
         return long, function.subtract(parameters.strips, long)
@@ -84,7 +93,7 @@ class RestStrips(Strips):
         return long + pixels - long * self.longest, long
 
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue], piece: SSAValue
+        self, function: FunctionBuilder, parameters: Counted, piece: SSAValue
     ) -> Sequence[SSAValue]:
         long = parameters.long_strips
         return self._with_rest(function, long, function.subtract(parameters.strips, long))
@@ -134,7 +143,7 @@ class PieceStrips(RestStrips):
         return pixels, self.pixels
 
     def counts(
-        self, function: FunctionBuilder, parameters: Parameters[SSAValue], piece: SSAValue
+        self, function: FunctionBuilder, parameters: Counted, piece: SSAValue
     ) -> Sequence[SSAValue]:
         most = parameters.long_strips
         left = function.subtract(parameters.strips, function.multiply(piece, most))

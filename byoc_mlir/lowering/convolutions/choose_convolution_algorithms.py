@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks, weight_growth
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import shape_of, sizes_of
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
@@ -31,7 +31,7 @@ from byoc_mlir.lowering.convolutions.description import (
     convolutions,
     described,
 )
-from byoc_mlir.lowering.convolutions.neighbours import neighbours
+from byoc_mlir.lowering.convolutions.neighbours import before, behind
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.machine import target_cpu
@@ -61,8 +61,8 @@ class _Question:
     """Of all algorithms that may be taken."""
     choice: str | None = None
     """The one that was measured to be the fastest."""
-    in_layout: str | None = None
-    """The one to take where tensors have their channels last anyway."""
+    in_layout: Times = field(default_factory=Times)
+    """Of those that may be taken where tensors have their channels last anyway."""
 
     @property
     def candidates(self) -> Times:
@@ -136,8 +136,8 @@ class ChooseConvolutionAlgorithms(ModulePass):
                 one.op.attributes[ALGORITHM] = StringAttr(way.algorithm)
                 self._choose_schedule(one.op, way.algorithm)
         for one in questions:
-            if one.in_layout is not None and _is_next_to_kernel(one.op):
-                one.op.attributes[ALGORITHM] = StringAttr(one.in_layout)
+            if ALGORITHM not in one.op.attributes:
+                self._choose_in_layout(one)
             taken = one.op.attributes.get(ALGORITHM, StringAttr(_LOOPS))
             assert isinstance(taken, StringAttr)
             took(_problem(described(one.op), self.threads), taken.data)
@@ -156,10 +156,27 @@ class ChooseConvolutionAlgorithms(ModulePass):
         choice = choice_for(problem, ways, nodes=node_names(op)) if len(times) > 1 else None
         if choice is not None:
             return _Question(op, times, choice)
-        if convolution.groups == 1:
-            return _Question(op, times)
-        in_layout = next((name for name in times if name != _LOOPS), None)
-        return _Question(op, {_LOOPS: times[_LOOPS]}, in_layout=in_layout)
+        in_layout = {name: times[name] for name in times if name not in (_LOOPS, *ALGORITHMS)}
+        if convolution.groups > 1:
+            times = {_LOOPS: times[_LOOPS]}
+        return _Question(op, times, in_layout=in_layout)
+
+    def _choose_in_layout(self, question: _Question) -> None:
+        """Takes a kernel in place of loops that would turn, for kernels, what they read or write.
+        A kernel of no neighbours turns both itself.
+        """
+        op = question.op
+        sides = ((op.data, before(op)), (op.output, behind(op)))
+        turned = [
+            hint(math.prod(sizes_of(value)))
+            for value, others in sides
+            if any(ALGORITHM in other.attributes for other in others)
+        ]
+        moved = 2 * 4 * sum(turned) / rates(ConvolutionRates).transformed_bytes
+        most = question.times[_LOOPS] + moved / max(self.threads, 1)
+        for name, time in question.in_layout.items():
+            if turned and time < most:
+                op.attributes[ALGORITHM] = StringAttr(name)
 
     def _choose_schedule(self, op: ConvolutionOp, algorithm: str) -> None:
         """Writes down other tiles of a kernel, which tuning found to be faster."""
@@ -183,10 +200,6 @@ def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) ->
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
     kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
     return min(_estimates(convolution, kernels, unit, threads).values())
-
-
-def _is_next_to_kernel(op: ConvolutionOp) -> bool:
-    return any(ALGORITHM in other.attributes for other in neighbours(op))
 
 
 def _plain_bytes(op: ConvolutionOp) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from xdsl.ir import Operation, SSAValue
 
@@ -14,12 +14,18 @@ from byoc_mlir.lowering.convolutions.description import ConvolutionOp
 _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
 
 
-def neighbours(op: ConvolutionOp) -> Iterator[ConvolutionOp]:
-    """The convolutions before and behind one, with element-wise ops between at most."""
-    before, behind = (_writers(op.data), _readers(op.output))
-    for found in (*before, *behind):
-        if isinstance(found, ConvolutionOp):
-            yield found
+def before(op: ConvolutionOp) -> list[ConvolutionOp]:
+    """The convolutions that write what one reads, with element-wise ops between at most."""
+    return _convolutions(_writers(op.data))
+
+
+def behind(op: ConvolutionOp) -> list[ConvolutionOp]:
+    """The convolutions that read what one writes, with element-wise ops between at most."""
+    return _convolutions(_readers(op.output))
+
+
+def _convolutions(found: Iterable[Operation]) -> list[ConvolutionOp]:
+    return [op for op in found if isinstance(op, ConvolutionOp)]
 
 
 def _writers(value: SSAValue) -> Iterable[Operation]:

@@ -27,10 +27,12 @@ from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.dialects.relay.recurrent import RecurrentOp
 from byoc_mlir.dialects.x86vector import DotBF16Op
 from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
+from byoc_mlir.runtime.machine import target_cpu
 
 TILE_ROWS = 4
 """Batch entries that share what is read of the weight."""
@@ -41,11 +43,9 @@ _LANES = 16
 _VECTORS = (f32, f64)
 """The types that are multiplied as vectors."""
 
-_CHAINS = 4
-"""Vectors that are summed at once, so that an addition need not wait for the one before."""
-
-_PAIR_CHAINS = 8
-"""The same for products of pairs, each of which is two additions."""
+_PANELS = 4
+"""The most panels that are read beside each other: memory gives more to those who read in several
+places, and all of their sums need not wait for an addition of the one before."""
 
 _PAIR = 2
 
@@ -204,8 +204,6 @@ def _add_one_row(
 class _Product:
     """Tiles of some rows and some panels, whose sums are in registers."""
 
-    _CHAINS = _CHAINS
-
     def __init__(
         self, k: Kernel, step: Num, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer
     ):
@@ -228,7 +226,7 @@ class _Product:
     def write(self, rows: int, columns: tuple[int, int]) -> None:
         """The products of so many rows with some columns."""
         first, last = (column // _LANES for column in columns)
-        together = max(1, self._CHAINS // rows)
+        together = self._panels_of(rows)
         whole = last - (last - first) % together
         for start, end, count in ((first, whole, together), (whole, last, 1)):
             if start < end:
@@ -236,6 +234,15 @@ class _Product:
                     mirrored = self._k.index(start + end - count) - place
                     panel = self._k.select(self._is_backward, mirrored, place)
                     self._tile(rows, [panel + offset for offset in range(count)])
+
+    def _panels_of(self, rows: int) -> int:
+        """How many panels so many rows meet at a time, a power of two: half of the registers are
+        for sums, the others for what is multiplied.
+        """
+        unit = VectorUnit.of(target_cpu().features)
+        vectors = _LANES // unit.lanes * (2 if self._sums.type == f64 else 1)
+        most = min(_PANELS, unit.registers // 2 // (vectors * rows))
+        return 1 << max(most, 1).bit_length() - 1
 
     def _tile(self, rows: int, panels: Sequence[Num]) -> None:
         k = self._k
@@ -270,8 +277,6 @@ class _Product:
 
 class _PairProduct(_Product):
     """The same with pairs of `bf16`, two places of a sum at a time."""
-
-    _CHAINS = _PAIR_CHAINS
 
     def __init__(
         self, k: Kernel, step: Num, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer
