@@ -40,6 +40,30 @@ def check_channels_apart(number: str = "") -> None:
     assert_close({"y": found["y"][is_number]}, {"y": wanted["y"][is_number]})
 
 
+def check_swish(activation: str) -> None:
+    """Behind convolutions of all channels and of channels apart, in the convolution or after it."""
+    net = GraphBuilder("net", seed=0)
+    x = net.conv(net.input("x", [1, 8, 17, 19]), 48, 1)
+    for groups in (48, 1, 48):
+        x = net.op("Mul", x, net.op("Sigmoid", x))
+        net.channels[x] = 48
+        x = net.conv(x, 48, 3, groups=groups)
+    net.output(x, "y", [1, 48, 17, 19])
+    model = net.build()
+    inputs = random_inputs(model)
+    target = f"dnnl{{winograd=off layout=channels_last activation={activation}}}"
+    with byoc_mlir.compile(model, (target,), 1, "bf16", prune="off") as executable:
+        assert_close(executable.run(inputs), run_onnxruntime(model, inputs))
+        report = str(executable.report())
+    assert ("loop:swish" in report) == (activation == "loop")
+
+
+@pytest.mark.parametrize("activation", ["loop", "post_op"])
+@pytest.mark.parametrize("level", ["avx2", "avx512_bf16", "amx"])
+def test_swish(level: str, activation: str) -> None:
+    call_at(level, check_swish, activation)
+
+
 @pytest.mark.parametrize("level", ["avx2", "avx512_bf16", "amx"])
 def test_channels_apart(level: str) -> None:
     call_at(level, check_channels_apart)
