@@ -12,6 +12,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute
 
 from byoc_mlir.dialects.relay.constant import Weight, derived_array
 from byoc_mlir.dialects.relay.shape import hint
@@ -61,7 +63,7 @@ class Strides:
 
 @dataclass(frozen=True)
 class Image:
-    """A tensor `[N, C, H, W]` of `f32` that is stored as `[N, C / block, H, W, block]`.
+    """A tensor `[N, C, H, W]` that is stored as `[N, C / block, H, W, block]`.
 
     All but the channels may be symbolic.
     """
@@ -105,6 +107,8 @@ class Convolution:
     """The padding."""
     epilogue: Epilogue
     groups: int = 1
+    element: Attribute = f32
+    """What source, result and residual are made of."""
 
     @property
     def inputs(self) -> int:

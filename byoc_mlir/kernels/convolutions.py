@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from xdsl.dialects.builtin import f32
+
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image
 from byoc_mlir.kernels.vectors import VectorUnit
 
@@ -19,12 +21,12 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
     if convolution.is_one_pixel_wide:
         convolution = convolution.exchanged()
     if convolution.groups == 1:
-        yield from _dense_kernels(convolution, unit)
+        if convolution.element == f32:
+            yield from _dense_kernels(convolution, unit)
         return
     from byoc_mlir.kernels.depthwise.depthwise import depthwise_kernel
 
-    vectors = _longest(unit, convolution.source, convolution.result)
-    depthwise = None if vectors is None else depthwise_kernel(convolution, vectors)
+    depthwise = depthwise_kernel(convolution, unit)
     if depthwise is not None:
         yield depthwise
 

@@ -93,6 +93,17 @@ class IntegerRates(Table):
 
 
 @dataclass(frozen=True)
+class RoundedRates(Table):
+    """Convolutions of `bf16` by our own kernels, on one thread."""
+
+    name: ClassVar[str] = "rounded"
+
+    depthwise: float = _number(
+        1.5e7, "multiply-adds / ms", "3x3 windows of 256 channels apart at 14 x 14"
+    )
+
+
+@dataclass(frozen=True)
 class ActivationRates(Table):
     """Activations in place, on one thread."""
 
@@ -177,7 +188,12 @@ class Assumptions(Table):
 
 ASSUMED = Assumptions()
 
-MEASURED: tuple[type[Table], ...] = (ConvolutionRates, IntegerRates, ActivationRates)
+MEASURED: tuple[type[Table], ...] = (
+    ConvolutionRates,
+    IntegerRates,
+    RoundedRates,
+    ActivationRates,
+)
 """The tables of rates."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -171,6 +172,18 @@ class Vectors:
     def clamp(self, value: SSAValue, lower: SSAValue, upper: SSAValue) -> SSAValue:
         """The value between two limits; NaN stays what it is."""
         return self._extreme(MinimumOp, self.maximum(value, lower), upper)
+
+    def limited(self, lower: float, upper: float) -> Callable[[SSAValue], SSAValue]:
+        """What applies limits that are known, which takes an instruction each."""
+
+        def limit(value: SSAValue) -> SSAValue:
+            if lower != -math.inf:
+                value = self.maximum(value, self.splat(lower))
+            if upper != math.inf:
+                value = self._extreme(MinimumOp, value, self.splat(upper))
+            return value
+
+        return limit
 
     def limiter(
         self, limits: Limits, lower: SSAValue, upper: SSAValue

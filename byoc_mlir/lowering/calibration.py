@@ -20,12 +20,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import bf16
 
 from byoc_mlir.kernels.activations import FORMULAS, activation_code
 from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
-from byoc_mlir.kernels.costs import ActivationRates, ConvolutionRates, IntegerRates, Table
+from byoc_mlir.kernels.costs import (
+    ActivationRates,
+    ConvolutionRates,
+    IntegerRates,
+    RoundedRates,
+    Table,
+)
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
 from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
@@ -162,6 +169,23 @@ def _pixels(unit: IntegerUnit) -> IntegerConvolution:
     return IntegerConvolution(unit, shape, False, 0, shape[3], *windows, IntegerEpilogue("bytes"))
 
 
+def _rounded() -> list[float]:
+    """Milliseconds of windows of channels apart, of `bf16`."""
+    kernel = _depthwise()
+    code = kernel.code(1)
+    with _native({kernel.name: code}) as functions:
+        return _shortest([_Run(functions[kernel.name], _memories(kernel, code, 1))])
+
+
+def _rounded_rates(times: Sequence[float]) -> RoundedRates:
+    return RoundedRates(_depthwise().convolution.products / times[0])
+
+
+def _depthwise() -> ConvolutionKernel:
+    it = _convolution(256, 14, window=3)
+    return _kernel(replace(it, groups=it.inputs, element=bf16), "depthwise")
+
+
 def _activations() -> list[float]:
     """Milliseconds of each activation."""
     codes = {name: activation_code(name, _ELEMENTS) for name in FORMULAS}
@@ -181,6 +205,7 @@ def _activation_rates(times: Sequence[float]) -> ActivationRates:
 CALIBRATIONS: Mapping[type[Table], Calibration] = {
     ConvolutionRates: Calibration(_convolutions, _convolution_rates),
     IntegerRates: Calibration(_integers, _integer_rates),
+    RoundedRates: Calibration(_rounded, _rounded_rates),
     ActivationRates: Calibration(_activations, _activation_rates),
 }
 

@@ -89,7 +89,7 @@ USE_SHIFT = 4
 FUSE_RELU = 8
 
 _WINOGRAD = ("f2x3", "f4x3", "f6x3", "f4x5")
-OWN_CONVOLUTIONS = (*_WINOGRAD, "implicit_gemm")
+OWN_CONVOLUTIONS = (*_WINOGRAD, "implicit_gemm", "depthwise")
 """Kernels of `byoc_mlir.kernels`; described to the library as the direct algorithm."""
 CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2, **dict.fromkeys(OWN_CONVOLUTIONS, 1)}
 INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", *_WINOGRAD)

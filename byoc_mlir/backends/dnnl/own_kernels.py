@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from xdsl.dialects.builtin import bf16, f32
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.descriptions import LayoutOf, data_type_of
+from byoc_mlir.backends.dnnl.descriptions import LayoutOf
 from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
-from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS, DataType
+from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image
 from byoc_mlir.kernels.convolutions import convolution_kernels
@@ -53,11 +54,13 @@ def residual_of(op: ConvolutionOp) -> SSAValue | None:
 
 def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
     source, result, weights = op.arguments[0], op.output, shape_of(op.weights)
+    element, numbers = tensor_type(source).element_type, (op.weights, result, *op.post_op_operands)
     if (
         len(weights) != 4
-        or op.groups.value.data != 1
         or not isinstance(op.weights.owner, ConstantOp)
-        or any(data_type_of(value) != DataType.F32 for value in (*op.arguments, op.output))
+        or (op.groups.value.data > 1) != (element == bf16)
+        or any(tensor_type(value).element_type != element for value in numbers)
+        or (op.bias is not None and tensor_type(op.bias).element_type != f32)
     ):
         return None
     read, written, epilogue = _image(source, layout), _image(result, layout), _epilogue(op, layout)
@@ -67,7 +70,8 @@ def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
         (values[0], values[1])
         for values in (weights[2:], ints(op.strides), ints(op.dilation), op.begins, op.ends)
     )
-    return Convolution(read, written, window, strides, dilation, begins, ends, epilogue)
+    windows = (window, strides, dilation, begins, ends)
+    return Convolution(read, written, *windows, epilogue, op.groups.value.data, element)
 
 
 def _image(value: SSAValue, layout: LayoutOf) -> Image | None:

@@ -129,9 +129,9 @@ class _Lines:
         to = add(multiply(image, parameters.result_image), multiply(row, parameters.result_line))
         weights = function.gep(
             function.pointer(self.slots, Slot.WEIGHTS),
-            multiply(first, variant.columns * variant.lanes),
+            multiply(first, variant.columns * variant.block),
         )
-        source = function.gep(function.pointer(self.slots, Slot.SOURCE), place)
+        source = function.gep(function.pointer(self.slots, Slot.SOURCE), place, variant.element)
         return _Line(source, subtract(after, first), weights, to)
 
     def _steps(self, pixels: SSAValue) -> SSAValue:
@@ -146,7 +146,7 @@ class _Lines:
     ) -> list[SSAValue]:
         """Writes a loop over strips of one length. Returns the place behind them."""
         function, parameters = self.function, self.parameters
-        pixels = kernels.variant.pixels
+        pixels, element = kernels.variant.pixels, kernels.variant.element
         beyond = function.subtract(parameters.windows.width, kernels.variant.places[-1])
         has_inside = function.compare("sgt", beyond, function.integer(0))
         beyond = function.select(has_inside, beyond, function.integer(0))
@@ -163,9 +163,9 @@ class _Lines:
             x, to = state
             arguments = (
                 function.pointer(self.slots, Slot.PARAMETERS),
-                function.gep(line.source, function.multiply(x, parameters.source_pixel)),
+                function.gep(line.source, function.multiply(x, parameters.source_pixel), element),
                 *(x, line.lines, line.weights, bias, zeros),
-                *(function.gep(one, to) for one in (result, residual)),
+                *(function.gep(one, to, element) for one in (result, residual)),
             )
             for predicate, kernel in (("ult", kernels.inside), ("uge", kernels.padded)):
                 is_so = function.compare(predicate, x, beyond)

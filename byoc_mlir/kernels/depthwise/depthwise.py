@@ -14,15 +14,16 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import f32
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Windows
-from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ConvolutionRates, RoundedRates, rates
+from byoc_mlir.kernels.depthwise.channels import CHANNELS
 from byoc_mlir.kernels.depthwise.code import define_depthwise
 from byoc_mlir.kernels.depthwise.micro_kernel import Variant
 from byoc_mlir.kernels.depthwise.parameters import Parameters
-from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.strips import RestStrips, Strips, strips_of
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -49,6 +50,8 @@ class Depthwise(ConvolutionKernel):
         return NAME
 
     def milliseconds(self, direct: float, threads: int) -> float:
+        if self.convolution.element != f32:
+            return direct * rates(ConvolutionRates).products / rates(RoundedRates).depthwise
         pixels = 4 * hint(sum(math.prod(one.shape) for one in self._images))
         return direct + pixels / rates(ConvolutionRates).transformed_bytes / threads
 
@@ -57,13 +60,26 @@ class Depthwise(ConvolutionKernel):
         return self.convolution.source, self.convolution.result
 
     @property
+    def _parts(self) -> int:
+        """The vectors of a block of channels."""
+        return CHANNELS[self.convolution.element].parts
+
+    @property
+    def _block(self) -> int:
+        return self._parts * self.unit.lanes
+
+    @property
+    def _blocks(self) -> int:
+        return -(-self.convolution.outputs // self._block)
+
+    @property
     def _window(self) -> int:
-        """The weights of a vector of channels."""
-        return math.prod(self.convolution.window) * self.unit.lanes
+        """The weights of a block of channels."""
+        return math.prod(self.convolution.window) * self._block
 
     @property
     def _weights(self) -> int:
-        return math.prod(self.convolution.window) * self.convolution.outputs
+        return self._window * self._blocks
 
     @property
     def weights_shape(self) -> tuple[int, ...]:
@@ -72,12 +88,15 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def packing(self) -> Hashable:
-        return (NAME, self.unit.lanes)
+        return (NAME, self.unit.lanes, self._parts)
 
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         packed = np.zeros(self.weights_shape, np.float32)
-        vectors = weights.reshape(-1, self.unit.lanes, math.prod(self.convolution.window))
-        packed[: self._weights] = vectors.swapaxes(1, 2).ravel()
+        lanes, outputs = self.unit.lanes, self.convolution.outputs
+        begins = (min(one, outputs - self._block) for one in range(0, outputs, self._block))
+        blocks = np.stack([weights[begin : begin + self._block] for begin in begins])
+        parts = blocks.reshape(self._blocks, lanes, self._parts, -1)
+        packed[: self._weights] = parts.transpose(0, 3, 2, 1).ravel()
         return packed
 
     @property
@@ -90,7 +109,8 @@ class Depthwise(ConvolutionKernel):
         return strips_of(width, most) if isinstance(width, int) else RestStrips(most)
 
     def _fits(self, pixels: int) -> bool:
-        return pixels + len(self._variant(pixels).places) <= self.unit.registers
+        sums = self._parts * pixels
+        return sums + len(self._variant(pixels).places) <= self.unit.registers
 
     def _variant(self, pixels: int) -> Variant:
         it, epilogue = self.convolution, self.convolution.epilogue
@@ -101,7 +121,9 @@ class Depthwise(ConvolutionKernel):
             it.strides[1],
             it.dilation[1],
             epilogue.residual,
-            epilogue.limits,
+            epilogue.lower,
+            epilogue.upper,
+            it.element,
         )
 
     def code(self, threads: int) -> Code:
@@ -120,7 +142,7 @@ class Depthwise(ConvolutionKernel):
             rows=rows,
             strips=strips,
             long_strips=long_strips,
-            vectors=it.outputs // lanes,
+            blocks=self._blocks,
             window=self._window,
             window_height=it.window[0],
             window_line=it.dilation[0] * source.line,
@@ -132,16 +154,31 @@ class Depthwise(ConvolutionKernel):
             result_image=result.image,
             result_line=result.line,
             result_pixel=it.outputs,
-            lower=float_bits(it.epilogue.lower),
-            upper=float_bits(it.epilogue.upper),
         )
 
 
 def depthwise_kernel(convolution: Convolution, unit: VectorUnit) -> Depthwise | None:
-    """The convolution this way; `None` where that is not written."""
+    """The convolution this way, with the longest vectors that fit it; `None` where that is not
+    written.
+    """
     images = (convolution.source, convolution.result)
     is_one_each = convolution.groups == convolution.inputs == convolution.outputs
-    is_last = all(image.is_channels_last and image.has_vectors(unit.lanes) for image in images)
+    is_last = all(image.is_channels_last for image in images)
     if not (is_one_each and is_last) or convolution.window[1] > _WIDEST:
         return None
-    return Depthwise(convolution, unit)
+    found: VectorUnit | None = unit
+    while found is not None and not _has_blocks(convolution, found):
+        found = found.shorter()
+    return None if found is None else Depthwise(convolution, found)
+
+
+def _has_blocks(convolution: Convolution, unit: VectorUnit) -> bool:
+    """Whether the channels are whole blocks.
+
+    Of `bf16` the last block may begin in the one before it, and write the same numbers again; a
+    residual, which may be the memory of the result, would be added twice.
+    """
+    block, channels = CHANNELS[convolution.element].parts * unit.lanes, convolution.outputs
+    if convolution.element == f32 or convolution.epilogue.residual:
+        return channels % block == 0
+    return channels >= block

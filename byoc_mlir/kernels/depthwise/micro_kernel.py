@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from xdsl.dialects.builtin import i64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import f32, i64
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.depthwise.channels import CHANNELS, Channels
 from byoc_mlir.kernels.depthwise.parameters import Parameters
-from byoc_mlir.kernels.epilogue import Limits
+from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
-from byoc_mlir.kernels.vectors import Vectors
 
 PREFIX = "byoc_depthwise"
 
@@ -35,13 +36,24 @@ class Variant:
     stride: int
     dilation: int
     residual: bool
-    limits: Limits
+    lower: float
+    upper: float
+    """The limits of a result; numbers in the code, so that LLVM knows that they are no NaN."""
+    element: Attribute = f32
+    """What source and result are made of."""
+
+    @property
+    def block(self) -> int:
+        """The channels that are handled at once."""
+        return CHANNELS[self.element].parts * self.lanes
 
     @property
     def suffix(self) -> str:
         """What tells the functions of variants apart."""
         window = f"{self.columns}s{self.stride}d{self.dilation}"
-        return f"{self.pixels}x{self.lanes}_{window}" + "_sum" * self.residual + f"_{self.limits}"
+        kind = "" if self.element == f32 else f"_{self.element}"
+        limits = f"_{float_bits(self.lower):x}_{float_bits(self.upper):x}"
+        return f"{self.pixels}x{self.lanes}_{window}{kind}" + "_sum" * self.residual + limits
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -93,7 +105,9 @@ def _sources(
     found: dict[int, _Source] = {}
     nothing = function.integer(0)
     for place in variant.places:
-        address = function.gep(source, function.multiply(parameters.source_pixel, place))
+        address = function.gep(
+            source, function.multiply(parameters.source_pixel, place), variant.element
+        )
         step = parameters.window_line
         if x is not None:
             is_inside = function.compare("ult", function.add(x, place), parameters.windows.width)
@@ -118,56 +132,83 @@ class _Strip:
     residual: SSAValue
 
     def write(self, sources: Mapping[int, _Source]) -> None:
-        """A loop over the vectors of the channels."""
+        """A loop over the blocks of the channels."""
         function, parameters, variant = self.function, self.parameters, self.variant
-        vectors = Vectors(function, variant.lanes)
-        limit = vectors.limiter(variant.limits, parameters.lower, parameters.upper)
+        channels = CHANNELS[variant.element](function, variant.lanes)
+        limit = channels.vectors.limited(variant.lower, variant.upper)
 
-        def vector(index: SSAValue) -> None:
-            channel = function.multiply(index, variant.lanes)
+        def block(index: SSAValue) -> None:
+            channel = self._channel(index)
             weights = function.gep(self.weights, function.multiply(index, parameters.window))
-            sums = self._sums(vectors, sources, channel, weights)
-            self._write_results(vectors, channel, sums, limit)
+            sums = self._sums(channels, sources, channel, weights)
+            self._write_results(channels, channel, sums, limit)
 
-        function.loop(parameters.vectors, vector)
+        function.loop(parameters.blocks, block)
+
+    def _channel(self, index: SSAValue) -> SSAValue:
+        """The first one of a block. The last block ends where the channels do."""
+        function, size = self.function, self.variant.block
+        channel = function.multiply(index, size)
+        if self.variant.element == f32:
+            return channel
+        return function.least(channel, function.subtract(self.parameters.source_pixel, size))
 
     def _sums(
         self,
-        vectors: Vectors,
+        channels: Channels,
         sources: Mapping[int, _Source],
         channel: SSAValue,
         weights: SSAValue,
-    ) -> Sums:
-        """Those of each pixel, over the lines of the window."""
-        function, variant = self.function, self.variant
-        start = vectors.load(function.gep(self.bias, channel))
-        first = {place: function.gep(one.address, channel) for place, one in sources.items()}
-        line_size = variant.columns * variant.lanes
+    ) -> list[Sums]:
+        """Those of each pixel, for each part of a block, over the lines of the window."""
+        function, variant, parts = self.function, self.variant, range(channels.parts)
+        starts = channels.load_floats(function.gep(self.bias, channel))
+        first = {
+            place: function.gep(one.address, channel, variant.element)
+            for place, one in sources.items()
+        }
+        line_size = variant.columns * variant.block
 
-        def line(number: SSAValue, sums: Sums) -> Sums:
+        def line(number: SSAValue, sums: Sums, part: int) -> Sums:
             row = function.gep(weights, function.multiply(number, line_size))
             held = {
-                place: vectors.load(function.gep(first[place], function.multiply(one.step, number)))
+                place: channels.load(
+                    function.gep(
+                        first[place], function.multiply(one.step, number), variant.element
+                    ),
+                    part,
+                )
                 for place, one in sources.items()
             }
             for column in range(variant.columns):
-                weight = vectors.load(function.gep(row, column * variant.lanes))
+                at = column * variant.block + part * variant.lanes
+                weight = channels.vectors.load(function.gep(row, at))
                 values = [held[variant.place(pixel, column)] for pixel in range(variant.pixels)]
-                sums = add_products(vectors.multiply_add, values, [weight], sums)
+                sums = add_products(channels.vectors.multiply_add, values, [weight], sums)
             return sums
 
-        return function.fold(self.lines, [start] * variant.pixels, line)
+        return [
+            function.fold(self.lines, [starts[part]] * variant.pixels, partial(line, part=part))
+            for part in parts
+        ]
 
     def _write_results(
         self,
-        vectors: Vectors,
+        channels: Channels,
         channel: SSAValue,
-        sums: Sums,
+        sums: Sequence[Sums],
         limit: Callable[[SSAValue], SSAValue],
     ) -> None:
-        function, step = self.function, self.parameters.result_pixel
-        for pixel, total in enumerate(sums):
+        function, variant = self.function, self.variant
+        step = self.parameters.result_pixel
+        for pixel, totals in enumerate(zip(*sums, strict=True)):
             at = function.add(function.multiply(step, pixel), channel)
-            if self.variant.residual:
-                total = vectors.add(total, vectors.load(function.gep(self.residual, at)))
-            vectors.store(limit(total), function.gep(self.result, at))
+            if variant.residual:
+                address = function.gep(self.residual, at, variant.element)
+                totals = [
+                    channels.vectors.add(total, channels.load(address, part))
+                    for part, total in enumerate(totals)
+                ]
+            channels.store(
+                [limit(total) for total in totals], function.gep(self.result, at, variant.element)
+            )

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parameters(Generic[T]):
-    """Sizes and distances, those in memory in elements, and the bits of the limits."""
+    """Sizes and distances, those in memory in elements."""
 
     lines: T
     """All lines of all images of the result."""
@@ -21,10 +21,10 @@ class Parameters(Generic[T]):
     strips: T
     long_strips: T
     """Into how many strips of pixels a line is cut, and how many of them are long."""
-    vectors: T
-    """Those of a pixel."""
+    blocks: T
+    """Those of a pixel's channels, each of which is handled at once."""
     window: T
-    """The elements of a window, of one vector of channels."""
+    """The weights of a window, of one block of channels."""
     window_height: T
     window_line: T
     """What a line of the window steps in the source."""
@@ -38,6 +38,3 @@ class Parameters(Generic[T]):
     result_line: T
     result_pixel: T
     """From image to image, line to line and pixel to pixel."""
-    lower: T
-    upper: T
-    """The least and the largest result."""

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import Attribute
 
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.builder import VOID
 from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
 from byoc_mlir.kernels.epilogue import Epilogue
@@ -22,6 +24,7 @@ from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbo
 Array = NDArray[np.float32]
 
 _ALIGNMENT = 64
+_FLOATS = np.dtype(np.float32)
 
 
 def convolution(
@@ -35,6 +38,7 @@ def convolution(
     block: int = 0,
     epilogue: Epilogue | None = None,
     groups: int = 1,
+    element: Attribute = f32,
 ) -> Convolution:
     """A convolution; with channels last, unless they are in blocks."""
     batch, channels, *sizes = source
@@ -55,6 +59,7 @@ def convolution(
         (bottom, right),
         epilogue or Epilogue(),
         groups,
+        element,
     )
 
 
@@ -95,9 +100,13 @@ class Compiled:
     def __call__(self, **arrays: Array) -> Array:
         """The result `[N, C, H, W]` for `x`, `w` and what the epilogue asks for: `b`, `r`."""
         result = self._kernel.convolution.result
-        written = aligned(tuple(int(size) for size in result.shape))
+        written = aligned(tuple(int(size) for size in result.shape), self._dtype)
         self.run(self.memory(written, **arrays))
-        return _as_planes(written, result)
+        return _as_planes(written, result).astype(np.float32)
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return numpy_dtype(self._kernel.convolution.element)
 
     def memory(self, written: Array, **arrays: Array) -> dict[Slot, NDArray[Any]]:
         """What is in the slots, in memory as the kernel wants it."""
@@ -106,7 +115,7 @@ class Compiled:
         held: dict[Slot, NDArray[Any]] = {
             Slot.WORKSPACE: aligned((workspace // 4,)),
             Slot.WEIGHTS: _copied(self._kernel.pack(arrays["w"])),
-            Slot.SOURCE: _copied(_as_stored(arrays["x"], it.source)),
+            Slot.SOURCE: _copied(_as_stored(arrays["x"], it.source), self._dtype),
             Slot.RESULT: written,
         }
         if it.epilogue.bias:
@@ -115,7 +124,7 @@ class Compiled:
             bias[: it.outputs] = arrays["b"]
             held[Slot.BIAS] = bias
         if it.epilogue.residual:
-            held[Slot.RESIDUAL] = _copied(_as_stored(arrays["r"], it.result))
+            held[Slot.RESIDUAL] = _copied(_as_stored(arrays["r"], it.result), self._dtype)
         return held
 
     def run(self, held: dict[Slot, NDArray[Any]]) -> None:
@@ -123,16 +132,16 @@ class Compiled:
         self._native.run(held)
 
 
-def aligned(shape: tuple[int, ...]) -> Array:
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOATS) -> NDArray[Any]:
     """Memory on a cache line, filled with NaN."""
-    size = int(np.prod(shape))
-    buffer = np.full(size + _ALIGNMENT // 4, np.nan, np.float32)
-    first = -buffer.ctypes.data % _ALIGNMENT // 4
+    size, item = int(np.prod(shape)), dtype.itemsize
+    buffer = np.full(size + _ALIGNMENT // item, np.nan, dtype)
+    first = -buffer.ctypes.data % _ALIGNMENT // item
     return buffer[first : first + size].reshape(shape)
 
 
-def _copied(array: Array) -> Array:
-    copy = aligned(array.shape)
+def _copied(array: Array, dtype: np.dtype[Any] = _FLOATS) -> NDArray[Any]:
+    copy = aligned(array.shape, dtype)
     copy[...] = array
     return copy
 
@@ -143,7 +152,7 @@ def _as_stored(array: Array, image: Image) -> Array:
     return blocks.transpose(0, 1, 3, 4, 2)
 
 
-def _as_planes(stored: Array, image: Image) -> Array:
+def _as_planes(stored: NDArray[Any], image: Image) -> NDArray[Any]:
     batch, channels, height, width = image.shape
     blocks = stored.reshape(batch, channels // image.block, height, width, image.block)
     return blocks.transpose(0, 1, 4, 2, 3).reshape(image.shape)

@@ -9,6 +9,7 @@ from functools import partial
 
 from xdsl.dialects.builtin import i32
 
+from byoc_mlir.backends.dnnl.calls import element_bytes
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.backends.dnnl.descriptions import Operand, Types
 from byoc_mlir.backends.dnnl.dialect import (
@@ -28,7 +29,7 @@ from byoc_mlir.backends.dnnl.own_integer_kernels import (
 )
 from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.kernels.activations import activation_code
 from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
@@ -36,8 +37,6 @@ from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.runtime.cpu import Cpu
-
-_ELEMENT_BYTES = 4
 
 _SLOTS = {Arg.SRC: Slot.SOURCE, Arg.DST: Slot.RESULT, Arg.BIAS: Slot.BIAS, Arg.SRC_1: Slot.RESIDUAL}
 """Where a kernel expects the memory of its operands."""
@@ -82,8 +81,10 @@ def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
 
 def _activation(op: ActivationOp) -> OwnCode:
     operand = Types(layout_of).operand(Arg.DST, op.output)
-    elements = operand.descriptor.byte_size // _ELEMENT_BYTES  # with padding, which stays 0
-    code = on_result(activation_code(op.algorithm.data, elements))
+    element = tensor_type(op.output).element_type
+    size = element_bytes(operand.descriptor.data_type)
+    elements = operand.descriptor.byte_size // size  # with padding, which stays 0
+    code = on_result(activation_code(op.algorithm.data, elements, element=element))
     return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,))
 
 

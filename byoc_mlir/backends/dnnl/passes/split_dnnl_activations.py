@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import ArrayAttr, f32
+from xdsl.dialects.builtin import ArrayAttr, bf16, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -61,7 +61,7 @@ class SplitDnnlActivations(RegionPass):
                 activation = _last_activation(op) if isinstance(op, PostOpsOp) else None
                 if not isinstance(op, PostOpsOp) or activation is None:
                     continue
-                if isinstance(op, _PRODUCTS) or is_inaccurate(activation):
+                if isinstance(op, _PRODUCTS) or is_inaccurate(activation, op.result):
                     self._split(op, activation, costs)
 
     def _split(self, op: PostOpsOp, activation: str, costs: Costs) -> None:
@@ -84,7 +84,7 @@ class SplitDnnlActivations(RegionPass):
 
     def _pays(self, split: float, op: PostOpsOp, activation: str, costs: Costs) -> bool:
         """Whether the activation is split off, where that takes so long altogether."""
-        if is_inaccurate(activation):
+        if is_inaccurate(activation, op.result):
             return True
         if self.activation != MEASURED:
             return self.activation == "loop"
@@ -92,7 +92,7 @@ class SplitDnnlActivations(RegionPass):
 
 
 def _last_activation(op: PostOpsOp) -> str | None:
-    if tensor_type(op.result).element_type != f32:
+    if tensor_type(op.result).element_type not in (f32, bf16):
         return None
     last = op.post_ops.data[-1] if op.post_ops else None
     if not isinstance(last, EltwiseAttr) or last.algorithm.data not in FORMULAS:

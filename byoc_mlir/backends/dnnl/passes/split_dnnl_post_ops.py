@@ -61,7 +61,7 @@ def _kept(op: PostOpsOp) -> int:
     not accurate must be the last, so that code of our own can do it.
     """
     for count, post_op in enumerate(op.post_ops.data[:-1], 1):
-        if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data):
+        if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data, op.result):
             return count
     if is_ours(op) or only_reference(op) is None:
         return len(op.post_ops)

@@ -15,3 +15,13 @@ func.func private @r(%x: tensor<1x16x8x8xf32, #dnnl.layout<"acdb">>) -> tensor<1
 
 // KEPT:        dnnl.convolution %x, {{.*}}#dnnl.eltwise<swish, 1.0, 0.0>
 // KEPT-NOT:    dnnl.activation
+
+// Numbers of bf16 are rounded in between.
+func.func private @rounded(%x: tensor<1x16x8x8xbf16, #dnnl.layout<"acdb">>) -> tensor<1x16x8x8xbf16, #dnnl.layout<"acdb">> attributes {byoc.compiler = "dnnl"} {
+  %w = relay.constant #relay.weight<"w", "00000000000000000000000000000001"> : tensor<16x16x3x3xbf16>
+  %0 = dnnl.convolution %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], post_ops = [#dnnl.eltwise<swish, 1.0>]} : (tensor<1x16x8x8xbf16, #dnnl.layout<"acdb">>, tensor<16x16x3x3xbf16>) -> tensor<1x16x8x8xbf16, #dnnl.layout<"acdb">>
+  func.return %0 : tensor<1x16x8x8xbf16, #dnnl.layout<"acdb">>
+}
+// CHECK-LABEL: func.func private @rounded
+// CHECK:       dnnl.convolution {{.*}} -> tensor<1x16x8x8xbf16
+// CHECK:       dnnl.activation {{.*}}algorithm = "swish"

@@ -1,0 +1,142 @@
+"""Depthwise convolutions of `bf16` for vectors of every length, whatever the processor has."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from kernel_runner import Array, Compiled, convolution, expected, random_arrays
+from ml_dtypes import bfloat16
+from xdsl.dialects.builtin import bf16
+
+from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
+from byoc_mlir.kernels.convolutions import convolution_kernels
+from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.vectors import VectorUnit
+
+UNITS = pytest.mark.parametrize(
+    "unit",
+    [VectorUnit(4, 16), VectorUnit(8, 16), VectorUnit(16, 32)],
+    ids=lambda unit: unit.tile,
+)
+
+_HALF_STEP = 2.0**-8
+"""Of a number that is rounded to `bf16`, relative to it."""
+
+_RELU = Epilogue(bias=True, lower=0.0)
+_CLIP = Epilogue(bias=True, lower=-0.5, upper=2.0)
+
+
+def _convolution(
+    channels: int,
+    size: tuple[int, int] = (9, 17),
+    *,
+    window: tuple[int, int] = (3, 3),
+    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
+    strides: tuple[int, int] = (1, 1),
+    dilation: tuple[int, int] = (1, 1),
+    epilogue: Epilogue = _CLIP,
+) -> Convolution:
+    return convolution(
+        (2, channels, *size),
+        channels,
+        window,
+        pads=pads,
+        strides=strides,
+        dilation=dilation,
+        epilogue=epilogue,
+        groups=channels,
+        element=bf16,
+    )
+
+
+def _kernel(it: Convolution, unit: VectorUnit) -> ConvolutionKernel:
+    (kernel,) = convolution_kernels(it, unit)
+    return kernel
+
+
+def _rounded_arrays(it: Convolution) -> dict[str, Array]:
+    """Numbers of `bf16`, but for the bias."""
+    return {
+        name: array if name == "b" else array.astype(bfloat16).astype(np.float32)
+        for name, array in random_arrays(it).items()
+    }
+
+
+def _check(it: Convolution, unit: VectorUnit) -> None:
+    arrays = _rounded_arrays(it)
+    found = Compiled(_kernel(it, unit), threads=2)(**arrays)
+    np.testing.assert_allclose(found, expected(it, **arrays), rtol=_HALF_STEP, atol=1e-6)
+
+
+@UNITS
+@pytest.mark.parametrize(
+    ("size", "window", "pads", "strides", "dilation", "epilogue"),
+    [
+        ((7, 7), (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), _RELU),
+        ((9, 17), (3, 3), (0, 0, 1, 1), (2, 2), (1, 1), _CLIP),
+        ((5, 16), (5, 3), (4, 2, 3, 1), (1, 2), (2, 1), Epilogue()),
+        ((1, 30), (1, 9), (0, 4, 0, 4), (1, 1), (1, 1), Epilogue(upper=0.5)),
+        ((2, 1), (3, 3), (5, 4, 4, 5), (1, 1), (1, 3), _CLIP),
+    ],
+)
+def test_windows(
+    unit: VectorUnit,
+    size: tuple[int, int],
+    window: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    strides: tuple[int, int],
+    dilation: tuple[int, int],
+    epilogue: Epilogue,
+) -> None:
+    """Windows that reach beyond the image at every side, or lie outside; strips of two lengths."""
+    it = _convolution(
+        4 * unit.lanes,
+        size,
+        window=window,
+        pads=pads,
+        strides=strides,
+        dilation=dilation,
+        epilogue=epilogue,
+    )
+    _check(it, unit)
+
+
+@UNITS
+@pytest.mark.parametrize("more", [1, 7])
+def test_the_last_block_begins_in_the_one_before(unit: VectorUnit, more: int) -> None:
+    _check(_convolution(4 * unit.lanes + more), unit)
+
+
+def test_few_channels_have_shorter_vectors() -> None:
+    unit = VectorUnit(16, 32)
+    assert _kernel(_convolution(24), unit).unit.lanes == 8
+    _check(_convolution(24), unit)
+    assert not list(convolution_kernels(_convolution(7), unit))
+
+
+@UNITS
+def test_residuals_are_added_once(unit: VectorUnit) -> None:
+    """To whole blocks, since they may be the memory of the result."""
+    epilogue = Epilogue(bias=True, residual=True, lower=0.0)
+    it = _convolution(4 * unit.lanes, epilogue=epilogue)
+    arrays = _rounded_arrays(it)
+    wanted = expected(it, **arrays)
+    found = Compiled(_kernel(it, unit))(**arrays)
+    np.testing.assert_allclose(found, wanted, rtol=_HALF_STEP, atol=1e-6)
+    odd = _convolution(4 * unit.lanes + 1, epilogue=epilogue)
+    assert not list(convolution_kernels(odd, unit))
+
+
+@UNITS
+def test_special_values_stay(unit: VectorUnit) -> None:
+    """NaN and infinities go to the windows that have them, NaN through the limits."""
+    it = _convolution(2 * unit.lanes, epilogue=_CLIP)
+    arrays = {name: abs(array) for name, array in _rounded_arrays(it).items()}
+    arrays["x"][0, 0, 4, 4], arrays["x"][0, 1, 4, 4] = math.nan, math.inf
+    found = Compiled(_kernel(it, unit))(**arrays)
+    spoilt = np.zeros(found.shape, bool)
+    spoilt[0, 0, 3:6, 3:6] = True
+    np.testing.assert_array_equal(np.isnan(found), spoilt)
+    np.testing.assert_array_equal(found[0, 1, 3:6, 3:6], 2.0)
