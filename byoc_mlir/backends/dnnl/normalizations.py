@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import BFloat16Type, Float32Type
+from xdsl.dialects.builtin import BFloat16Type, Float32Type, f32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
@@ -69,7 +69,8 @@ def normalized_join(
     is_last = written.blocks == 1
     if not is_last and any(part.block != written.block for part in known):
         return None
-    lanes = fitting_lanes([part.block for part in known], VectorUnit.of(Cpu.host().features))
+    unit = VectorUnit.of(Cpu.host().features)
+    lanes = fitting_lanes([part.block for part in known], unit.lanes * f32.size // element.size)
     if lanes is None:
         return None
     batch, _, *sizes = shape_of(result)

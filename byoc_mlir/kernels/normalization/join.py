@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects.builtin import BFloat16Type, Float32Type
@@ -19,7 +19,7 @@ from byoc_mlir.kernels.normalization.code import (
     define_normalized_join,
 )
 from byoc_mlir.kernels.parameters import words
-from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
+from byoc_mlir.kernels.vectors import FEWEST_LANES
 
 
 @dataclass(frozen=True)
@@ -84,19 +84,13 @@ class NormalizedJoin:
 
     def milliseconds(self, threads: int) -> float:
         """About what it takes: its bytes are read and written."""
-        return 2 * self.read_bytes / rates(ConvolutionRates).transformed_bytes / threads
-
-    @property
-    def read_bytes(self) -> int:
-        """Those of all parts."""
-        return self.pixels * self.channels * self.element.size
-
-    def with_channels_last(self) -> NormalizedJoin:
-        """The same, whose result has its channels last."""
-        return replace(self, block=self.channels)
+        moved = 2 * self.pixels * self.channels * self.element.size
+        return moved / rates(ConvolutionRates).transformed_bytes / threads
 
 
-def fitting_lanes(blocks: Sequence[int], unit: VectorUnit) -> int | None:
-    """The lanes of the longest vectors that blocks of channels are made of, if there are any."""
-    lanes = math.gcd(unit.lanes, *blocks)
+def fitting_lanes(blocks: Sequence[int], most: int) -> int | None:
+    """The lanes of the longest vectors, of so many at most, that blocks of channels are made of; if
+    there are any.
+    """
+    lanes = math.gcd(most, *blocks)
     return lanes if lanes >= FEWEST_LANES else None

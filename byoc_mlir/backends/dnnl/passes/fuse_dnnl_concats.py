@@ -13,6 +13,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from byoc_mlir.backends.dnnl.dialect import BatchNormalizationOp, ConcatOp, NormalizedConcatOp
 from byoc_mlir.backends.dnnl.normalizations import factors_of, normalized_join
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.shared_memory import is_overwritten
+from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp
 
 _CHANNELS = 1
@@ -24,8 +26,8 @@ class FuseDnnlConcats(RegionPass):
     """Takes away concatenations that nothing but batch norms and further concatenations reads: each
     of them reads the parts where they are, which is as much, and nothing is copied before.
 
-    They must be joined along their channels, which are last or, in one image, in whole blocks, and
-    the norms must have known parameters.
+    They must be joined along their channels, which are last or, in one image, in whole blocks; the
+    norms must have known parameters, and no part may be overwritten before they read it.
 
     ```mlir
     %2 = dnnl.concat %0, %1 {axis = 1} : …
@@ -47,6 +49,8 @@ class FuseDnnlConcats(RegionPass):
 
 def _fuse(concat: ConcatOp) -> None:
     """Lets the readers of a concatenation read its parts, if all of them can."""
+    if any(map(is_overwritten, concat.sources)):
+        return
     readers = [use.operation for use in concat.output.uses]
     norms = [op for op in readers if isinstance(op, BatchNormalizationOp)]
     concats = [op for op in readers if isinstance(op, ConcatOp) and _has_channels(op)]
@@ -71,16 +75,14 @@ def _factors(norm: BatchNormalizationOp, concat: ConcatOp) -> NDArray[np.float32
     return None if is_written is None else factors_of(norm)
 
 
-def _replace(
-    norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.float32]
-) -> None:
+def _replace(norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.float32]) -> None:
     constants = [value.owner for value in norm.operands[1:]]
     factors = ConstantOp.of(norm.mean.name_hint or "factors", array)
     joined = NormalizedConcatOp(
         concat.sources, factors.output, relu=norm.relu, result_types=[norm.output.type]
     )
     for new in (factors, joined):
-        new.location = norm.location
+        new.location = fused_location([concat, norm])
     Rewriter.insert_op((factors, joined), InsertPoint.before(norm))
     norm.output.replace_all_uses_with(joined.output)
     Rewriter.erase_op(norm)
