@@ -174,7 +174,7 @@ def _rounded() -> list[float]:
     kernel = _depthwise()
     code = kernel.code(1)
     with _native({kernel.name: code}) as functions:
-        return _shortest([_Run(functions[kernel.name], _memories(kernel, code, 1))])
+        return _shortest([_Run(functions[kernel.name], _memory(kernel, code))])
 
 
 def _rounded_rates(times: Sequence[float]) -> RoundedRates:

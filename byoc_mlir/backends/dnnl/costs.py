@@ -22,12 +22,14 @@ from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ConvolutionOp,
     LookupOp,
+    NormalizedConcatOp,
     QuantizedConvolutionOp,
     layout_of,
 )
 from byoc_mlir.backends.dnnl.enums import Arg, Query
 from byoc_mlir.backends.dnnl.likeness import likeness_of, problem_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
+from byoc_mlir.backends.dnnl.normalizations import join_of
 from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels, is_ours
 from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
@@ -98,6 +100,8 @@ class Costs:
         """The time of an op as it is: in the layouts of its types, by its own algorithm."""
         if isinstance(op, ActivationOp):
             return activation_milliseconds(op)
+        if isinstance(op, NormalizedConcatOp):
+            return join_of(op).milliseconds(self._api.threads)
         offers = self.offers(op, layout_of)
         if isinstance(op, ConvolutionOp):
             offers = [one for one in offers if one.algorithm == op.algorithm.data] or offers

@@ -16,6 +16,9 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 
+_NAMES = ViewOp | PermuteOp | SliceOp
+"""Ops whose results are other names for the memory of their operand."""
+
 
 def root(value: SSAValue) -> SSAValue:
     """The value whose memory this one shares: through views, and what is done in place."""
@@ -27,8 +30,20 @@ def root(value: SSAValue) -> SSAValue:
     return value
 
 
+def is_overwritten(value: SSAValue) -> bool:
+    """Whether an op writes its result to the memory of a value, or of another name for it."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, _NAMES):
+            if is_overwritten(op.results[0]):
+                return True
+        elif _shared_operand(op) is value:
+            return True
+    return False
+
+
 def _shared_operand(op: Operation) -> SSAValue | None:
-    if isinstance(op, ActivationOp | ViewOp | PermuteOp | SliceOp):
+    if isinstance(op, ActivationOp | _NAMES):
         return op.source
     if isinstance(op, PostOpsOp):
         readers = (one for one in op.post_ops if not isinstance(one, EltwiseAttr))

@@ -83,10 +83,11 @@ class Native:
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
         self._words = np.array(code.numbers, np.int64)
 
-    def run(self, given: Mapping[Slot, NDArray[Any]]) -> None:
+    def run(self, given: Mapping[int, NDArray[Any]]) -> None:
         """Runs it on what is in the slots, beside what the code is told."""
-        held = {**given, Slot.PARAMETERS: self._words}
-        pointers = [held[slot].ctypes.data if slot in held else None for slot in Slot]
+        held: dict[int, NDArray[Any]] = {**given, Slot.PARAMETERS: self._words}
+        slots = range(max(*Slot, *held) + 1)
+        pointers = [held[slot].ctypes.data if slot in held else None for slot in slots]
         self._main((ctypes.c_void_p * len(pointers))(*pointers))
 
 
@@ -108,11 +109,11 @@ class Compiled:
     def _dtype(self) -> np.dtype[Any]:
         return numpy_dtype(self._kernel.convolution.element)
 
-    def memory(self, written: Array, **arrays: Array) -> dict[Slot, NDArray[Any]]:
+    def memory(self, written: Array, **arrays: Array) -> dict[int, NDArray[Any]]:
         """What is in the slots, in memory as the kernel wants it."""
         it = self._kernel.convolution
         workspace = self._kernel.workspace_bytes(self._threads)
-        held: dict[Slot, NDArray[Any]] = {
+        held: dict[int, NDArray[Any]] = {
             Slot.WORKSPACE: aligned((workspace // 4,)),
             Slot.WEIGHTS: _copied(self._kernel.pack(arrays["w"])),
             Slot.SOURCE: _copied(_as_stored(arrays["x"], it.source), self._dtype),
@@ -127,7 +128,7 @@ class Compiled:
             held[Slot.RESIDUAL] = _copied(_as_stored(arrays["r"], it.result), self._dtype)
         return held
 
-    def run(self, held: dict[Slot, NDArray[Any]]) -> None:
+    def run(self, held: Mapping[int, NDArray[Any]]) -> None:
         """Calls the code."""
         self._native.run(held)
 

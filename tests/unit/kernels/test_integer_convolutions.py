@@ -65,7 +65,7 @@ def _run(
     size: int,
 ) -> NDArray[np.int8]:
     result = np.full(size + 64, 77, np.int8)
-    held: dict[Slot, NDArray[Any]] = {
+    held: dict[int, NDArray[Any]] = {
         Slot.WORKSPACE: aligned((it.workspace_bytes(1) // 4 + 1,)),
         Slot.WEIGHTS: packed,
         Slot.SOURCE: source,

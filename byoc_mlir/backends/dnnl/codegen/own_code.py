@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.calls import element_bytes
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
@@ -17,10 +18,12 @@ from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     ExecutedOp,
     LookupOp,
+    NormalizedConcatOp,
     QuantizedConvolutionOp,
     layout_of,
 )
 from byoc_mlir.backends.dnnl.enums import Arg
+from byoc_mlir.backends.dnnl.normalizations import join_of
 from byoc_mlir.backends.dnnl.own_integer_kernels import (
     Kernel,
     is_ours,
@@ -71,6 +74,8 @@ def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
         return _activation(op)
     if isinstance(op, LookupOp):
         return _lookup(op)
+    if isinstance(op, NormalizedConcatOp):
+        return _normalized_concat(op)
     if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
         return _quantized_convolution(op, threads)
     kernel = planned(op, layout_of) if isinstance(op, ConvolutionOp) else None
@@ -95,6 +100,22 @@ def _lookup(op: LookupOp) -> OwnCode:
     code = lookup_code(math.prod(shape_of(op.output)), Cpu.host().features)
     add = partial(_add_call, code=code, slots=(Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT))
     return OwnCode(op, "lookup", Generated(add, code.numbers), operands)
+
+
+def _normalized_concat(op: NormalizedConcatOp) -> OwnCode:
+    join = join_of(op)
+    operands = (*_normalized(op.factors, op.sources), Types(layout_of).operand(Arg.DST, op.output))
+    code = join.code()
+    add = partial(_add_call, code=code, slots=(*join.slots, Slot.RESULT))
+    return OwnCode(op, "loop:normalized_concat", Generated(add, code.numbers), operands)
+
+
+def _normalized(factors: SSAValue, sources: Sequence[SSAValue]) -> tuple[Operand, ...]:
+    """The operands of a join, in the order of its slots."""
+    types = Types(layout_of)
+    numbered = enumerate(sources, Arg.MULTIPLE_SRC)
+    parts = (types.operand(argument, value) for argument, value in numbered)
+    return types.operand(Arg.SCALE, factors), *parts
 
 
 def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
@@ -148,15 +169,16 @@ def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
     return tuple(types.operand(argument, value) for argument, value in given if value is not None)
 
 
-def _add_call(module: ModuleBuilder, code: Code, slots: tuple[Slot, ...]) -> str:
+def _add_call(module: ModuleBuilder, code: Code, slots: tuple[int, ...]) -> str:
     """`i32 (arguments, table)`: calls a kernel with the memory of arguments, in this order."""
     kernel = code.define(module)
-    name = f"{kernel}_of_memory_objects"
+    further = max(0, *slots) + 1 - len(Slot)
+    name = f"{kernel}_of_memory_objects" + (f"_{further}" if further > 0 else "")
     if module.has(name):
         return name
     function = module.function(name, (POINTER, POINTER), internal=True)
     arguments, table = function.parameters
-    pointers = function.stack_slots(len(Slot))
+    pointers = function.stack_slots(len(Slot) + max(0, further))
     for slot in Slot:
         if slot not in slots:
             function.store(function.null(), function.slot(pointers, slot))

@@ -35,6 +35,7 @@ from byoc_mlir.backends.dnnl.dialect.normalization import (
     BatchNormalizationOp,
     LayerNormalizationOp,
     LrnOp,
+    NormalizedConcatOp,
     SoftmaxOp,
 )
 from byoc_mlir.backends.dnnl.dialect.quantized import (
@@ -73,6 +74,7 @@ __all__ = [
     "LrnOp",
     "LstmOp",
     "MatmulOp",
+    "NormalizedConcatOp",
     "PermuteOp",
     "PixelShuffleOp",
     "PoolingOp",
@@ -108,6 +110,7 @@ DNNL = Dialect(
         LrnOp,
         LstmOp,
         MatmulOp,
+        NormalizedConcatOp,
         PermuteOp,
         PoolingOp,
         QuantizedAddOp,

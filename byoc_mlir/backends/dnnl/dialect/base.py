@@ -242,3 +242,17 @@ def written(source: SSAValue, shape: Sequence[int], element: Attribute | None) -
 def like(value: SSAValue, shape: Sequence[int]) -> Tensor:
     """A tensor type of another shape and the element type of `value`, row-major."""
     return TensorType(cast(Tensor, value.type).element_type, shape)
+
+
+def joined_shape(name: str, sources: Sequence[SSAValue], axis: int) -> list[int]:
+    """The shape of tensors that the op `name` joins along an axis.
+
+    Raises:
+        VerifyException: there are none, or they have no such axis.
+    """
+    shapes = [shape_of(value) for value in sources]
+    if not shapes or not 0 <= axis < len(shapes[0]):
+        raise VerifyException(f"{name}: nothing to join along axis {axis}")
+    joined = list(shapes[0])
+    joined[axis] = sum(shape[axis] for shape in shapes)
+    return joined

@@ -15,6 +15,7 @@ from byoc_mlir.backends.dnnl.dialect.base import (
     DnnlOp,
     ExecutedOp,
     LikeSourceOp,
+    joined_shape,
     layout_of,
     like,
     with_layout,
@@ -35,11 +36,7 @@ class ConcatOp(ExecutedOp):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        shapes, axis = [shape_of(value) for value in self.sources], self.axis.value.data
-        if not shapes or not 0 <= axis < len(shapes[0]):
-            raise VerifyException(f"{self.name}: nothing to join along axis {axis}")
-        joined = list(shapes[0])
-        joined[axis] = sum(shape[axis] for shape in shapes)
+        joined = joined_shape(self.name, self.sources, self.axis.value.data)
         return (like(self.sources[0], joined),)
 
 

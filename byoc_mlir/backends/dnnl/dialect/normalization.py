@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    result_def,
+    var_operand_def,
+)
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
-from byoc_mlir.backends.dnnl.dialect.base import LikeSourceOp, PostOpsOp, written
+from byoc_mlir.backends.dnnl.dialect.base import (
+    ExecutedOp,
+    LikeSourceOp,
+    PostOpsOp,
+    joined_shape,
+    like,
+    written,
+)
 from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
 
 
@@ -66,6 +79,29 @@ class BatchNormalizationOp(LikeSourceOp):
     shift = operand_def(TensorType)
     epsilon = float_prop()
     relu = bool_prop(False)
+
+
+@irdl_op_definition
+class NormalizedConcatOp(ExecutedOp):
+    """`sources [N, C_i, ...]` joined along their channels, times a factor plus a summand for each,
+    by the backend's own code. With `relu`, negative results become zero.
+
+    `factors` is `[2, C]`: those of all channels, then the summands.
+    """
+
+    name = "dnnl.normalized_concat"
+    sources = var_operand_def(TensorType)
+    factors = operand_def(TensorType)
+    relu = bool_prop(False)
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        shape = joined_shape(self.name, self.sources, axis=1)
+        if self.factors.type != TensorType(f32, [2, shape[1]]):
+            raise VerifyException(
+                f"{self.name}: factors must be tensor<2x{shape[1]}xf32>, found {self.factors.type}"
+            )
+        return (like(self.sources[0], shape),)
 
 
 @irdl_op_definition

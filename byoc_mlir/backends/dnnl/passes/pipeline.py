@@ -14,6 +14,7 @@ from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProduc
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
 from byoc_mlir.backends.dnnl.passes.fold_dnnl_factors import FoldDnnlFactors
 from byoc_mlir.backends.dnnl.passes.fold_dnnl_zero_points import FoldDnnlZeroPoints
+from byoc_mlir.backends.dnnl.passes.fuse_dnnl_concats import FuseDnnlConcats
 from byoc_mlir.backends.dnnl.passes.fuse_dnnl_sums import FuseDnnlSums
 from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
 from byoc_mlir.backends.dnnl.passes.place_dnnl_products import PlaceDnnlProducts
@@ -50,6 +51,7 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
         ChooseDnnlAlgorithms(winograd, convolution),
         SplitDnnlActivations(winograd, convolution, choices.activation),
         BoundDnnlWeights(winograd, convolution),
+        FuseDnnlConcats(),
         RefuseDnnlReferenceCode(),
         ShareDnnlThreads(threads),
         SelectDnnlPrimitives(threads),

@@ -184,3 +184,11 @@ func.func @pixels(%x: tensor<1x6x4x4xui8>) {
   %0 = dnnl.pixel_shuffle %x {block = [2, 2]} : (tensor<1x6x4x4xui8>) -> tensor<1x1x8x8xui8>
   func.return
 }
+
+// -----
+
+// CHECK: dnnl.normalized_concat: factors must be tensor<2x16xf32>, found tensor<2x8xf32>
+func.func @factors(%x: tensor<1x8x4x4xf32>, %f: tensor<2x8xf32>) {
+  %0 = dnnl.normalized_concat %x, %x, %f : (tensor<1x8x4x4xf32>, tensor<1x8x4x4xf32>, tensor<2x8xf32>) -> tensor<1x16x4x4xf32>
+  func.return
+}

@@ -1,0 +1,99 @@
+"""The pass `fuse-dnnl-concats`: batch norms that join what they read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.backends.dnnl.dialect import BatchNormalizationOp, ConcatOp, NormalizedConcatOp
+from byoc_mlir.backends.dnnl.normalizations import factors_of, normalized_join
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.shared_memory import is_overwritten
+from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.relay import ConstantOp
+
+_CHANNELS = 1
+"""The axis."""
+
+
+@dataclass(frozen=True)
+class FuseDnnlConcats(RegionPass):
+    """Takes away concatenations that nothing but batch norms and further concatenations reads: each
+    of them reads the parts where they are, which is as much, and nothing is copied before.
+
+    They must be joined along their channels, which are last or, in one image, in whole blocks; the
+    norms must have known parameters, and no part may be overwritten before they read it.
+
+    ```mlir
+    %2 = dnnl.concat %0, %1 {axis = 1} : …
+    %3 = dnnl.batch_normalization %2, %mean, %variance, %scale, %shift {relu = true, …} : …
+    ```
+    becomes
+    ```mlir
+    %3 = dnnl.normalized_concat %0, %1, %factors {relu = true} : …
+    ```
+    """
+
+    name = "fuse-dnnl-concats"
+
+    def change(self, region: FuncOp) -> None:
+        for op in list(region.body.block.ops):
+            if isinstance(op, ConcatOp) and _has_channels(op):
+                _fuse(op)
+
+
+def _fuse(concat: ConcatOp) -> None:
+    """Lets the readers of a concatenation read its parts, if all of them can."""
+    if any(map(is_overwritten, concat.sources)):
+        return
+    readers = [use.operation for use in concat.output.uses]
+    norms = [op for op in readers if isinstance(op, BatchNormalizationOp)]
+    concats = [op for op in readers if isinstance(op, ConcatOp) and _has_channels(op)]
+    factors = [_factors(norm, concat) for norm in norms]
+    known = [array for array in factors if array is not None]
+    if not norms or len(known) + len(concats) < len(readers):
+        return
+    for norm, array in zip(norms, known, strict=True):
+        _replace(norm, concat, array)
+    for further in concats:
+        _flatten(further, concat)
+    Rewriter.erase_op(concat)
+
+
+def _has_channels(concat: ConcatOp) -> bool:
+    return concat.axis.value.data == _CHANNELS
+
+
+def _factors(norm: BatchNormalizationOp, concat: ConcatOp) -> NDArray[np.float32] | None:
+    """Those of a norm, if our code can read the parts in its place."""
+    is_written = normalized_join(concat.sources, norm.output, relu=bool(norm.relu.value.data))
+    return None if is_written is None else factors_of(norm)
+
+
+def _replace(norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.float32]) -> None:
+    constants = [value.owner for value in norm.operands[1:]]
+    factors = ConstantOp.of(norm.mean.name_hint or "factors", array)
+    joined = NormalizedConcatOp(
+        concat.sources, factors.output, relu=norm.relu, result_types=[norm.output.type]
+    )
+    for new in (factors, joined):
+        new.location = fused_location([concat, norm])
+    Rewriter.insert_op((factors, joined), InsertPoint.before(norm))
+    norm.output.replace_all_uses_with(joined.output)
+    Rewriter.erase_op(norm)
+    for constant in dict.fromkeys(constants):
+        if isinstance(constant, ConstantOp) and not constant.output.uses:
+            Rewriter.erase_op(constant)
+
+
+def _flatten(further: ConcatOp, concat: ConcatOp) -> None:
+    """Joins the parts of a concatenation in its place."""
+    parts: list[SSAValue] = []
+    for source in further.sources:
+        parts += concat.sources if source is concat.output else [source]
+    further.operands = parts

@@ -1,0 +1,1 @@
+"""Batch norms of tensors that are joined along their channels, without a joined copy of them."""
