@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i32
 
@@ -19,13 +20,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     layout_of,
 )
+from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.backends.dnnl.own_integer_kernels import (
-    Kernel,
-    is_ours,
-    packed,
-    planned_integer_kernel,
-)
 from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of
@@ -36,6 +32,9 @@ from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.runtime.cpu import Cpu
+
+if TYPE_CHECKING:
+    from byoc_mlir.backends.dnnl.own_integer_kernels import Kernel
 
 _ELEMENT_BYTES = 4
 
@@ -97,6 +96,8 @@ def _lookup(op: LookupOp) -> OwnCode:
 
 
 def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
+    from byoc_mlir.backends.dnnl.own_integer_kernels import packed, planned_integer_kernel
+
     kernel, types = planned_integer_kernel(op, layout_of), Types(layout_of)
     given = (
         (Arg.SRC, op.arguments[0]),
