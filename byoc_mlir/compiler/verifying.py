@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.verification import Asked, Bisection, Verification
 
 if TYPE_CHECKING:
     from byoc_mlir.compiler.debugging.verify import Examined
+    from byoc_mlir.runtime.verification import Asked, Bisection, Verification
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,6 @@ from byoc_mlir.kernels.costs import (
     Table,
 )
 from byoc_mlir.kernels.epilogue import Epilogue
-from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
-from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
-from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
-from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
@@ -47,6 +43,11 @@ from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.forks import OPENMP
 from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.libraries import load_library, resolve_symbol
+
+if TYPE_CHECKING:  # imported where they are measured: few models have them
+    from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
+    from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
+    from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 
 _SECONDS = 0.1
 """What all runs of a table may take together. A neighbour disturbs them for longer than that, or
@@ -136,6 +137,10 @@ def _integer_rates(times: Sequence[float]) -> IntegerRates:
 
 def _integer_kernels() -> Mapping[str, IntegerConvolution | DepthwiseOfBytes]:
     """By the rate that is measured with it."""
+    from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
+    from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
+    from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+
     pairs = replace(IntegerUnit.of(Cpu.host().features), has_vnni=False)
     bytes_ = replace(pairs, overlaps=pairs.saturates)
     windows = ((3, 3), (1, 1), (1, 1), (1, 1), (1, 1))
@@ -164,6 +169,9 @@ def _bytes_memory(
 
 
 def _pixels(unit: IntegerUnit) -> IntegerConvolution:
+    from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
+    from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
+
     shape, windows = _BYTES_SHAPE, ((1, 1), (1, 1), (1, 1), (0, 0), (0, 0))
     unit = unit.for_outputs(shape[3])
     return IntegerConvolution(unit, shape, False, 0, shape[3], *windows, IntegerEpilogue("bytes"))

@@ -29,6 +29,7 @@ from byoc_mlir.errors import InvalidArtifactError
 from byoc_mlir.runtime import mapped_files
 from byoc_mlir.runtime.huge_pages import ask_for_huge_pages
 from byoc_mlir.runtime.serialise import Blob, Json
+from byoc_mlir.runtime.threads import run_beside
 
 FORMAT_VERSION = 6
 MAGIC = b"BYOCMLIR"
@@ -39,6 +40,8 @@ FOOTER_BYTES = _HEAD.size + _HASH_BYTES
 _ALIGNMENT = 64
 _CHUNK = 1 << 22
 """Two huge pages: much larger pieces are no faster, and are held while a program is written."""
+_WORTH_A_THREAD = 1 << 20
+"""So many bytes are hashed while they are written: that takes much longer than a thread's start."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,13 @@ class _HashingFile:
         self.position = 0
 
     def write(self, data: Blob) -> None:
-        self.hash.update(data)
+        if len(data) < _WORTH_A_THREAD:
+            self.hash.update(data)
+            self._write(data)
+        else:
+            run_beside(lambda: self.hash.update(data), lambda: self._write(data))
+
+    def _write(self, data: Blob) -> None:
         self.position += len(data)
         rest = memoryview(data)
         while rest:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from byoc_mlir.boundary import boundary, translated
 from byoc_mlir.errors import (
@@ -23,8 +23,10 @@ from byoc_mlir.runtime.profiled import TimedRun, profile_of
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.staged_program import AnyProgram
-from byoc_mlir.runtime.verification import Asked, Bisection, Verification
 from byoc_mlir.tensors import Array, TensorInfo
+
+if TYPE_CHECKING:
+    from byoc_mlir.runtime.verification import Asked, Bisection, Verification
 
 FileKind: TypeAlias = Literal["library", "object"]
 Step: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
@@ -156,6 +158,8 @@ class Executable(ABC):
             InvalidModelError: the model is in MLIR, which no oracle reads, or is needed here.
             BackendError: the oracle is not installed.
         """
+        from byoc_mlir.runtime.verification import Asked
+
         with boundary("verify"):
             asked = Asked(self._arguments.by_name(inputs), model, against, rtol, atol, nodes)
             return self._verifying().verify(self, asked)
@@ -174,6 +178,8 @@ class Executable(ABC):
 
         What may be left out (`compile(disable=…)`) is halved until as little as possible is named.
         """
+        from byoc_mlir.runtime.verification import Asked
+
         with boundary("bisect"):
             asked = Asked(self._arguments.by_name(inputs), model, against, rtol, atol)
             return self._verifying().bisect(self, asked)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from byoc_mlir.errors import ByocError
@@ -18,6 +20,23 @@ def available_threads() -> int:
     quota = _cgroup_quota()
     cores = affinity or 1
     return max(1, min(cores, quota) if quota is not None else cores)
+
+
+def run_beside(one: Callable[[], object], other: Callable[[], object]) -> None:
+    """Runs `one` on a thread of its own while `other` runs here, both to their end; one after the
+    other where no thread can be started. `one` must not raise.
+    """
+    thread = threading.Thread(target=one)
+    try:
+        thread.start()
+    except RuntimeError:  # there are too many, or the interpreter is about to end
+        one()
+        other()
+        return
+    try:
+        other()
+    finally:
+        thread.join()
 
 
 def check_threads(threads: object, limits: Limits) -> None:

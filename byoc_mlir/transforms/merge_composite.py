@@ -120,9 +120,11 @@ class _Candidates:
 
     def roots(self, row: CompositePattern) -> Iterator[Operation]:
         """The ops that can be the root of a match."""
+        heads = row.pattern.heads
+        if heads is not None and self._by_name.keys().isdisjoint(heads):
+            return iter(())
         if not row.pattern.needs <= self._by_name.keys():
             return iter(())
-        heads = row.pattern.heads
         if heads is None:
             return reversed(self._all)
         positions = (position for name in heads for position in self._by_name.get(name, ()))

@@ -26,19 +26,17 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     layout_of,
 )
+from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.enums import Arg, Query
 from byoc_mlir.backends.dnnl.likeness import likeness_of, problem_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
 from byoc_mlir.backends.dnnl.normalizations import join_of
-from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels, is_ours
 from byoc_mlir.backends.dnnl.own_kernels import candidates
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
 from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
-from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
-from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.runtime.cpu import Cpu
@@ -169,6 +167,9 @@ class Costs:
         self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
     ) -> Iterator[Cost]:
         """The cost by our kernel for channels apart, if it is estimated to gain enough."""
+        from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels
+        from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
+
         if op.post_op_operands:
             return
         accepted = min(ASSUMED.estimate_margin * direct, direct - ASSUMED.kernel_code)
@@ -181,6 +182,9 @@ class Costs:
     def _by_our_integer_kernels(
         self, op: QuantizedConvolutionOp, layout: LayoutOf
     ) -> Sequence[Cost]:
+        from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels
+        from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
+
         threads = self._api.threads
         found: list[Cost] = []
         for kernel in integer_kernels(op, layout):

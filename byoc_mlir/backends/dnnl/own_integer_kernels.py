@@ -40,11 +40,6 @@ from byoc_mlir.tensors import Array
 Kernel: TypeAlias = "IntegerConvolution | DepthwiseOfBytes | ThroughFloats"
 
 
-def is_ours(op: object) -> bool:
-    """Whether it is a quantised convolution that code of our own computes."""
-    return isinstance(op, QuantizedConvolutionOp) and op.algorithm.data != "direct"
-
-
 def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Kernel]:
     """The kernels for it, if source, result and residual have their channels last."""
     source = op.arguments[0]

@@ -20,12 +20,9 @@ from byoc_mlir.dialects.relay.recurrent import GruOp, LstmOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
-from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import estimated_milliseconds
 from byoc_mlir.lowering.convolutions.description import convolutions
-from byoc_mlir.lowering.integer_products.chain import chain_of
-from byoc_mlir.lowering.integer_products.emit import gemms_of
-from byoc_mlir.lowering.integer_products.product import product_of
+from byoc_mlir.lowering.integer_products.product import Product, product_of
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import TILE_ROWS
 from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.machine import target_cpu
@@ -75,17 +72,25 @@ def _by_kernels(block: Block) -> dict[Operation, float]:
     found: dict[Operation, float] = {}
     for op in convolutions(tuple(block.ops)):
         found[op] = estimated_milliseconds(op, 1)
-    unit = IntegerUnit.of(target_cpu().features)
     for op in block.ops:
         product = product_of(op)
         if product is not None:
-            chain = chain_of(product)
-            found |= dict.fromkeys(chain.ops, 0.0)
-            gemms = gemms_of(product, chain, unit)
-            found[op] = min(gemm.milliseconds(hint(gemm.rows)) for gemm in gemms)
+            found |= _by_integers(product)
         elif isinstance(op, qnn_window.Conv1DOp | qnn_window.Conv2DOp) and _is_described(op):
             found[op] = estimated_milliseconds(op, 1)
     return found
+
+
+def _by_integers(product: Product) -> dict[Operation, float]:
+    """The milliseconds of a product of bytes, and of what follows it on the way."""
+    from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+    from byoc_mlir.lowering.integer_products.chain import chain_of
+    from byoc_mlir.lowering.integer_products.emit import gemms_of
+
+    chain = chain_of(product)
+    gemms = gemms_of(product, chain, IntegerUnit.of(target_cpu().features))
+    fastest = min(gemm.milliseconds(hint(gemm.rows)) for gemm in gemms)
+    return {**dict.fromkeys(chain.ops, 0.0), product.op: fastest}
 
 
 def _is_described(op: QuantizedConvOp) -> bool:

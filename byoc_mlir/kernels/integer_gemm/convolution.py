@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Code, Pair, Slot
+from byoc_mlir.kernels.integer_gemm import NAME
 from byoc_mlir.kernels.integer_gemm.centring import (
     SIGN,
     CentringParameters,
@@ -31,9 +32,6 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
 
 T = TypeVar("T")
-
-NAME = "integer_gemm"
-"""What IR and reports call it."""
 
 _BEFORE = len(CentringParameters.__dataclass_fields__) + 2
 """Words before those of the product."""

@@ -12,7 +12,9 @@ from byoc_mlir.backends import Backend, Rule, register_backend
 from byoc_mlir.backends.examplejson.backend import ExampleJsonBackend
 from byoc_mlir.backends.op_names import unknown_ops
 from byoc_mlir.backends.region import elementwise_f32
+from byoc_mlir.backends.registry import ENTRY_POINT_GROUP, get_backend
 from byoc_mlir.errors import BackendError
+from byoc_mlir.installed import installed_points
 from byoc_mlir.patterns import CompositePattern, is_op, wildcard
 from byoc_mlir.testing.networks import GraphBuilder
 
@@ -43,6 +45,18 @@ def test_a_check_answers_none_or_a_reason() -> None:
     _backend("claims_check", patterns=lambda self: [row])
     with pytest.raises(BackendError, match=r"'claims_check\.relu' returned True; it must return"):
         _compiled("claims_check")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        point.name
+        for point in installed_points(ENTRY_POINT_GROUP)
+        if point.module.startswith("byoc_mlir.")
+    ],
+)
+def test_our_backends_name_ops_that_there_are(name: str) -> None:
+    assert not unknown_ops(get_backend(name))
 
 
 def test_names_that_no_op_has() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import threading
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from byoc_mlir.runtime.container import container_bytes, read_container, write_container
 
@@ -21,6 +23,20 @@ def test_blocks_larger_than_a_piece_come_back(tmp_path: Path) -> None:
     assert found.document == {"a": 1}
     assert [bytes(blob) for blob in found.blobs] == blobs
     assert bytes(found.file[:6]) == b"before"
+
+
+def test_where_no_thread_starts_it_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = [np.random.default_rng(0).bytes(1 << 23)]
+    expected = container_bytes({}, blobs)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    write_container(tmp_path / "file", {}, blobs)
+    assert (tmp_path / "file").read_bytes() == expected
 
 
 def test_in_memory_it_is_the_same(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
@@ -22,14 +23,9 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     layout_of,
 )
+from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.normalizations import join_of
-from byoc_mlir.backends.dnnl.own_integer_kernels import (
-    Kernel,
-    is_ours,
-    packed,
-    planned_integer_kernel,
-)
 from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
@@ -40,6 +36,9 @@ from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.runtime.cpu import Cpu
+
+if TYPE_CHECKING:
+    from byoc_mlir.backends.dnnl.own_integer_kernels import Kernel
 
 _SLOTS = {Arg.SRC: Slot.SOURCE, Arg.DST: Slot.RESULT, Arg.BIAS: Slot.BIAS, Arg.SRC_1: Slot.RESIDUAL}
 """Where a kernel expects the memory of its operands."""
@@ -119,6 +118,8 @@ def _normalized(factors: SSAValue, sources: Sequence[SSAValue]) -> tuple[Operand
 
 
 def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
+    from byoc_mlir.backends.dnnl.own_integer_kernels import packed, planned_integer_kernel
+
     kernel, types = planned_integer_kernel(op, layout_of), Types(layout_of)
     given = (
         (Arg.SRC, op.arguments[0]),

@@ -31,7 +31,7 @@ from byoc_mlir.dialects.relay import ConstantOp, qnn
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import evaluate_op
-from byoc_mlir.kernels.integer_gemm.convolution import NAME
+from byoc_mlir.kernels.integer_gemm import NAME
 
 
 def quantized(builder: Builder, found: Quantized) -> SSAValue:

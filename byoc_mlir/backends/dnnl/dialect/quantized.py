@@ -74,6 +74,11 @@ class QuantizedConvolutionOp(WeightedWindowOp):
         return (TensorType(self.element, shape),)
 
 
+def is_ours(op: object) -> bool:
+    """Whether it is a quantised convolution that code of our own computes."""
+    return isinstance(op, QuantizedConvolutionOp) and op.algorithm.data != "direct"
+
+
 @irdl_op_definition
 class QuantizedMatmulOp(PostOpsOp):
     """`source [M, K], weights [N, K] -> [M, N]` of `element`: bytes, or `f32`.

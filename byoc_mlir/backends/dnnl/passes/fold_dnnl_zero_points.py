@@ -16,7 +16,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     QuantizedMatmulOp,
 )
-from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
+from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import ints
 from byoc_mlir.dialects.relay.element_types import numpy_dtype

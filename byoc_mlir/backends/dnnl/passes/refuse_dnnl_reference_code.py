@@ -8,8 +8,8 @@ from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
+from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
-from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives import primitive
 from byoc_mlir.backends.dnnl.reference_code import reference_name

@@ -21,7 +21,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     ViewOp,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.own_integer_kernels import is_ours
+from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.dialects.relay.base import shape_of
