@@ -40,9 +40,9 @@ _BLOCK_BYTES = 1 << 15
 _BLOCK_PIXELS = 48
 """The fewest pixels of a block: how often weights are used that were read once."""
 
-MOST_PART_BYTES = 1 << 17
-"""Of the weights that all strips of a block meet before the next ones: half of a second cache of
-256 KB, the smallest that x86-64 servers have."""
+MOST_PART_BYTES = 1 << 18
+"""Of the weights that all strips of a block meet before the next ones: a second cache of 256 KB,
+the smallest that x86-64 servers have."""
 
 _LINE_BYTES = 4 * _BLOCK_BYTES
 """What a line reads of the source for each panel; longer ones are cut into pieces."""
