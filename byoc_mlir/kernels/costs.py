@@ -71,7 +71,7 @@ class ConvolutionRates(Table):
     weight_bytes: float = _number(
         2e7,
         "bytes / ms",
-        "F(4x4, 3x3) of 256 channels at 14 x 14 with weights from memory, less the rest",
+        "F(4x4, 3x3) of 256 channels at 14 x 14, its weights in no cache, less the rest",
     )
 
 

@@ -19,16 +19,16 @@ from byoc_mlir.kernels.vectors import VectorUnit
 
 
 def define_implicit_gemm(
-    module: ModuleBuilder, *, variant: Variant, strips: Strips, bias: bool
+    module: ModuleBuilder, *, variant: Variant, strips: Strips, bias: bool, in_parts: bool
 ) -> str:
     """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
 
     Where there is no bias, it writes the address of the zeros behind the weights to its slot.
     """
-    name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias
+    name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias + "_parts" * in_parts
     if module.has(name):
         return name
-    units = _define_units(module, variant, strips)
+    units = _define_units(module, variant, strips, in_parts)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     parameters = _parameters(function, slots)
@@ -51,12 +51,15 @@ def _zeros(
     return function.gep(weights, function.multiply(parameters.panels, parameters.panel))
 
 
-def _define_units(module: ModuleBuilder, variant: Variant, strips: Strips) -> str:
+def _define_units(module: ModuleBuilder, variant: Variant, strips: Strips, in_parts: bool) -> str:
     """`void (slots, begin, end)`: some units, the panels of one block after the other."""
-    name = f"{PREFIX}_units_{variant.suffix}{strips.suffix}"
+    name = f"{PREFIX}_units_{variant.suffix}{strips.suffix}" + "_parts" * in_parts
     if module.has(name):
         return name
-    kernels = [define_kernel(module, replace(variant, pixels=size)) for size in strips.sizes]
+    kernels = [
+        [define_kernel(module, replace(one, pixels=size)) for size in strips.sizes]
+        for one in (_of_parts(variant) if in_parts else (variant,))
+    ]
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     units = _Units(function, slots, _parameters(function, slots), variant.unit)
@@ -69,12 +72,24 @@ def _define_units(module: ModuleBuilder, variant: Variant, strips: Strips) -> st
     return name
 
 
+def _of_parts(variant: Variant) -> tuple[Variant, Variant, Variant]:
+    """Those of the first part of a window, of the ones between, and of the last: sums of the parts
+    before are added as a residual is, and limits are the last part's.
+    """
+    first = replace(variant, limits="none")
+    return first, replace(first, residual=True), replace(variant, residual=True)
+
+
 @dataclass(frozen=True)
 class _Panel:
-    """What a unit has of the channels of the result."""
+    """What a unit has of the channels of the result, in a part of the window."""
 
     weights: SSAValue
     bias: SSAValue
+    residual: SSAValue
+    row: SSAValue
+    column: SSAValue
+    """Where the part begins in the window."""
     to: SSAValue
     """From the first channel to the panel's, in elements."""
     is_whole: SSAValue
@@ -90,32 +105,58 @@ class _Units:
     parameters: Parameters[SSAValue]
     unit: VectorUnit
 
-    def write(self, number: SSAValue, kernels: Sequence[str], strips: Strips) -> None:
-        """Writes the code of one unit: a block of pieces of lines by one panel."""
+    def write(self, number: SSAValue, kernels: Sequence[Sequence[str]], strips: Strips) -> None:
+        """Writes the code of one unit: a block of pieces of lines by one panel.
+
+        `kernels` are those of the whole window, or of its first part, those between and the last.
+        """
         function, parameters = self.function, self.parameters
-        block, panel_number = function.divmod(number, parameters.panels)
+        block, panel = function.divmod(number, parameters.panels)
         first, last = function.share(parameters.pieces, block, parameters.blocks)
-        panel = self._panel(panel_number)
+        count = function.subtract(last, first)
 
-        def piece(index: SSAValue, prefetched: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            image, rest = function.divmod(function.add(first, index), parameters.image_pieces)
-            row, number = function.divmod(rest, parameters.line_pieces)
-            state = self._begin(image, row, number, panel, *prefetched)
-            counts = strips.counts(function, parameters, number)
-            for kernel, size, count in zip(kernels, strips.sizes, counts, strict=True):
-                state = self._strips(state, panel, kernel, size, count)
-            return (state.prefetched,)
+        def part(number: SSAValue, kernels: Sequence[str], *, is_first: bool = False) -> None:
+            held = self._panel(panel, number, is_first)
 
-        function.fold(function.subtract(last, first), (function.integer(0),), piece)
+            def piece(index: SSAValue, prefetched: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                image, rest = function.divmod(function.add(first, index), parameters.image_pieces)
+                row, number = function.divmod(rest, parameters.line_pieces)
+                state = self._begin(image, row, number, held, *prefetched)
+                counts = strips.counts(function, parameters, number)
+                for kernel, size, count in zip(kernels, strips.sizes, counts, strict=True):
+                    state = self._strips(state, held, kernel, size, count)
+                return (state.prefetched,)
 
-    def _panel(self, number: SSAValue) -> _Panel:
+            function.fold(count, (function.integer(0),), piece)
+
+        beginning, *others = kernels
+        part(function.integer(0), beginning, is_first=True)
+        if others:
+            between, end = others
+            final = function.subtract(parameters.parts, 1)
+            function.loop(
+                function.subtract(final, 1), lambda index: part(function.add(index, 1), between)
+            )
+            part(final, end)
+
+    def _panel(self, number: SSAValue, part: SSAValue, is_first: bool) -> _Panel:
         function, parameters, unit = self.function, self.parameters, self.unit
-        weights, bias = (function.pointer(self.slots, slot) for slot in (Slot.WEIGHTS, Slot.BIAS))
+        weights, bias, residual, result = (
+            function.pointer(self.slots, slot)
+            for slot in (Slot.WEIGHTS, Slot.BIAS, Slot.RESIDUAL, Slot.RESULT)
+        )
         vectors = function.multiply(number, unit.panel_vectors)
         last = function.add(vectors, unit.panel_vectors - 1)
+        held = function.gep(weights, function.multiply(number, parameters.panel))
+        row, column = function.divmod(part, parameters.line_parts)
         return _Panel(
-            function.gep(weights, function.multiply(number, parameters.panel)),
-            function.gep(bias, function.multiply(number, unit.panel)),
+            function.gep(held, function.multiply(part, parameters.part)),
+            function.gep(bias, function.multiply(number, unit.panel))
+            if is_first
+            else _zeros(function, parameters, weights),
+            residual if is_first else result,
+            row,
+            column,
             function.multiply(vectors, parameters.result_vector),
             function.compare("slt", last, parameters.outputs),
         )
@@ -132,14 +173,18 @@ class _Units:
                 start = function.add(start, function.multiply(count, step))
             return start
 
+        y = function.subtract(function.multiply(row, windows.stride_y), windows.top)
+        x = function.subtract(function.multiply(pixel, windows.stride_x), windows.left)
         return _Position(
-            function.subtract(function.multiply(row, windows.stride_y), windows.top),
-            function.subtract(function.multiply(pixel, windows.stride_x), windows.left),
+            place(y, (panel.row, windows.dilation_y)),
+            place(x, (panel.column, windows.dilation_x)),
             place(
                 parameters.source_start,
                 (image, parameters.source_image),
                 (row, parameters.source_line),
                 (pixel, parameters.source_pixel),
+                (panel.row, parameters.window_line),
+                (panel.column, parameters.window_pixel),
             ),
             place(
                 panel.to,
@@ -155,12 +200,11 @@ class _Units:
     ) -> _Position:
         """Writes a loop over strips of one length. Returns the place behind them."""
         function, parameters = self.function, self.parameters
-        weights, source, result, residual = (
-            function.pointer(self.slots, slot)
-            for slot in (Slot.WEIGHTS, Slot.SOURCE, Slot.RESULT, Slot.RESIDUAL)
+        weights, source, result = (
+            function.pointer(self.slots, slot) for slot in (Slot.WEIGHTS, Slot.SOURCE, Slot.RESULT)
         )
         zeros = _zeros(function, parameters, weights)
-        following = function.gep(panel.weights, parameters.panel)
+        following = function.gep(panel.weights, parameters.part)
         steps = [
             function.multiply(step, size)
             for step in (
@@ -169,8 +213,8 @@ class _Units:
                 parameters.result_pixel,
             )
         ]
-        share_of_panel = function.divide(parameters.panel, self.unit.lanes)
-        last = function.subtract(parameters.panel, share_of_panel)
+        share_of_part = function.divide(parameters.part, self.unit.lanes)
+        last = function.subtract(parameters.part, share_of_part)
 
         def strip(_: SSAValue, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
             *places, prefetched = state
@@ -182,9 +226,9 @@ class _Units:
                 function.gep(following, prefetched),
                 function.gep(result, to),
                 panel.is_whole,
-                function.gep(residual, to),
+                function.gep(panel.residual, to),
             )
-            after = function.add(prefetched, share_of_panel)
+            after = function.add(prefetched, share_of_part)
             is_left = function.compare("slt", after, last)
             moved = [function.add(place, step) for place, step in zip(places, steps, strict=True)]
             return *moved, function.select(is_left, after, last)
@@ -205,4 +249,4 @@ class _Position:
     to: SSAValue
     """Elements of the result to its first pixel."""
     prefetched: SSAValue
-    """How much of the next panel was prefetched: each kernel prefetches one of `lanes` parts."""
+    """How much of the next part was prefetched: each kernel prefetches one of `lanes` shares."""

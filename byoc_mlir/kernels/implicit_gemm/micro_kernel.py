@@ -101,7 +101,7 @@ class _Window:
     def sums(self, panel: SSAValue, bias: SSAValue) -> Sums:
         """For each pixel the vectors of its sums."""
         function, parameters, unit = self._function, self.parameters, self.variant.unit
-        width, inputs, rows = parameters.window_width, parameters.inputs, self.variant.together
+        width, inputs, rows = parameters.part_width, parameters.inputs, self.variant.together
         starts = self.vectors.row(bias, unit.panel)
 
         def line(y: SSAValue, sums: Sums) -> Sums:
@@ -121,7 +121,7 @@ class _Window:
 
             return function.fold(width, sums, pixel)
 
-        return function.fold(parameters.window_height, starts * self.variant.pixels, line)
+        return function.fold(parameters.part_height, starts * self.variant.pixels, line)
 
     def _prefetch(self, ahead: SSAValue, index: SSAValue) -> None:
         """Prefetches a row of the panel for each vector of channels."""

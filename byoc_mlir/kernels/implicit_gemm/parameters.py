@@ -31,11 +31,16 @@ class Parameters(Generic[T]):
     outputs: T
     """The vectors of the result's channels."""
     panel: T
-    """The weights of a panel."""
-    window_height: T
-    window_width: T
+    part: T
+    """The weights of a panel, and those of a part of the window, which all strips of a block meet
+    before the next."""
+    parts: T
+    line_parts: T
+    """The parts of the window, and of each of its lines."""
+    part_height: T
+    part_width: T
     inputs: T
-    """What is summed: the window, and the vectors of the source's channels."""
+    """What is summed: a part of the window, and the vectors of the source's channels."""
     window_line: T
     window_pixel: T
     input: T

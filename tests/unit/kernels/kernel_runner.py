@@ -92,17 +92,25 @@ class Native:
 
 
 class Compiled:
-    """A kernel as native code."""
+    """A kernel as native code.
 
-    def __init__(self, kernel: ConvolutionKernel, threads: int = 1):
-        self._kernel, self._threads = kernel, threads
+    Args:
+        in_place: whether the result is written where the residual is.
+    """
+
+    def __init__(self, kernel: ConvolutionKernel, threads: int = 1, *, in_place: bool = False):
+        self._kernel, self._threads, self._in_place = kernel, threads, in_place
         self._native = Native(kernel.code(threads))
 
     def __call__(self, **arrays: Array) -> Array:
         """The result `[N, C, H, W]` for `x`, `w` and what the epilogue asks for: `b`, `r`."""
         result = self._kernel.convolution.result
         written = aligned(tuple(int(size) for size in result.shape), self._dtype)
-        self.run(self.memory(written, **arrays))
+        held = self.memory(written, **arrays)
+        if self._in_place:
+            written[...] = held[Slot.RESIDUAL].reshape(written.shape)
+            held[Slot.RESIDUAL] = written
+        self.run(held)
         return _as_planes(written, result).astype(np.float32)
 
     @property

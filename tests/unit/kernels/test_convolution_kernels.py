@@ -11,7 +11,7 @@ from kernel_runner import Compiled, convolution, expected, random_arrays
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
-from byoc_mlir.kernels.implicit_gemm.implicit_gemm import ImplicitGemm
+from byoc_mlir.kernels.implicit_gemm.implicit_gemm import MOST_PART_BYTES, ImplicitGemm
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
 from byoc_mlir.kernels.winograd.product import PART_BYTES
@@ -100,6 +100,33 @@ def test_implicit_products_of_long_lines(
     line_pieces = _kernel(it, unit, "implicit_gemm").code(1).numbers[2]
     assert (line_pieces > 1) == is_cut
     _check(it, unit, "implicit_gemm", threads=2)
+
+
+@pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
+@pytest.mark.parametrize(("together", "parts"), [(6, 1), (3, 2), (1, 6)])
+def test_implicit_products_of_many_channels(unit: VectorUnit, together: int, parts: int) -> None:
+    """Windows of 2 x 3 pixels, as many of them in a part as their weights allow."""
+    most = MOST_PART_BYTES // (4 * unit.panel * together)
+    channels = most - most % unit.lanes
+    outputs = unit.panel if unit == WIDE else 3 * unit.lanes
+    sizes, pads = (2, channels, 5, 9), (1, 2, 1, 0)
+    for epilogue in (_SUM, _RELU):
+        it = convolution(
+            sizes,
+            outputs,
+            (2, 3),
+            pads=pads,
+            strides=(2, 1),
+            dilation=(1, 2),
+            epilogue=epilogue,
+        )
+        kernel, arrays = ImplicitGemm(it, unit), random_arrays(it)
+        assert kernel.parts == parts
+        arrays["w"] /= math.sqrt(6 * channels)  # sums that limits do not cut off
+        wanted = expected(it, **arrays)
+        for in_place in {False, epilogue.residual}:
+            found = Compiled(kernel, threads=2, in_place=in_place)(**arrays)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-5 * abs(wanted).max())
 
 
 @UNITS

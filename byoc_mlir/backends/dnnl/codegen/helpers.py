@@ -34,6 +34,12 @@ SCRATCHPAD_STATUS = 1000
 
 OUT_OF_MEMORY_STATUS = 1
 
+_HUGE_PAGE = 1 << 21
+"""Bytes of a huge page on x86-64."""
+
+_USE_HUGE_PAGES = 14
+"""Linux's MADV_HUGEPAGE; it is advice, whatever becomes of it."""
+
 _PREFIX = "byoc_dnnl"
 _DESCRIPTOR_WORDS = 3 + 2 * MAX_DIMS
 _MEMORY_WORDS = 3
@@ -211,12 +217,21 @@ def _address_of(function: FunctionBuilder, name: str, parameters: int) -> SSAVal
 
 
 def _allocate(function: FunctionBuilder, size: SSAValue) -> SSAValue:
+    """Memory that nobody has touched, on huge pages where it fills some and Linux has them."""
     padded = function.add(size, 63)
     rounded = function.binary(llvm.AndOp, padded, function.integer(-64))
-    buffer = function.call("aligned_alloc", function.integer(64), rounded, result=POINTER)
+    page = function.integer(_HUGE_PAGE)
+    fills_page = function.compare("sge", rounded, page)
+    alignment = function.select(fills_page, page, function.integer(64))
+    buffer = function.call("aligned_alloc", alignment, rounded, result=POINTER)
     absent = function.compare("eq", buffer, function.null())
     failure = function.integer(OUT_OF_MEMORY_STATUS, i32)
     function.check(function.select(absent, failure, function.integer(0, i32)))
+
+    def advise() -> None:
+        function.call("madvise", buffer, rounded, function.integer(_USE_HUGE_PAGES, i32))
+
+    function.when(fills_page, advise)
     return buffer
 
 

@@ -323,6 +323,13 @@ def test_large_weights_of_two_layers_are_one() -> None:
     assert report.counts() == {"dnnl": 3}
 
 
+def test_weights_that_fill_huge_pages() -> None:
+    """Memory for them is asked for in another way, and ends in the middle of a page."""
+    weight = np.random.default_rng(0).standard_normal((1100, 1030), dtype=np.float32) / 32
+    report = check(model([node("MatMul", "x w")], {"x": (64, 1100)}, {"w": weight}))
+    assert report.counts() == {"dnnl": 1}
+
+
 @pytest.mark.parametrize("power", ["Pow", "Mul"])
 def test_layer_norm_written_out(power: str) -> None:
     nodes = [
