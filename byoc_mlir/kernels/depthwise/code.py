@@ -17,9 +17,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 
 
-def define_depthwise(
-    module: ModuleBuilder, *, variant: Variant, strips: Strips, bias: bool
-) -> str:
+def define_depthwise(module: ModuleBuilder, *, variant: Variant, strips: Strips, bias: bool) -> str:
     """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
 
     Where there is no bias, it writes the address of the zeros behind the weights to its slot.

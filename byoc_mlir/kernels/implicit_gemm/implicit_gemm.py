@@ -32,6 +32,9 @@ from byoc_mlir.tensors import aligned_empty
 NAME = "implicit_gemm"
 """What IR and reports call it."""
 
+_MOST_PIXELS = 13
+"""Of a kernel: LLVM keeps the sums of 13 pixels by two vectors in registers, and spills 14."""
+
 _PIECE = 48
 """About how many pixels a piece of a long line has."""
 
@@ -164,17 +167,22 @@ class ImplicitGemm(ConvolutionKernel):
         return is_flat and (is_one_piece or it.result.shape[0] == 1)
 
     @property
+    def _most_pixels(self) -> int:
+        """Of a kernel."""
+        return min(self.unit.tile_rows, _MOST_PIXELS)
+
+    @property
     def _lines(self) -> _Lines:
         batch, _, height, width = self.convolution.result.shape
         if self._is_flat:
             return self._in_pieces(1, 1, batch * height * width)
         if self._read_of(hint(width)) > _LINE_BYTES:
             return self._in_pieces(batch, height, width)
-        return _Lines(batch, height, 1, width, strips_of(width, self.unit.tile_rows), width)
+        return _Lines(batch, height, 1, width, strips_of(width, self._most_pixels), width)
 
     def _in_pieces(self, images: Size, rows: Size, pixels: Size) -> _Lines:
         """Lines of so many pixels, cut into pieces: of equal length where that is possible."""
-        most = self.unit.tile_rows
+        most = self._most_pixels
         length = _equal_pieces(pixels) if isinstance(pixels, int) else None
         if length is not None:
             return _Lines(images, rows, pixels // length, length, strips_of(length, most), length)

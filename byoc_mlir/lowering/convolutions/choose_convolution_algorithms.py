@@ -86,9 +86,10 @@ class _Question:
 @dataclass(frozen=True)
 class ChooseConvolutionAlgorithms(ModulePass):
     """Chooses the kernel of every convolution of the host that is faster than loops, and whose
-    weights take no more memory than the function's `byoc.weight_growth` allows. A convolution of
-    each channel by itself does so little that the layout decides: it gets a kernel next to others,
-    with element-wise ops between at most, since these have their channels last anyway.
+    weights take no more memory than the function's `byoc.weight_growth` allows. Next to kernels,
+    with element-wise ops between at most, tensors have their channels last, and loops pay for
+    turning them. A convolution of each channel by itself does so little that the layout decides:
+    it gets a kernel only there.
 
     Options:
         threads: those that run it.
@@ -162,8 +163,8 @@ class ChooseConvolutionAlgorithms(ModulePass):
         return _Question(op, times, in_layout=in_layout)
 
     def _choose_in_layout(self, question: _Question) -> None:
-        """Takes a kernel in place of loops that would turn, for kernels, what they read or write.
-        A kernel of no neighbours turns both itself.
+        """Takes a kernel next to others where it is faster than loops, which turn what they read
+        and write there.
         """
         op = question.op
         sides = ((op.data, before(op)), (op.output, behind(op)))

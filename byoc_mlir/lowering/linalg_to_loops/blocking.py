@@ -26,6 +26,10 @@ _PARALLEL_BLOCKS = 4
 _LARGE = 1 << 12
 _VECTORS_OF_ROWS = {1: 8, 2: 4, 3: 4}
 """So few rows wait for memory, which gives more to those who read in several places at once."""
+_MANY_REGISTERS_BITS = 512
+"""Vectors that long come with 32 registers, which hold the sums of more than two vectors a row:
+as many multiply-adds for fewer loads."""
+_WIDE_VECTORS, _WIDE_ROWS = 4, 6
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,10 @@ def line_blocking(
 
 
 def _reading_panels(tile: Tile) -> Tile:
-    """The tile, which reads some panels at once if it has few rows."""
-    return replace(tile, vectors=_VECTORS_OF_ROWS.get(tile.rows, tile.vectors))
+    """The tile, which reads some panels at once if it has few rows, or registers for their sums."""
+    is_wide = tile.lanes * tile.element.bitwidth >= _MANY_REGISTERS_BITS and tile.rows <= _WIDE_ROWS
+    usual = _WIDE_VECTORS if is_wide else tile.vectors
+    return replace(tile, vectors=_VECTORS_OF_ROWS.get(tile.rows, usual))
 
 
 def _tile(contraction: Contraction, vector_bits: int, wanted: Wanted) -> Tile:

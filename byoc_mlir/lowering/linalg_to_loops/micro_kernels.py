@@ -57,7 +57,8 @@ class Tile:
     A `masked` one computes only the first `valid` columns, which it is told when called. A
     `gathered` one finds where each step of `b` begins in a table. The distance of two steps of `a`
     is 1, or told to a `strided` one; that of `b` is told, or the columns of a `panel`. One of more
-    than two vectors reads some panels at once.
+    than two vectors reads some panels at once; a `parted` one, which has a part of their steps, is
+    told how many a panel has.
     """
 
     rows: int
@@ -68,6 +69,7 @@ class Tile:
     gathered: bool = False
     strided: bool = False
     panel: bool = False
+    parted: bool = False
 
     @property
     def columns(self) -> int:
@@ -97,7 +99,7 @@ class Tile:
     @property
     def name(self) -> str:
         """The name of the function."""
-        kind = "_gathered" * self.gathered + "_panel" * self.panel
+        kind = "_gathered" * self.gathered + "_panel" * self.panel + "_parted" * self.parted
         kind += "_strided" * self.strided + "_masked" * self.masked
         return f"tile_{self.rows}x{self.columns}_{self.element}{kind}"
 
@@ -105,7 +107,7 @@ class Tile:
         """The micro-kernel.
 
         ```
-        @tile(%fresh, %a, %a_start, %a_row [, %a_step], %b, %b_start [, %b_step],
+        @tile(%fresh, %a, %a_start, %a_row [, %a_step], %b, %b_start [, %b_step] [, %panel_steps],
               %c, %c_start, %c_row, %steps, %ahead [, %valid]):
           c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
               a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
@@ -160,7 +162,7 @@ def _function(tile: Tile) -> func.FuncOp:
     buffer = buffer_type(tile.element)
     b_step = buffer_type(TABLE_ENTRY) if tile.gathered else _INDEX
     types = [i1, buffer, *[_INDEX] * (3 if tile.strided else 2)]
-    types += [buffer, _INDEX, *[b_step] * (not tile.panel)]
+    types += [buffer, _INDEX, *[b_step] * (not tile.panel), *[_INDEX] * tile.parted]
     types += [buffer, *[_INDEX] * (5 if tile.masked else 4)]
     made = tile_function(tile.name, types, lambda code, args: _TileCode(tile, code, args).write())
     if tile.masked:  # LLVM's optimisations keep masks in the form that loads take them in
@@ -206,7 +208,9 @@ class _TileCode:
         self._a_step: Index = next(rest) if tile.strided else 1
         self._b, self._b_start = islice(rest, 2)
         self._b_step: Index = tile.panel_columns if tile.panel else next(rest)
+        panel_steps = next(rest) if tile.parted else None
         self._c, self._c_start, self._c_row, self._steps, self._ahead = islice(rest, 5)
+        self._panel_steps = self._steps if panel_steps is None else panel_steps
         self._zero = code.emit(splat(0.0, self._type))
         self._masks = [self._mask(valid, n) for valid in rest for n in range(tile.vectors)]
 
@@ -248,7 +252,7 @@ class _TileCode:
         """A vector of `b`; those of another panel are as far away as a panel is large."""
         panel, place = divmod(number, TILE_VECTORS)
         if panel:
-            size = self._code.scale_index(self._steps, self._tile.panel_columns * panel)
+            size = self._code.scale_index(self._panel_steps, self._tile.panel_columns * panel)
             at = self._code.index(self._code.add_index(at, size))
         return self._load(self._b, at, place)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dims import Dim, Size
@@ -42,7 +44,8 @@ class PanelWriter(TiledWriter):
             count = depth if steps % depth == 0 else code.minimum(left, depth)
             fresh = code.is_zero(first) if self._it.fresh else code.boolean(False)
             here = at.entered(code, self._nest, self._it.steps[0], first)
-            self._add_steps(here, panel, width, self._tiles(fresh, count), first, depth)
+            tiles = replace(self._tiles(fresh, count), panel_steps=steps)
+            self._add_steps(here, panel, width, tiles, first, depth)
 
     def _tiles(self, fresh: SSAValue, steps: Index) -> Tiles:
         a, b, c = (self._code.unknown_size(self._nest.accesses[n].buffer) for n in (A, B, C))

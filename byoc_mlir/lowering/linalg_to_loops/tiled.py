@@ -35,6 +35,8 @@ class Tiles:
     """The distance of two steps; for gathered tiles the table of where they begin."""
     c: SSAValue
     steps: Index
+    panel_steps: Size | None = None
+    """Those of a panel, where its steps are done in parts."""
 
 
 @dataclass(frozen=True)
@@ -222,10 +224,14 @@ class TiledWriter(ABC):
         a_step = accesses[A].coefficients[self._it.steps[-1]]
         c_start = code.add_index(at.indices[C], columns.first)
         panel = tiles.b_step == columns.tile.panel_columns
-        tile = replace(columns.tile, rows=rows, strided=a_step != 1, panel=panel)
+        is_wide = columns.tile.columns > columns.tile.panel_columns
+        whole = [] if tiles.panel_steps is None or not is_wide else [tiles.panel_steps]
+        tile = replace(
+            columns.tile, rows=rows, strided=a_step != 1, panel=panel, parted=bool(whole)
+        )
         arguments: list[Index] = [
             *(tiles.fresh, tiles.a, at.indices[A], a_row, *[a_step] * tile.strided),
-            *(tiles.b, b_start, *[tiles.b_step] * (not panel)),
+            *(tiles.b, b_start, *[tiles.b_step] * (not panel), *whole),
             *(tiles.c, c_start, c_row, tiles.steps, b_start if ahead is None else ahead),
         ]
         if columns.valid is not None:

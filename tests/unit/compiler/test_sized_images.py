@@ -182,15 +182,28 @@ def _kernels(b: GraphBuilder, x: str) -> str:
     return b.conv(x, 16, 1)
 
 
-@pytest.mark.parametrize(("algorithm", "threads"), [("implicit_gemm", 1), ("f4x3", 2)])
-def test_kernels(algorithm: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def _channels_apart(b: GraphBuilder, x: str) -> str:
+    """Depthwise convolutions with epilogues, a residual among them."""
+    x = b.relu(b.conv(x, 16, 3))
+    y = b.relu6(b.conv(x, 16, 3, groups=16))
+    x = b.relu(b.add(x, b.batch_norm(b.conv(y, 16, 5, groups=16, bias=False))))
+    return b.conv(b.conv(x, 16, 3, groups=16, stride=2), 16, 1)
+
+
+@pytest.mark.parametrize(
+    ("network", "algorithm", "threads"),
+    [(_kernels, "implicit_gemm", 1), (_kernels, "f4x3", 2), (_channels_apart, "depthwise", 2)],
+)
+def test_kernels(
+    network: Network, algorithm: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each algorithm, whatever is the fastest on this machine."""
     monkeypatch.setattr(
         host_pipeline,
         "ChooseConvolutionAlgorithms",
         partial(ChooseConvolutionAlgorithms, algorithm=algorithm),
     )
-    _check(_kernels, threads)
+    _check(network, threads)
 
 
 def test_groups_of_channels_are_normalised() -> None:

@@ -63,10 +63,13 @@ def test_dense_with_bias_and_relu(
 
 
 @pytest.mark.parametrize("vector_bits", [128, 256, 512])
-@pytest.mark.parametrize("rows", [1, 2, 3, 4])
-def test_few_rows_read_some_panels_at_once(rows: int, vector_bits: int) -> None:
-    data = _numbers(rows, 70)
-    weights = [_numbers(units, 70) for units in (16, 24, 63, 64, 100, 128, 145, 300)]
+@pytest.mark.parametrize(
+    ("rows", "steps"), [(1, 70), (2, 70), (3, 70), (4, 70), (13, 70), (13, 1100)]
+)
+def test_tiles_that_read_some_panels_at_once(rows: int, steps: int, vector_bits: int) -> None:
+    """Of few rows, or of all that many registers hold; all steps of the panels, or a part."""
+    data = _numbers(rows, steps)
+    weights = [_numbers(units, steps) for units in (16, 24, 63, 64, 100, 128, 145, 300)]
     network = Network(data)
     products = [
         network.add(nn.DenseOp(network.args[0], network.constant(weight))) for weight in weights
@@ -75,7 +78,7 @@ def test_few_rows_read_some_panels_at_once(rows: int, vector_bits: int) -> None:
     with patch.object(host_pipeline, "vector_bits", lambda _: vector_bits):
         results = run_on_host(module, [data])
     for result, weight in zip(results, weights, strict=True):
-        np.testing.assert_allclose(result, data @ weight.T, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(result, data @ weight.T, rtol=1e-5, atol=steps * 1e-6)
 
 
 @pytest.mark.parametrize("steps", [70, 1300])

@@ -87,6 +87,19 @@ func.func @between_kernels(%x: tensor<1x32x28x28xf32>) -> tensor<1x64x28x28xf32>
   func.return %3 : tensor<1x64x28x28xf32>
 }
 
+// Loops would be as fast, but turn what kernels before and behind them have with channels last.
+// FASTEST-LABEL: func.func @turned_for_kernels
+func.func @turned_for_kernels(%x: tensor<1x96x28x28xf32>) -> tensor<1x96x28x28xf32> {
+  %narrow = relay.constant dense<0.5> : tensor<24x96x1x1xf32>
+  %wide = relay.constant dense<0.5> : tensor<96x24x1x1xf32>
+  %square = relay.constant dense<0.5> : tensor<96x96x1x1xf32>
+  %0 = relay.nn.conv2d %x, %square {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x96x28x28xf32>, tensor<96x96x1x1xf32>) -> tensor<1x96x28x28xf32>
+  %1 = relay.nn.conv2d %0, %narrow {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x96x28x28xf32>, tensor<24x96x1x1xf32>) -> tensor<1x24x28x28xf32>
+  %2 = relay.nn.conv2d %1, %wide {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x24x28x28xf32>, tensor<96x24x1x1xf32>) -> tensor<1x96x28x28xf32>
+  // FASTEST-COUNT-3: relay.nn.conv2d {{.*}} algorithm = "implicit_gemm"}
+  func.return %2 : tensor<1x96x28x28xf32>
+}
+
 // What was measured to be the fastest has to fit into the memory, too.
 // TUNED-LABEL: func.func @too_large
 func.func @too_large(%x: tensor<1x128x28x28xf32>) -> tensor<1x128x28x28xf32> attributes {byoc.weight_growth = 2.0 : f64} {
