@@ -29,7 +29,7 @@ from byoc_mlir.backends.dnnl.enums import Arg, Query
 from byoc_mlir.backends.dnnl.likeness import likeness_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
 from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels, is_ours
-from byoc_mlir.backends.dnnl.own_kernels import candidates
+from byoc_mlir.backends.dnnl.own_kernels import candidates, sharing_code
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
 from byoc_mlir.dialects.relay.base import shape_of
@@ -85,6 +85,8 @@ class Costs:
         self._choices = choices or Choices()
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
+        self._sharing: dict[ConvolutionOp, int] = {}
+        """How many convolutions share the code of one, as they were when it was first asked."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """The time of an op with its operands and results in the given layouts."""
@@ -143,7 +145,8 @@ class Costs:
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
         """The costs by kernels of our own that are estimated to gain enough."""
-        accepted = min(ASSUMED.estimate_margin * direct, direct - ASSUMED.kernel_code)
+        gain = ASSUMED.kernel_code / self._sharing_code(op)
+        accepted = min(ASSUMED.estimate_margin * direct, direct - gain)
         for kernel in candidates(op, layout):
             is_winograd = isinstance(kernel, Winograd)
             if kernel.is_heavy or (is_winograd and self._choices.winograd != MEASURED):
@@ -152,6 +155,11 @@ class Costs:
             if milliseconds < accepted:
                 size = 4 * math.prod(kernel.weights_shape)
                 yield Cost(milliseconds, kernel.name, weight_bytes=size)
+
+    def _sharing_code(self, op: ConvolutionOp) -> int:
+        if op not in self._sharing:
+            self._sharing[op] = sharing_code(op)
+        return self._sharing[op]
 
     def _channels_apart(
         self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
