@@ -20,6 +20,7 @@ from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive, Types
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
+    ConvertOp,
     ConvolutionOp,
     LookupOp,
     QuantizedConvolutionOp,
@@ -28,15 +29,23 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.enums import Arg, Query
 from byoc_mlir.backends.dnnl.likeness import likeness_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
+from byoc_mlir.backends.dnnl.own_conversions import interleaving
 from byoc_mlir.backends.dnnl.own_integer_kernels import integer_kernels, is_ours
 from byoc_mlir.backends.dnnl.own_kernels import candidates, sharing_code
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
-from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
+from byoc_mlir.kernels.costs import (
+    ASSUMED,
+    ActivationRates,
+    ConvolutionRates,
+    RoundedRates,
+    rates,
+)
 from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
 from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
+from byoc_mlir.kernels.interleave import NAME as INTERLEAVE
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.runtime.cpu import Cpu
@@ -101,7 +110,7 @@ class Costs:
         if isinstance(op, ActivationOp):
             return activation_milliseconds(op)
         offers = self.offers(op, layout_of)
-        if isinstance(op, ConvolutionOp):
+        if isinstance(op, ConvolutionOp | ConvertOp):
             offers = [one for one in offers if one.algorithm == op.algorithm.data] or offers
         return min(offers).milliseconds
 
@@ -116,9 +125,24 @@ class Costs:
         if isinstance(op, QuantizedConvolutionOp):
             direct = self._described(described, "direct")
             return [direct, *self._channels_apart(op, layout, direct.milliseconds)]
+        if isinstance(op, ConvertOp):
+            direct = self._described(described, "direct")
+            return [direct, *self._interleaved(op, layout, direct.milliseconds)]
         if not isinstance(op, ConvolutionOp):
             return [self._described(described)]
         return self._convolution(op, layout, by_algorithm(described, "direct"))
+
+    def _interleaved(self, op: ConvertOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
+        """The cost of a conversion by our own code, if it is estimated to gain enough. The code is
+        short: LLVM's time does not count.
+        """
+        if interleaving(op, layout) is None:
+            return
+        accepted = ASSUMED.estimate_margin * direct
+        elements = math.prod(shape_of(op.output))
+        milliseconds = elements / rates(RoundedRates).interleaved / self._api.threads
+        if milliseconds < accepted:
+            yield Cost(milliseconds, INTERLEAVE)
 
     def _convolution(
         self, op: ConvolutionOp, layout: LayoutOf, described: Primitive

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from bf16_models import assert_close
@@ -11,7 +13,9 @@ import byoc_mlir
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp
 from byoc_mlir.backends.dnnl.own_kernels import sharing_code
+from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.dialects import make_context
+from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.isa import call_at
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
@@ -112,3 +116,19 @@ def test_channels_apart(level: str) -> None:
 
 def test_numbers_that_are_not_finite_go_through_channels_apart() -> None:
     check_channels_apart("nan")
+
+
+@pytest.mark.parametrize("rate", [1e15, 1.0])
+def test_images_of_colours(rate: float, tmp_path: Path) -> None:
+    """Planes that become pixels on the way to the first convolution, by our own code or not."""
+    net = GraphBuilder("net", seed=0)
+    x = net.relu(net.conv(net.input("x", [2, 3, 160, 163]), 16, 3, stride=2))
+    net.output(net.conv(x, 16, 1), "y", [2, 16, 80, 82])
+    model = net.build()
+    inputs = random_inputs(model)
+    rounded = {"depthwise": 1e7, "interleaved": rate}
+    write_rates(Rates({**rates_of(None).as_json(), "rounded": rounded}), tmp_path / "rates.json")
+    with byoc_mlir.compile(
+        model, ("dnnl{winograd=off}",), 2, "bf16", prune="off", rates=tmp_path / "rates.json"
+    ) as executable:
+        assert_close(executable.run(inputs), run_onnxruntime(model, inputs))
