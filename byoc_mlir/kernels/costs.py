@@ -94,12 +94,15 @@ class IntegerRates(Table):
 
 @dataclass(frozen=True)
 class RoundedRates(Table):
-    """Convolutions of `bf16` by our own kernels, on one thread."""
+    """What our own kernels do in `bf16`, on one thread."""
 
     name: ClassVar[str] = "rounded"
 
     depthwise: float = _number(
         1.5e7, "multiply-adds / ms", "3x3 windows of 256 channels apart at 14 x 14"
+    )
+    interleaved: float = _number(
+        3e6, "elements / ms", "three planes of 224 x 224 pixels of f32 to pixels of bf16"
     )
 
 

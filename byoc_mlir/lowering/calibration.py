@@ -34,6 +34,7 @@ from byoc_mlir.kernels.costs import (
     Table,
 )
 from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.interleave import interleave_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
@@ -70,6 +71,10 @@ _LINE, _NUMBER_BYTES = 16, 4
 
 _BYTES_SHAPE = (1, 14, 14, 256)
 """An image of bytes."""
+
+
+_PLANES = (1, 3, 224 * 224)
+"""Images, channels and pixels that are interleaved."""
 
 
 @dataclass(frozen=True)
@@ -178,15 +183,23 @@ def _pixels(unit: IntegerUnit) -> IntegerConvolution:
 
 
 def _rounded() -> list[float]:
-    """Milliseconds of windows of channels apart, of `bf16`."""
-    kernel = _depthwise()
-    code = kernel.code(1)
-    with _native({kernel.name: code}) as functions:
-        return _shortest([_Run(functions[kernel.name], _memory(kernel, code))])
+    """Milliseconds of windows of channels apart, of `bf16`, and of planes that become pixels."""
+    kernel, planes = _depthwise(), interleave_code(*_PLANES)
+    assert planes is not None
+    code, elements = kernel.code(1), math.prod(_PLANES)
+    image = {Slot.SOURCE: _filled(elements), Slot.RESULT: _filled(elements)}
+    with _native({"depthwise": code, "interleaved": planes}) as functions:
+        return _shortest(
+            [
+                _Run(functions["depthwise"], _memory(kernel, code)),
+                _Run(functions["interleaved"], _with_words(image, planes)),
+            ]
+        )
 
 
 def _rounded_rates(times: Sequence[float]) -> RoundedRates:
-    return RoundedRates(_depthwise().convolution.products / times[0])
+    products, elements = _depthwise().convolution.products, math.prod(_PLANES)
+    return RoundedRates(products / times[0], elements / times[1])
 
 
 def _depthwise() -> ConvolutionKernel:

@@ -20,6 +20,7 @@ from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive, Types
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
+    ConvertOp,
     ConvolutionOp,
     LookupOp,
     NormalizedConcatOp,
@@ -31,12 +32,20 @@ from byoc_mlir.backends.dnnl.enums import Arg, Query
 from byoc_mlir.backends.dnnl.likeness import likeness_of, problem_of
 from byoc_mlir.backends.dnnl.measurements import Rate, current_measuring
 from byoc_mlir.backends.dnnl.normalizations import join_of
-from byoc_mlir.backends.dnnl.own_kernels import candidates
+from byoc_mlir.backends.dnnl.own_conversions import interleaving
+from byoc_mlir.backends.dnnl.own_kernels import candidates, sharing_code
 from byoc_mlir.backends.dnnl.primitives import primitive, reorder
 from byoc_mlir.backends.dnnl.weighted import by_algorithm
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
-from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
+from byoc_mlir.kernels.costs import (
+    ASSUMED,
+    ActivationRates,
+    ConvolutionRates,
+    RoundedRates,
+    rates,
+)
+from byoc_mlir.kernels.interleave import NAME as INTERLEAVE
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.runtime.cpu import Cpu
@@ -85,6 +94,8 @@ class Costs:
         self._choices = choices or Choices()
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
+        self._sharing: dict[ConvolutionOp, int] = {}
+        """How many convolutions share the code of one, as they were when it was first asked."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """The time of an op with its operands and results in the given layouts."""
@@ -101,7 +112,7 @@ class Costs:
         if isinstance(op, NormalizedConcatOp):
             return join_of(op).milliseconds(self._api.threads)
         offers = self.offers(op, layout_of)
-        if isinstance(op, ConvolutionOp):
+        if isinstance(op, ConvolutionOp | ConvertOp):
             offers = [one for one in offers if one.algorithm == op.algorithm.data] or offers
         return min(offers).milliseconds
 
@@ -116,9 +127,24 @@ class Costs:
         if isinstance(op, QuantizedConvolutionOp):
             direct = self._described(described, "direct")
             return [direct, *self._channels_apart(op, layout, direct.milliseconds)]
+        if isinstance(op, ConvertOp):
+            direct = self._described(described, "direct")
+            return [direct, *self._interleaved(op, layout, direct.milliseconds)]
         if not isinstance(op, ConvolutionOp):
             return [self._described(described)]
         return self._convolution(op, layout, by_algorithm(described, "direct"))
+
+    def _interleaved(self, op: ConvertOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
+        """The cost of a conversion by our own code, if it is estimated to gain enough. The code is
+        short: LLVM's time does not count.
+        """
+        if interleaving(op, layout) is None:
+            return
+        accepted = ASSUMED.estimate_margin * direct
+        elements = math.prod(shape_of(op.output))
+        milliseconds = elements / rates(RoundedRates).interleaved / self._api.threads
+        if milliseconds < accepted:
+            yield Cost(milliseconds, INTERLEAVE)
 
     def _convolution(
         self, op: ConvolutionOp, layout: LayoutOf, described: Primitive
@@ -153,7 +179,8 @@ class Costs:
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
         """The costs by kernels of our own that are estimated to gain enough."""
-        accepted = min(ASSUMED.estimate_margin * direct, direct - ASSUMED.kernel_code)
+        gain = ASSUMED.kernel_code / self._sharing_code(op)
+        accepted = min(ASSUMED.estimate_margin * direct, direct - gain)
         for kernel in candidates(op, layout):
             is_winograd = isinstance(kernel, Winograd)
             if kernel.is_heavy or (is_winograd and self._choices.winograd != MEASURED):
@@ -162,6 +189,11 @@ class Costs:
             if milliseconds < accepted:
                 size = 4 * math.prod(kernel.weights_shape)
                 yield Cost(milliseconds, kernel.name, weight_bytes=size)
+
+    def _sharing_code(self, op: ConvolutionOp) -> int:
+        if op not in self._sharing:
+            self._sharing[op] = sharing_code(op)
+        return self._sharing[op]
 
     def _channels_apart(
         self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float

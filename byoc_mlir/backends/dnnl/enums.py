@@ -94,6 +94,8 @@ OWN_CONVOLUTIONS = (*_WINOGRAD, "implicit_gemm", "depthwise")
 CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2, **dict.fromkeys(OWN_CONVOLUTIONS, 1)}
 INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", *_WINOGRAD)
 """What computes convolutions of bytes: the library, or kernels of `byoc_mlir.kernels`."""
+CONVERSIONS = ("direct", "interleave")
+"""What converts types: the library's copies, or `byoc_mlir.kernels.interleave`."""
 DECONVOLUTION_DIRECT = 0xA
 
 ELTWISE: Mapping[str, int] = {

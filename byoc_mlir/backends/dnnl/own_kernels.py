@@ -47,6 +47,24 @@ def planned(op: ConvolutionOp, layout: LayoutOf) -> ConvolutionKernel | None:
     return found[name]
 
 
+def sharing_code(op: ConvolutionOp) -> int:
+    """How many convolutions of a region one kernel's code computes: this one, and where channels
+    are apart those with the same windows. Others are taken to have code of their own.
+    """
+    region = op.parent_block()
+    if op.groups.value.data == 1 or region is None:
+        return 1
+    others = (one for one in region.ops if isinstance(one, ConvolutionOp))
+    return sum(_code_of(one) == _code_of(op) for one in others)
+
+
+def _code_of(op: ConvolutionOp) -> object:
+    """What the code for channels apart depends on, but for the channels' vectors."""
+    window, is_apart = shape_of(op.weights)[2:], op.groups.value.data > 1
+    type_ = tensor_type(op.output).element_type
+    return is_apart, window, op.strides, op.dilation, op.post_ops, type_
+
+
 def residual_of(op: ConvolutionOp) -> SSAValue | None:
     """What a kernel adds to the result of an op that it computes."""
     return op.post_op_operands[0] if op.post_op_operands else None

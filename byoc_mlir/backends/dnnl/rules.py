@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
 from typing import TypeVar
 
+from xdsl.dialects.builtin import bf16, f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Commutative
 
@@ -20,6 +21,7 @@ from byoc_mlir.backends.dnnl.accepted_tensors import (
     unsupported_shape,
     unsupported_types,
 )
+from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.trial import slow_here
 from byoc_mlir.backends.dnnl.window_rules import (
     convolution,
@@ -44,6 +46,7 @@ from byoc_mlir.dialects.relay import (
 )
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.qnn import BYTES, LookupOp, RequantizeOp
+from byoc_mlir.kernels.interleave import interleave_code
 
 LARGE_ACTIVATION = 1 << 12
 """Elements from which on an element-wise op on its own goes to oneDNN."""
@@ -185,7 +188,23 @@ def view(op: RelayOp) -> str | None:
 
 def conversion(op: RelayOp) -> str | None:
     """Tensors that primitives write and read in other types."""
-    return None if _is_between(op) else "cast not between two primitives (cheaper on the host)"
+    if _is_between(op) or _rounds_image(op):
+        return None
+    return "cast not between two primitives (cheaper on the host)"
+
+
+def _rounds_image(op: RelayOp) -> bool:
+    """Whether it rounds planes that a primitive reads, and our own code may make pixels of them:
+    with AMX, for which the library's convolutions read channels last.
+    """
+    if not api().has_amx:
+        return False
+    source, result = tensor_type(op.operands[0]), tensor_type(op.results[0])
+    if (source.element_type, result.element_type) != (f32, bf16) or len(result.get_shape()) < 3:
+        return False
+    images, channels, *pixels = shape_of(op.results[0])
+    is_written = interleave_code(images, channels, math.prod(pixels)) is not None
+    return is_written and any(map(_is_primitive, _readers(op)))
 
 
 def function_of_bytes(op: Operation) -> str | None:

@@ -16,6 +16,7 @@ from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
 from byoc_mlir.backends.dnnl.descriptions import Operand, Types
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
+    ConvertOp,
     ConvolutionOp,
     ExecutedOp,
     LookupOp,
@@ -26,9 +27,11 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.enums import Arg
 from byoc_mlir.backends.dnnl.normalizations import join_of
+from byoc_mlir.backends.dnnl.own_conversions import interleaving
 from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.errors import CompilationError
 from byoc_mlir.kernels.activations import activation_code
 from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
@@ -77,6 +80,8 @@ def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
         return _normalized_concat(op)
     if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
         return _quantized_convolution(op, threads)
+    if isinstance(op, ConvertOp):
+        return _conversion(op)
     kernel = planned(op, layout_of) if isinstance(op, ConvolutionOp) else None
     if kernel is None or not isinstance(op, ConvolutionOp):
         return None
@@ -115,6 +120,25 @@ def _normalized(factors: SSAValue, sources: Sequence[SSAValue]) -> tuple[Operand
     numbered = enumerate(sources, Arg.MULTIPLE_SRC)
     parts = (types.operand(argument, value) for argument, value in numbered)
     return types.operand(Arg.SCALE, factors), *parts
+
+
+def _conversion(op: ConvertOp) -> OwnCode | None:
+    """
+    Raises:
+        CompilationError: the algorithm that it names is not written for it.
+    """
+    if op.algorithm.data == "direct":
+        return None
+    code, types = interleaving(op, layout_of), Types(layout_of)
+    if code is None:
+        raise CompilationError(
+            f"{op.name}: algorithm is '{op.algorithm.data}', found {op.source.type} to"
+            f" {op.output.type}; accepted are a few planes of f32 to bf16 with channels last"
+        )
+    given = ((Arg.SRC, op.source), (Arg.DST, op.output))
+    operands = tuple(types.operand(argument, value) for argument, value in given)
+    add = partial(_add_call, code=code, slots=(Slot.SOURCE, Slot.RESULT))
+    return OwnCode(op, op.algorithm.data, Generated(add, code.numbers), operands)
 
 
 def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:

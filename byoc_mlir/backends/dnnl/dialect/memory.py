@@ -11,6 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl import layouts
+from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import (
     DnnlOp,
     ExecutedOp,
@@ -20,7 +21,15 @@ from byoc_mlir.backends.dnnl.dialect.base import (
     like,
     with_layout,
 )
-from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, tensor_type
+from byoc_mlir.backends.dnnl.enums import CONVERSIONS
+from byoc_mlir.dialects.relay.base import (
+    int_prop,
+    ints,
+    ints_prop,
+    shape_of,
+    str_prop,
+    tensor_type,
+)
 
 
 @irdl_op_definition
@@ -97,15 +106,18 @@ class ReorderOp(LikeSourceOp):
 class ConvertOp(ExecutedOp):
     """A copy of `source` whose elements are of another type; integers become wider ones.
 
+    `algorithm` is `direct` (oneDNN's), or `interleave`: planes to pixels by code of our own.
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_reorder.html
     """
 
     name = "dnnl.convert"
     source = operand_def(TensorType)
     element = prop_def(Attribute)
+    algorithm = str_prop("direct")
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
+        check_name(f"{self.name}: algorithm", self.algorithm.data, CONVERSIONS)
         return (TensorType(self.element, shape_of(self.source)),)
 
 

@@ -1,4 +1,4 @@
-"""The pass `choose-dnnl-algorithms`: what computes each convolution."""
+"""The pass `choose-dnnl-algorithms`: what computes each convolution, and conversions of images."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
 from byoc_mlir.backends.dnnl.costs import Cost, Costs
 from byoc_mlir.backends.dnnl.dialect import (
+    ConvertOp,
     ConvolutionOp,
     ExecutedOp,
     QuantizedConvolutionOp,
@@ -22,8 +23,8 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 
 @dataclass(frozen=True)
 class ChooseDnnlAlgorithms(RegionPass):
-    """Chooses the algorithm of every convolution, in the layouts that are planned, and writes down
-    what ops were measured to take.
+    """Chooses the algorithm of every convolution and conversion, in the layouts that are planned,
+    and writes down what ops were measured to take.
 
     Options:
         winograd, convolution: as the backend's options of these names.
@@ -51,6 +52,6 @@ class ChooseDnnlAlgorithms(RegionPass):
 
 def decide(op: ExecutedOp, cost: Cost) -> None:
     """Writes down what computes an op, and the time if it was measured."""
-    if isinstance(op, ConvolutionOp | QuantizedConvolutionOp):
+    if isinstance(op, ConvertOp | ConvolutionOp | QuantizedConvolutionOp):
         op.algorithm = StringAttr(cost.algorithm)
     op.milliseconds = FloatAttr(round(cost.milliseconds, 4), f64) if cost.is_measured else None

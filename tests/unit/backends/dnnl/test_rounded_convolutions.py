@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from bf16_models import assert_close
+from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp
+from byoc_mlir.backends.dnnl.own_kernels import sharing_code
+from byoc_mlir.compiler.rates import rates_of
+from byoc_mlir.dialects import make_context
+from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.isa import call_at
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
+
+_REGION = """
+func.func private @r(%x: tensor<1x32x8x8xbf16>) -> tensor<1x32x8x8xbf16>
+    attributes {byoc.compiler = "dnnl"} {
+  %w = relay.constant #relay.weight<"w", "00000000000000000000000000000001"> : tensor<32x1x3x3xbf16>
+  %v = relay.constant #relay.weight<"v", "00000000000000000000000000000002">
+      : tensor<32x32x3x3xbf16>
+"""
+_CONVOLUTION = """
+  %{to} = dnnl.convolution %{source}, %{weights} {{strides = [1, 1], padding = [1, 1, 1, 1],
+      dilation = [1, 1], groups = {groups} : i64, post_ops = [{limits}]}}
+      : (tensor<1x32x8x8xbf16>, tensor<32x{inputs}x3x3xbf16>) -> tensor<1x32x8x8xbf16>
+"""
+
+
+def test_channels_apart_share_code() -> None:
+    """Two of them with the same windows and limits, one with others, and one of all channels."""
+    relu = "#dnnl.eltwise<relu, 0.0>"
+    kinds = [("w", 32, 1, relu), ("w", 32, 1, relu), ("w", 32, 1, ""), ("v", 1, 32, relu)]
+    body = "".join(
+        _CONVOLUTION.format(
+            to=number,
+            source=number - 1 if number else "x",
+            weights=weights,
+            groups=groups,
+            inputs=inputs,
+            limits=limits,
+        )
+        for number, (weights, groups, inputs, limits) in enumerate(kinds)
+    )
+    text = f"{_REGION}{body}  func.return %3 : tensor<1x32x8x8xbf16>\n}}"
+    context = make_context()
+    context.load_dialect(DNNL)
+    module = Parser(context, text).parse_module()
+    found = [op for op in module.walk() if isinstance(op, ConvolutionOp)]
+    assert [sharing_code(op) for op in found] == [2, 2, 1, 1]
+
 
 _TARGET = "dnnl{winograd=off convolution=depthwise layout=channels_last}"
 
@@ -71,3 +116,19 @@ def test_channels_apart(level: str) -> None:
 
 def test_numbers_that_are_not_finite_go_through_channels_apart() -> None:
     check_channels_apart("nan")
+
+
+@pytest.mark.parametrize("rate", [1e15, 1.0])
+def test_images_of_colours(rate: float, tmp_path: Path) -> None:
+    """Planes that become pixels on the way to the first convolution, by our own code or not."""
+    net = GraphBuilder("net", seed=0)
+    x = net.relu(net.conv(net.input("x", [2, 3, 160, 163]), 16, 3, stride=2))
+    net.output(net.conv(x, 16, 1), "y", [2, 16, 80, 82])
+    model = net.build()
+    inputs = random_inputs(model)
+    rounded = {"depthwise": 1e7, "interleaved": rate}
+    write_rates(Rates({**rates_of(None).as_json(), "rounded": rounded}), tmp_path / "rates.json")
+    with byoc_mlir.compile(
+        model, ("dnnl{winograd=off}",), 2, "bf16", prune="off", rates=tmp_path / "rates.json"
+    ) as executable:
+        assert_close(executable.run(inputs), run_onnxruntime(model, inputs))

@@ -1,0 +1,109 @@
+"""Images of a few planes of `f32` to pixels of `bf16`, on all threads.
+
+Each number is rounded to the nearest, halves to even. The planes of some pixels are a vector each,
+which are laid into each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, bf16, i16, i32, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.kernels.vectors import Vectors, joined
+
+NAME = "interleave"
+"""What IR and reports call it."""
+
+MOST_CHANNELS = 4
+"""Those of an image with colours and how opaque it is; tensors inside of a network have more."""
+
+_BLOCK = 16
+"""Pixels that are laid into each other at once; processors with shorter vectors take several."""
+
+
+def interleave_code(images: int, channels: int, pixels: int) -> Code | None:
+    """Brings planes `[images, channels, pixels]` of `f32` to `[images, pixels, channels]` of
+    `bf16`; `None` where that is not written.
+    """
+    if not 2 <= channels <= MOST_CHANNELS or pixels < _BLOCK:
+        return None
+    blocks = -(-pixels // _BLOCK)
+    return Code(partial(_define, channels=channels), (images * blocks, blocks, pixels))
+
+
+def _define(module: ModuleBuilder, *, channels: int) -> str:
+    """`void (slots)`; the parameters are the blocks of all images, those of one, and its pixels."""
+    name = f"byoc_interleave_{channels}"
+    if module.has(name):
+        return name
+    blocks = _define_blocks(module, f"{name}_blocks", channels)
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    (slots,) = function.parameters
+    count = function.word(function.pointer(slots, Slot.PARAMETERS), 0)
+    function.parallel_for(blocks, slots, count)
+    function.finish()
+    return name
+
+
+def _define_blocks(module: ModuleBuilder, name: str, channels: int) -> str:
+    """`void (slots, begin, end)`: some blocks of pixels."""
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    slots, begin, end = function.parameters
+    told = function.pointer(slots, Slot.PARAMETERS)
+    source, result = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.RESULT))
+    blocks, pixels = (function.word(told, word) for word in (1, 2))
+    code = _Blocks(function, channels, source, result, blocks, pixels)
+    function.loop(function.subtract(end, begin), lambda at: code.write(function.add(begin, at)))
+    function.finish()
+    return name
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Writes the code of a block."""
+
+    function: FunctionBuilder
+    channels: int
+    source: SSAValue
+    result: SSAValue
+    blocks: SSAValue
+    pixels: SSAValue
+
+    def write(self, number: SSAValue) -> None:
+        """Writes one block. The last one of an image ends where the image does."""
+        function = self.function
+        image, block = function.divmod(number, self.blocks)
+        final = function.subtract(self.pixels, _BLOCK)
+        pixel = function.least(function.multiply(block, _BLOCK), final)
+        start = function.multiply(function.multiply(image, self.pixels), self.channels)
+        planes = [
+            function.add(function.add(start, function.multiply(self.pixels, channel)), pixel)
+            for channel in range(self.channels)
+        ]
+        numbers = self._interleaved([self._rounded(place) for place in planes])
+        to = function.add(start, function.multiply(pixel, self.channels))
+        function.store(numbers, function.gep(self.result, to, bf16), 2)
+
+    def _rounded(self, place: SSAValue) -> SSAValue:
+        """The bits of a vector of numbers; of floats LLVM would move what follows before the
+        rounding."""
+        function = self.function
+        numbers = Vectors(function, _BLOCK).load(function.gep(self.source, place))
+        rounded = function.insert(llvm.FPTruncOp(numbers, VectorType(bf16, [_BLOCK])))
+        return function.insert(llvm.BitcastOp(rounded, VectorType(i16, [_BLOCK])))
+
+    def _interleaved(self, planes: Sequence[SSAValue]) -> SSAValue:
+        filled = 1 << (len(planes) - 1).bit_length()
+        unused = [planes[-1]] * (filled - len(planes))
+        whole = joined(self.function, [*planes, *unused])
+        order = [plane * _BLOCK + at for at in range(_BLOCK) for plane in range(len(planes))]
+        mask, type_ = DenseArrayBase.from_list(i32, order), VectorType(i16, [len(order)])
+        return self.function.insert(llvm.ShuffleVectorOp(whole, whole, mask, type_))
