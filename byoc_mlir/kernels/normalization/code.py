@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -26,8 +26,9 @@ them."""
 PARTS = FACTORS + 1
 """The slot of the first part; the others follow."""
 
-CHUNK_PIXELS = 48
-"""How many pixels are written before the next ones are read: what a second cache holds."""
+_CHUNK_PIXELS = 48
+"""Pixels whose parts are all read before the next ones are: of 1,024 channels of `f32`, what is
+written fits in a second cache of 256 KB."""
 
 _COPIES = 4
 """Pixels that are written one after the other, without a jump."""
@@ -86,7 +87,7 @@ def define_normalized_join(module: ModuleBuilder, variant: Variant) -> str:
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     pixels = _parameters(function, function.pointer(slots, Slot.PARAMETERS)).pixels
-    count = function.divide(function.add(pixels, CHUNK_PIXELS - 1), CHUNK_PIXELS)
+    count = function.divide(function.add(pixels, _CHUNK_PIXELS - 1), _CHUNK_PIXELS)
     function.parallel_for(chunks, slots, count)
     function.finish()
     return name
@@ -103,8 +104,8 @@ def _define_chunks(module: ModuleBuilder, variant: Variant) -> str:
     result = function.pointer(slots, Slot.RESULT)
 
     def chunk(index: SSAValue) -> None:
-        first = function.multiply(function.add(begin, index), CHUNK_PIXELS)
-        last = function.least(function.add(first, CHUNK_PIXELS), parameters.pixels)
+        first = function.multiply(function.add(begin, index), _CHUNK_PIXELS)
+        last = function.least(function.add(first, _CHUNK_PIXELS), parameters.pixels)
         place = function.multiply(first, parameters.target_pixel)
         target = function.gep(result, place, variant.element)
         function.do(pixels_of, slots, words, target, first, last)
@@ -138,7 +139,7 @@ class _Pixels:
         self._function, self._variant = function, variant
         self._slots, words, self._target, self._begin, end = function.parameters
         self._parameters = _parameters(function, words)
-        self._rows = function.slot(words, len(Parameters.__dataclass_fields__))
+        self._rows = function.slot(words, len(fields(Parameters)))
         self._count = function.subtract(end, self._begin)
         self._factors = function.pointer(self._slots, FACTORS)
         self._vectors = Vectors(function, variant.lanes)

@@ -70,3 +70,10 @@ func.func @quantized_matmul(%x: tensor<3x8xui8>, %w: tensor<5x8xi8>, %b: tensor<
   %1 = dnnl.quantized_matmul %x, %w, %b, %s, %0 {element = f32} : (tensor<3x8xui8>, tensor<5x8xi8>, tensor<1x5xf32>, tensor<1xf32>, tensor<1xi32>) -> tensor<3x5xf32>
   func.return
 }
+
+// CHECK-LABEL: func.func @normalized_concat
+func.func @normalized_concat(%x: tensor<2x8x4x4xbf16>, %y: tensor<2x4x4x4xbf16>, %f: tensor<2x12xf32>) {
+  // CHECK-NEXT: dnnl.normalized_concat %x, %y, %f {relu = true} : (tensor<2x8x4x4xbf16>, tensor<2x4x4x4xbf16>, tensor<2x12xf32>) -> tensor<2x12x4x4xbf16>
+  %0 = dnnl.normalized_concat %x, %y, %f {relu = true} : (tensor<2x8x4x4xbf16>, tensor<2x4x4x4xbf16>, tensor<2x12xf32>) -> tensor<2x12x4x4xbf16>
+  func.return
+}
