@@ -304,7 +304,9 @@ class _Bufferizer:
         if op.initial is not None:
             self._fill(op.outputs[0], op.initial)
         body = op.detach_region(op.body)
-        self._add(host.KernelOp(op.kernel_name.data, [*arguments, *results], [], body))
+        made = host.KernelOp(op.kernel_name.data, [*arguments, *results], [], body)
+        made.prefer_no_gather = op.prefer_no_gather
+        self._add(made)
 
     def _convert_control(self, op: ControlOp) -> None:
         arguments = [self._dense(self._view(value)) for value in op.operands]

@@ -17,6 +17,7 @@ from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.ir_dump import apply_pass
 from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.add_entry_points import AddEntryPoints
+from byoc_mlir.lowering.avoid_gathers import AvoidGathers
 from byoc_mlir.lowering.bind_sizes import BindSizes
 from byoc_mlir.lowering.bufferize import Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
@@ -84,6 +85,7 @@ def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
         ExpandMath(),
         LowerScfToCf(),
         ConvertToLLVM(),
+        AvoidGathers(Target.current().features),
     )
 
 

@@ -12,7 +12,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import KERNEL
+from byoc_mlir.abi import KERNEL, PREFER_NO_GATHER
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
@@ -175,6 +175,8 @@ def _kernel(name: str, ops: Sequence[Operation], buffers: Sequence[SSAValue]) ->
     function = func.FuncOp(name, type_, Region(block), visibility="private")
     function.attributes[KERNEL] = StringAttr(name)
     function.attributes["no_inline"] = UnitAttr()  # its arguments do not alias, its caller's might
+    if any(isinstance(op, host.KernelOp) and op.prefer_no_gather for op in ops):
+        function.attributes[PREFER_NO_GATHER] = UnitAttr()
     function.location = fused_location(ops)
     return function
 

@@ -123,6 +123,8 @@ class Call:
         self.seconds = 0.0
         """What calls of these shapes have taken of their threads in all, where that is of
         interest."""
+        self.untimed = 0
+        """Calls of these shapes that count as long as the last one that was timed."""
         self.sizes = np.array([sizes[info.name] for info in program.symbols], np.int64)
         self.sizes_address = int(self.sizes.ctypes.data)
         self.outputs = [

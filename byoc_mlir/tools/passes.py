@@ -35,6 +35,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
     "compiler.partition": ("estimate-regions",),
     "lowering": (
         "add-entry-points",
+        "avoid-gathers",
         "bind-sizes",
         "bufferize",
         "check-legal",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import onnx
@@ -67,8 +67,39 @@ def _run_time_if(
     for one, other in zip(*given, strict=True):
         _check_alike(one, other, condition)
     either = _as_vectors(branches, [list(_all_leaves(values)) for values in given])
+    chosen = _place_if(context, condition, branches)
+    leaves = (either_rank(leaf) if n in either else leaf for n, leaf in enumerate(chosen))
+    return [_like(value, leaves) for value in given[0]]
+
+
+def either(
+    context: NodeContext,
+    condition: Value,
+    then: Callable[[NodeContext], Value],
+    otherwise: Callable[[NodeContext], Value],
+) -> Value:
+    """What one of two functions makes, of which native code runs that one; both of one type.
+
+    Args:
+        condition: one `i1`, which is computed at run time.
+        then: makes a value, in the context that it gets.
+    """
+
+    def build(make: Callable[[NodeContext], Value], inner: NodeContext, *_: object) -> list[Value]:
+        return [make(inner)]
+
+    branches = [
+        context.body("then_branch", (), partial(build, then)),
+        context.body("else_branch", (), partial(build, otherwise)),
+    ]
+    (chosen,) = _place_if(context, condition, branches)
+    return chosen
+
+
+def _place_if(context: NodeContext, condition: Value, branches: Sequence[Body]) -> Sequence[Value]:
+    """Makes functions of two branches, and the op that calls one of them."""
     arguments, (then_function, else_function) = context.close_bodies(branches)
-    chosen = context.place(
+    return context.place(
         IfOp(
             context.builder.operand(arith.reshape(context, condition, ())),
             arguments,
@@ -77,8 +108,6 @@ def _run_time_if(
             else_branch=SymbolRefAttr(else_function.sym_name),
         )
     )
-    leaves = (either_rank(leaf) if n in either else leaf for n, leaf in enumerate(chosen))
-    return [_like(value, leaves) for value in given[0]]
 
 
 def _as_vectors(branches: Sequence[Body], given: Sequence[Sequence[Value]]) -> set[int]:

@@ -40,13 +40,17 @@ class Kernel:
         outputs: Sequence[Tensor] | None = None,
         scratch: Sequence[Tensor] = (),
         initial: SSAValue | None = None,
+        *,
+        prefer_no_gather: bool = False,
     ):
         """
         Args:
             initial: what the first output holds when the kernel begins; no input of it.
+            prefer_no_gather: whether LLVM makes no gathers, since what follows waits for loads.
         """
         self._op = op
         self._initial = initial
+        self._prefers_no_gather = prefer_no_gather
         operands = (value for value in op.operands if value is not initial)
         self._arguments = list(operands if inputs is None else inputs)
         types = [tensor_type(result) for result in op.results] if outputs is None else outputs
@@ -69,7 +73,14 @@ class Kernel:
         name = relay_name(self._op).rpartition(".")[2]
         initial = [] if self._initial is None else [self._initial]
         arguments, body = [*initial, *self._arguments], Region(self._entry)
-        op = host.KernelOp(name, arguments, self._types, body, in_place=bool(initial))
+        op = host.KernelOp(
+            name,
+            arguments,
+            self._types,
+            body,
+            in_place=bool(initial),
+            prefer_no_gather=self._prefers_no_gather,
+        )
         b.emit(op)
         return op.results[: self._wanted]
 

@@ -22,7 +22,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import MAY_ALIAS
+from byoc_mlir.abi import MAY_ALIAS, PREFER_NO_GATHER
 from byoc_mlir.lowering.threads import FEWEST
 from byoc_mlir.lowering.to_llvm.aliasing import aliased
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath, bound
@@ -107,6 +107,8 @@ def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool
         _erase(loop)
         return False
     body = _body_function(loop, name, captured)
+    if PREFER_NO_GATHER in parent.attributes:
+        body.attributes[PREFER_NO_GATHER] = UnitAttr()
     parent_block = parent.parent_block()
     assert parent_block is not None
     parent_block.insert_op_after(body, parent)

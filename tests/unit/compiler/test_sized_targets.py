@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from byoc_mlir.compiler.partition import profitability
 from byoc_mlir.compiler.partition.measuring import Compile
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.rates import Rates, write_rates
-from byoc_mlir.runtime import promotion
+from byoc_mlir.runtime import promotion, sized_executable
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
@@ -104,6 +105,27 @@ def test_where_no_backend_is_faster_no_program_is_made(monkeypatch: pytest.Monke
         check_shapes(executable, model, [{"batch": 2, "seq": 5}])
         executable.wait()
         assert executable.compiled_in == 0
+
+
+@pytest.mark.parametrize(("seconds", "timed"), [(3e-4, 2), (0.002, 8)])
+def test_of_short_calls_one_in_a_millisecond_is_timed(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, timed: int
+) -> None:
+    clock = itertools.count(0.0, seconds)
+    asked: list[float] = []
+
+    def now() -> float:
+        asked.append(next(clock))
+        return asked[-1]
+
+    model = encoder(width=8, heads=2, inner=16)
+    inputs = random_inputs(model, dims={"batch": 2, "seq": 5})
+    with _by_default(model) as executable:
+        monkeypatch.setattr(sized_executable.time, "thread_time", now)
+        for _ in range(8):
+            executable.run(inputs)
+        monkeypatch.undo()
+    assert len(asked) == 2 * timed
 
 
 def _pooled() -> ModelProto:

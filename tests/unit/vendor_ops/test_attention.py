@@ -298,6 +298,33 @@ def test_a_cache_that_keeps_its_size_needs_no_length_to_be_compiled(
     assert_same_tokens(run_imported(model, fed), want, lengths)
 
 
+@pytest.mark.parametrize("attributes", [{}, {"softcap": 2.0, "smooth_softmax": 1}, {"causal": 0}])
+def test_one_program_for_a_prompt_and_for_tokens_behind_others(attributes: dict[str, Any]) -> None:
+    new, capacity = 3, 8
+    inputs = {
+        "q": floats(1, new, 64),
+        "k": floats(1, new, 32),
+        "v": floats(1, new, 32),
+        "pk": floats(1, 2, capacity, 16),
+        "pv": floats(1, 2, capacity, 16),
+        "lengths": np.array([0], np.int32),
+        "total": np.array([0], np.int32),
+    }
+    outputs = ("y", "present_k", "present_v")
+    sizes = {"num_heads": 4, "kv_num_heads": 2}
+    model = node_model("GroupQueryAttention", inputs, outputs, **sizes, **attributes)
+    for output in model.graph.output[1:]:
+        output.type.CopyFrom(helper.make_tensor_type_proto(1, (1, 2, capacity, 16)))
+    with byoc_mlir.compile(model, targets=()) as executable:
+        for total in (capacity - 1, new):
+            inputs["lengths"][:], inputs["total"][:] = total - 1, total
+            if total == new:  # which attends to itself alone
+                inputs["pk"][:], inputs["pv"][:] = np.nan, np.nan
+            want = run_onnxruntime(model, inputs)
+            assert_same_tokens(executable.run(inputs), want, [total])
+            assert_same_tokens(run_imported(model, inputs), want, [total])
+
+
 @pytest.mark.parametrize(
     ("op_type", "inputs", "attributes", "reason"),
     [

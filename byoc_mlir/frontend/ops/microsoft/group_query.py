@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import elementwise, index, logic, transform
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.branches import either
 from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
@@ -121,18 +122,69 @@ def group_query_attention(
         )
     if (past_key is None) != (past_value is None):
         raise NodeRefused("past_key and past_value must be given together")
+    new_k, new_v = k, v
     k, v = (_present(context, tokens, past, new) for past, new in ((past_key, k), (past_value, v)))
-    seen_k, seen_v = (arith.section(context, each, 2, 0, tokens.total) for each in (k, v))
-    scores = scores_of(context, q, seen_k, scale_of(scale, q.shape[3]))
-    if softcap:
-        bent = context.emit(elementwise.TanhOp, arith.divide(context, scores, softcap))
-        scores = arith.multiply(context, bent, softcap)
-    scores = added(context, scores, attention_bias)
-    window = None if local_window_size < 0 else local_window_size
-    scores = added(context, scores, _mask(context, tokens, window, causal=bool(causal)))
-    sink = head_sink if smooth_softmax != 1 or head_sink else context.constant([0.0], scores.dtype)
-    weights = softmax(context, scores) if sink is None else _with_sink(context, scores, sink)
-    return merge_heads(context, weighted(context, weights, seen_v)), k, v
+    attention = _Attention(
+        scale=scale_of(scale, q.shape[3]),
+        softcap=softcap,
+        bias=attention_bias,
+        window=None if local_window_size < 0 else local_window_size,
+        is_causal=bool(causal),
+        sink=head_sink if smooth_softmax != 1 or head_sink else context.constant([0.0], q.dtype),
+    )
+    return merge_heads(context, attention.over(context, tokens, q, (new_k, new_v), (k, v))), k, v
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """How queries attend to keys."""
+
+    scale: float
+    softcap: float
+    bias: Value | None
+    window: int | None
+    is_causal: bool
+    sink: Value | None
+
+    def over(
+        self,
+        context: NodeContext,
+        tokens: _Tokens,
+        q: Value,
+        new: tuple[Value, Value],
+        cache: tuple[Value, Value],
+    ) -> Value:
+        """What queries get of the keys and values in a cache, with the new ones in it.
+
+        Several new tokens are mostly a prompt. Where only the run tells, it attends to itself
+        alone, instead of to all that the cache has room for.
+        """
+
+        def whole(inner: NodeContext) -> Value:
+            return self._of(inner, tokens, q, *cache)
+
+        if tokens.past is not None or tokens.new == 1 or self.bias is not None:
+            return whole(context)
+        prompt = replace(tokens, total=tokens.new, past=0)
+        return either(
+            context,
+            context.emit(logic.EqualOp, tokens.starts, np.int64(0)),
+            lambda inner: self._of(inner, prompt, q, *new),
+            whole,
+        )
+
+    def _of(self, context: NodeContext, tokens: _Tokens, q: Value, k: Value, v: Value) -> Value:
+        k, v = (arith.section(context, each, 2, 0, tokens.total) for each in (k, v))
+        scores = scores_of(context, q, k, self.scale)
+        if self.softcap:
+            bent = context.emit(elementwise.TanhOp, arith.divide(context, scores, self.softcap))
+            scores = arith.multiply(context, bent, self.softcap)
+        scores = added(context, scores, self.bias)
+        mask = _mask(context, tokens, self.window, causal=self.is_causal)
+        scores = added(context, scores, mask)
+        if self.sink is None:
+            return weighted(context, softmax(context, scores), v)
+        return weighted(context, _with_sink(context, scores, self.sink), v)
 
 
 def _projections(
