@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks, weight_growth
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import shape_of, sizes_of
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
@@ -69,13 +69,22 @@ class _Question:
         """What is taken unless its weights are too large."""
         return self.times if self.choice is None else {self.choice: self.times[self.choice]}
 
-    def ways(self, names: Set[str]) -> list[Way]:
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it gets a kernel, as far as that is known without its neighbours."""
+        times = self.candidates
+        return self.in_layout is not None or min(times, key=lambda name: times[name]) != _LOOPS
+
+    def ways(self, names: Set[str], transposed: float) -> list[Way]:
         """Those of the algorithms that are among the names, the one that was measured to be the
-        fastest first: by estimates others might be faster.
+        fastest first: by estimates others might be faster. Loops take the milliseconds `transposed`
+        for what is transposed around them, too.
         """
         kernels = convolution_kernels(described(self.op), VectorUnit.of(target_cpu().features))
         sizes = {one.name: 4 * math.prod(one.weights_shape) for one in kernels}
         some = self.candidates | {name: self.times[name] for name in self.times if name in names}
+        if transposed:
+            some = {**some, _LOOPS: some[_LOOPS] + transposed}
         least = 0.0 if self.choice is None else self.times[self.choice]
         return [
             Way(name, max(time, least), sizes.get(name, _plain_bytes(self.op)))
@@ -129,7 +138,8 @@ class ChooseConvolutionAlgorithms(ModulePass):
         weights may take."""
         function = block.parent_op()
         assert function is not None
-        ways = [one.ways(names) for one in questions]
+        kernels = {one.op for one in questions if one.is_kernel}
+        ways = [one.ways(names, self._transposed(one, kernels)) for one in questions]
         most = weight_growth(function) * sum(_plain_bytes(one.op) for one in questions)
         for one, way in zip(questions, fastest_within(ways, most), strict=True):
             if way.algorithm != _LOOPS:
@@ -141,6 +151,17 @@ class ChooseConvolutionAlgorithms(ModulePass):
             taken = one.op.attributes.get(ALGORITHM, StringAttr(_LOOPS))
             assert isinstance(taken, StringAttr)
             took(_problem(described(one.op), self.threads), taken.data)
+
+    def _transposed(self, question: _Question, kernels: Set[ConvolutionOp]) -> float:
+        """The milliseconds to transpose what loops over single pixels read and write of kernels,
+        which have their channels last. With larger windows there is more to a choice.
+        """
+        op = question.op
+        if len(question.candidates) == 1 or math.prod(shape_of(op.weight)[2:]) > 1:
+            return 0.0
+        values = {value for other, value in neighbours(op) if other in kernels}
+        count = sum(hint(math.prod(sizes_of(value))) for value in values)
+        return 2 * 4 * count / rates(ConvolutionRates).transformed_bytes / max(self.threads, 1)
 
     def _question(self, op: ConvolutionOp) -> _Question:
         """The algorithms that may be taken, and the one that is known to be the fastest."""
@@ -186,7 +207,7 @@ def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) ->
 
 
 def _is_next_to_kernel(op: ConvolutionOp) -> bool:
-    return any(ALGORITHM in other.attributes for other in neighbours(op))
+    return any(ALGORITHM in other.attributes for other, _ in neighbours(op))
 
 
 def _plain_bytes(op: ConvolutionOp) -> int:

@@ -14,12 +14,14 @@ from byoc_mlir.lowering.convolutions.description import ConvolutionOp
 _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
 
 
-def neighbours(op: ConvolutionOp) -> Iterator[ConvolutionOp]:
-    """The convolutions before and behind one, with element-wise ops between at most."""
-    before, behind = (_writers(op.data), _readers(op.output))
-    for found in (*before, *behind):
-        if isinstance(found, ConvolutionOp):
-            yield found
+def neighbours(op: ConvolutionOp) -> Iterator[tuple[ConvolutionOp, SSAValue]]:
+    """The convolutions before and behind one, with element-wise ops between at most, and what it
+    reads or writes of them.
+    """
+    for value, around in ((op.data, _writers(op.data)), (op.output, _readers(op.output))):
+        for found in around:
+            if isinstance(found, ConvolutionOp):
+                yield found, value
 
 
 def _writers(value: SSAValue) -> Iterable[Operation]:
