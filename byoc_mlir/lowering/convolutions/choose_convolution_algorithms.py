@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -31,7 +31,7 @@ from byoc_mlir.lowering.convolutions.description import (
     convolutions,
     described,
 )
-from byoc_mlir.lowering.convolutions.neighbours import before, behind
+from byoc_mlir.lowering.convolutions.neighbours import neighbours
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.machine import target_cpu
@@ -61,21 +61,30 @@ class _Question:
     """Of all algorithms that may be taken."""
     choice: str | None = None
     """The one that was measured to be the fastest."""
-    in_layout: Times = field(default_factory=Times)
-    """Of those that may be taken where tensors have their channels last anyway."""
+    in_layout: str | None = None
+    """The one to take where tensors have their channels last anyway."""
 
     @property
     def candidates(self) -> Times:
         """What is taken unless its weights are too large."""
         return self.times if self.choice is None else {self.choice: self.times[self.choice]}
 
-    def ways(self, names: Set[str]) -> list[Way]:
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it gets a kernel, as far as that is known without its neighbours."""
+        times = self.candidates
+        return self.in_layout is not None or min(times, key=lambda name: times[name]) != _LOOPS
+
+    def ways(self, names: Set[str], transposed: float) -> list[Way]:
         """Those of the algorithms that are among the names, the one that was measured to be the
-        fastest first: by estimates others might be faster.
+        fastest first: by estimates others might be faster. Loops take the milliseconds `transposed`
+        for what is transposed around them, too.
         """
         kernels = convolution_kernels(described(self.op), VectorUnit.of(target_cpu().features))
         sizes = {one.name: 4 * math.prod(one.weights_shape) for one in kernels}
         some = self.candidates | {name: self.times[name] for name in self.times if name in names}
+        if transposed:
+            some = {**some, _LOOPS: some[_LOOPS] + transposed}
         least = 0.0 if self.choice is None else self.times[self.choice]
         return [
             Way(name, max(time, least), sizes.get(name, _plain_bytes(self.op)))
@@ -86,10 +95,9 @@ class _Question:
 @dataclass(frozen=True)
 class ChooseConvolutionAlgorithms(ModulePass):
     """Chooses the kernel of every convolution of the host that is faster than loops, and whose
-    weights take no more memory than the function's `byoc.weight_growth` allows. Next to kernels,
-    with element-wise ops between at most, tensors have their channels last, and loops pay for
-    turning them. A convolution of each channel by itself does so little that the layout decides:
-    it gets a kernel only there.
+    weights take no more memory than the function's `byoc.weight_growth` allows. A convolution of
+    each channel by itself does so little that the layout decides: it gets a kernel next to others,
+    with element-wise ops between at most, since these have their channels last anyway.
 
     Options:
         threads: those that run it.
@@ -130,18 +138,30 @@ class ChooseConvolutionAlgorithms(ModulePass):
         weights may take."""
         function = block.parent_op()
         assert function is not None
-        ways = [one.ways(names) for one in questions]
+        kernels = {one.op for one in questions if one.is_kernel}
+        ways = [one.ways(names, self._transposed(one, kernels)) for one in questions]
         most = weight_growth(function) * sum(_plain_bytes(one.op) for one in questions)
         for one, way in zip(questions, fastest_within(ways, most), strict=True):
             if way.algorithm != _LOOPS:
                 one.op.attributes[ALGORITHM] = StringAttr(way.algorithm)
                 self._choose_schedule(one.op, way.algorithm)
         for one in questions:
-            if ALGORITHM not in one.op.attributes:
-                self._choose_in_layout(one)
+            if one.in_layout is not None and _is_next_to_kernel(one.op):
+                one.op.attributes[ALGORITHM] = StringAttr(one.in_layout)
             taken = one.op.attributes.get(ALGORITHM, StringAttr(_LOOPS))
             assert isinstance(taken, StringAttr)
             took(_problem(described(one.op), self.threads), taken.data)
+
+    def _transposed(self, question: _Question, kernels: Set[ConvolutionOp]) -> float:
+        """The milliseconds to transpose what loops over single pixels read and write of kernels,
+        which have their channels last. With larger windows there is more to a choice.
+        """
+        op = question.op
+        if len(question.candidates) == 1 or math.prod(shape_of(op.weight)[2:]) > 1:
+            return 0.0
+        values = {value for other, value in neighbours(op) if other in kernels}
+        count = sum(hint(math.prod(sizes_of(value))) for value in values)
+        return 2 * 4 * count / rates(ConvolutionRates).transformed_bytes / max(self.threads, 1)
 
     def _question(self, op: ConvolutionOp) -> _Question:
         """The algorithms that may be taken, and the one that is known to be the fastest."""
@@ -157,27 +177,10 @@ class ChooseConvolutionAlgorithms(ModulePass):
         choice = choice_for(problem, ways, nodes=node_names(op)) if len(times) > 1 else None
         if choice is not None:
             return _Question(op, times, choice)
-        in_layout = {name: times[name] for name in times if name not in (_LOOPS, *ALGORITHMS)}
-        if convolution.groups > 1:
-            times = {_LOOPS: times[_LOOPS]}
-        return _Question(op, times, in_layout=in_layout)
-
-    def _choose_in_layout(self, question: _Question) -> None:
-        """Takes a kernel next to others where it is faster than loops, which turn what they read
-        and write there.
-        """
-        op = question.op
-        sides = ((op.data, before(op)), (op.output, behind(op)))
-        turned = [
-            hint(math.prod(sizes_of(value)))
-            for value, others in sides
-            if any(ALGORITHM in other.attributes for other in others)
-        ]
-        moved = 2 * 4 * sum(turned) / rates(ConvolutionRates).transformed_bytes
-        most = question.times[_LOOPS] + moved / max(self.threads, 1)
-        for name, time in question.in_layout.items():
-            if turned and time < most:
-                op.attributes[ALGORITHM] = StringAttr(name)
+        if convolution.groups == 1:
+            return _Question(op, times)
+        in_layout = next((name for name in times if name != _LOOPS), None)
+        return _Question(op, {_LOOPS: times[_LOOPS]}, in_layout=in_layout)
 
     def _choose_schedule(self, op: ConvolutionOp, algorithm: str) -> None:
         """Writes down other tiles of a kernel, which tuning found to be faster."""
@@ -201,6 +204,10 @@ def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) ->
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
     kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
     return min(_estimates(convolution, kernels, unit, threads).values())
+
+
+def _is_next_to_kernel(op: ConvolutionOp) -> bool:
+    return any(ALGORITHM in other.attributes for other, _ in neighbours(op))
 
 
 def _plain_bytes(op: ConvolutionOp) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from xdsl.ir import Operation, SSAValue
 
@@ -14,18 +14,14 @@ from byoc_mlir.lowering.convolutions.description import ConvolutionOp
 _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
 
 
-def before(op: ConvolutionOp) -> list[ConvolutionOp]:
-    """The convolutions that write what one reads, with element-wise ops between at most."""
-    return _convolutions(_writers(op.data))
-
-
-def behind(op: ConvolutionOp) -> list[ConvolutionOp]:
-    """The convolutions that read what one writes, with element-wise ops between at most."""
-    return _convolutions(_readers(op.output))
-
-
-def _convolutions(found: Iterable[Operation]) -> list[ConvolutionOp]:
-    return [op for op in found if isinstance(op, ConvolutionOp)]
+def neighbours(op: ConvolutionOp) -> Iterator[tuple[ConvolutionOp, SSAValue]]:
+    """The convolutions before and behind one, with element-wise ops between at most, and what it
+    reads or writes of them.
+    """
+    for value, around in ((op.data, _writers(op.data)), (op.output, _readers(op.output))):
+        for found in around:
+            if isinstance(found, ConvolutionOp):
+                yield found, value
 
 
 def _writers(value: SSAValue) -> Iterable[Operation]:
