@@ -120,7 +120,8 @@ def _kept(kind: type[Table]) -> Any:
     from byoc_mlir.lowering.calibration import CALIBRATIONS
 
     kept, calibration = _kept_times(kind), CALIBRATIONS[kind]
-    if kept.processes < _PROCESSES and find_openmp() is not None:
+    may_measure = calibration.is_possible and find_openmp() is not None
+    if kept.processes < _PROCESSES and may_measure:
         kept = kept.with_others(calibration.measure())
         place = _place(kind.name)
         if place is not None:

@@ -1,7 +1,8 @@
 """Images of a few planes of `f32` to pixels of `bf16`, on all threads.
 
 Each number is rounded to the nearest, halves to even. The planes of some pixels are a vector each,
-which are laid into each other.
+which are laid into each other. For processors with instructions for `bf16`: rounding is one of
+them, and elsewhere a call of a function that is not linked.
 """
 
 from __future__ import annotations

@@ -85,6 +85,13 @@ class Calibration:
     """Milliseconds of some kernels."""
     table: Callable[[Sequence[float]], Table]
     """The rates that follow from them."""
+    feature: str = ""
+    """The processor's, without which there is no such code: what is assumed stands."""
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there is something to measure on this processor."""
+        return not self.feature or self.feature in Cpu.host().features
 
 
 def _convolutions() -> list[float]:
@@ -226,7 +233,7 @@ def _activation_rates(times: Sequence[float]) -> ActivationRates:
 CALIBRATIONS: Mapping[type[Table], Calibration] = {
     ConvolutionRates: Calibration(_convolutions, _convolution_rates),
     IntegerRates: Calibration(_integers, _integer_rates),
-    RoundedRates: Calibration(_rounded, _rounded_rates),
+    RoundedRates: Calibration(_rounded, _rounded_rates, "avx512_bf16"),
     ActivationRates: Calibration(_activations, _activation_rates),
 }
 

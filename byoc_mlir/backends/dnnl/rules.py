@@ -197,12 +197,11 @@ def _rounds_image(op: RelayOp) -> bool:
     """Whether it rounds planes that a primitive reads, and our own code may make pixels of them:
     with AMX, for which the library's convolutions read channels last.
     """
-    if not api().has_amx:
+    shape = shape_of(op.results[0])
+    types = [tensor_type(value).element_type for value in (op.operands[0], op.results[0])]
+    if types != [f32, bf16] or len(shape) < 3 or not api().has_amx:
         return False
-    source, result = tensor_type(op.operands[0]), tensor_type(op.results[0])
-    if (source.element_type, result.element_type) != (f32, bf16) or len(result.get_shape()) < 3:
-        return False
-    images, channels, *pixels = shape_of(op.results[0])
+    images, channels, *pixels = shape
     is_written = interleave_code(images, channels, math.prod(pixels)) is not None
     return is_written and any(map(_is_primitive, _readers(op)))
 

@@ -69,7 +69,8 @@ class Halves(Channels):
     """Words of two numbers of `bf16`: the even channels are one part, the odd ones the other.
 
     So one instruction for each part brings it to `f32`: the bits of a `bf16` are the upper half of
-    those of the `f32`.
+    those of the `f32`. For processors with instructions for `bf16`: rounding is one of them, and
+    elsewhere a call of a function that is not linked.
     """
 
     element = bf16

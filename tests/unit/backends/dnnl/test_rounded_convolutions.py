@@ -15,6 +15,7 @@ from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp
 from byoc_mlir.backends.dnnl.own_kernels import sharing_code
 from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.dialects import make_context
+from byoc_mlir.kernels.costs import RoundedRates
 from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.isa import call_at
 from byoc_mlir.testing.networks.builder import GraphBuilder
@@ -83,6 +84,15 @@ def check_channels_apart(number: str = "") -> None:
     np.testing.assert_array_equal(np.isnan(found["y"]), np.isnan(wanted["y"]))
     is_number = ~np.isnan(wanted["y"])
     assert_close({"y": found["y"][is_number]}, {"y": wanted["y"][is_number]})
+
+
+def check_assumed_rates() -> None:
+    found = rates_of(None).part(RoundedRates.name, RoundedRates.of_json)
+    assert found == RoundedRates()
+
+
+def test_rates_are_assumed_without_instructions_for_bf16() -> None:
+    call_at("avx2", check_assumed_rates)
 
 
 def check_swish(activation: str) -> None:
