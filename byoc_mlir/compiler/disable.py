@@ -32,6 +32,7 @@ OPTIONAL_PASSES = (
     "fuse-elementwise",
     "pack-weights",
     "choose-schedules",
+    "avoid-gathers",
     "mark-cold-functions",
 )
 """Passes that make a program better, in the order in which they run."""
