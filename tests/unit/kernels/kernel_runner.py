@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,41 @@ class Compiled:
     def run(self, held: Mapping[int, NDArray[Any]]) -> None:
         """Calls the code."""
         self._native.run(held)
+
+
+@dataclass(frozen=True)
+class DepthwiseCase:
+    """The image and the windows of a depthwise convolution."""
+
+    size: tuple[int, int]
+    window: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+
+    def of(self, channels: int, epilogue: Epilogue, element: Attribute = f32) -> Convolution:
+        """The convolution of two images of so many channels."""
+        return convolution(
+            (2, channels, *self.size),
+            channels,
+            self.window,
+            pads=self.pads,
+            strides=self.strides,
+            dilation=self.dilation,
+            epilogue=epilogue,
+            groups=channels,
+            element=element,
+        )
+
+
+DEPTHWISE_CASES = (
+    DepthwiseCase((7, 7), (3, 3), (1, 1, 1, 1), (1, 1), (1, 1)),
+    DepthwiseCase((9, 17), (3, 3), (0, 0, 1, 1), (2, 2), (1, 1)),
+    DepthwiseCase((5, 16), (5, 3), (4, 2, 3, 1), (1, 2), (2, 1)),
+    DepthwiseCase((1, 30), (1, 9), (0, 4, 0, 4), (1, 1), (1, 1)),
+    DepthwiseCase((2, 1), (3, 3), (5, 4, 4, 5), (1, 1), (1, 3)),
+)
+"""Windows that reach beyond the image at every side, or lie outside; strips of two lengths."""
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOATS) -> NDArray[Any]:

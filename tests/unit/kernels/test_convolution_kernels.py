@@ -6,7 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from kernel_runner import Compiled, convolution, expected, random_arrays
+from kernel_runner import (
+    DEPTHWISE_CASES,
+    Compiled,
+    DepthwiseCase,
+    convolution,
+    expected,
+    random_arrays,
+)
 
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
@@ -140,36 +147,11 @@ def test_implicit_products_of_pixels(unit: VectorUnit, blocked: bool) -> None:
 
 @UNITS
 @pytest.mark.parametrize(
-    ("size", "window", "pads", "strides", "dilation", "epilogue"),
-    [
-        ((7, 7), (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), _RELU),
-        ((9, 17), (3, 3), (0, 0, 1, 1), (2, 2), (1, 1), _SUM),
-        ((5, 16), (5, 3), (4, 2, 3, 1), (1, 2), (2, 1), Epilogue()),
-        ((1, 30), (1, 9), (0, 4, 0, 4), (1, 1), (1, 1), _RELU),
-        ((2, 1), (3, 3), (5, 4, 4, 5), (1, 1), (1, 3), _SUM),
-    ],
+    ("case", "epilogue"),
+    list(zip(DEPTHWISE_CASES, [_RELU, _SUM, Epilogue(), _RELU, _SUM], strict=True)),
 )
-def test_depthwise(
-    unit: VectorUnit,
-    size: tuple[int, int],
-    window: tuple[int, int],
-    pads: tuple[int, int, int, int],
-    strides: tuple[int, int],
-    dilation: tuple[int, int],
-    epilogue: Epilogue,
-) -> None:
-    """Windows that reach beyond the image at every side, or lie outside; strips of two lengths."""
-    channels = 3 * unit.lanes
-    it = convolution(
-        (2, channels, *size),
-        channels,
-        window,
-        pads=pads,
-        strides=strides,
-        dilation=dilation,
-        epilogue=epilogue,
-        groups=channels,
-    )
+def test_depthwise(unit: VectorUnit, case: DepthwiseCase, epilogue: Epilogue) -> None:
+    it = case.of(3 * unit.lanes, epilogue)
     arrays = random_arrays(it)
     found = Compiled(_kernel(it, unit, "depthwise"), threads=2)(**arrays)
     np.testing.assert_allclose(found, expected(it, **arrays), rtol=0, atol=1e-5)

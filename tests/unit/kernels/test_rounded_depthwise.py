@@ -6,7 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from kernel_runner import Array, Compiled, convolution, expected, random_arrays
+from kernel_runner import (
+    DEPTHWISE_CASES,
+    Array,
+    Compiled,
+    DepthwiseCase,
+    expected,
+    random_arrays,
+)
 from ml_dtypes import bfloat16
 from xdsl.dialects.builtin import bf16
 
@@ -33,27 +40,9 @@ _RELU = Epilogue(bias=True, lower=0.0)
 _CLIP = Epilogue(bias=True, lower=-0.5, upper=2.0)
 
 
-def _convolution(
-    channels: int,
-    size: tuple[int, int] = (9, 17),
-    *,
-    window: tuple[int, int] = (3, 3),
-    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
-    strides: tuple[int, int] = (1, 1),
-    dilation: tuple[int, int] = (1, 1),
-    epilogue: Epilogue = _CLIP,
-) -> Convolution:
-    return convolution(
-        (2, channels, *size),
-        channels,
-        window,
-        pads=pads,
-        strides=strides,
-        dilation=dilation,
-        epilogue=epilogue,
-        groups=channels,
-        element=bf16,
-    )
+def _convolution(channels: int, epilogue: Epilogue = _CLIP) -> Convolution:
+    case = DepthwiseCase((9, 17), (3, 3), (1, 1, 1, 1), (1, 1), (1, 1))
+    return case.of(channels, epilogue, bf16)
 
 
 def _kernel(it: Convolution, unit: VectorUnit) -> ConvolutionKernel:
@@ -77,35 +66,11 @@ def _check(it: Convolution, unit: VectorUnit) -> None:
 
 @UNITS
 @pytest.mark.parametrize(
-    ("size", "window", "pads", "strides", "dilation", "epilogue"),
-    [
-        ((7, 7), (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), _RELU),
-        ((9, 17), (3, 3), (0, 0, 1, 1), (2, 2), (1, 1), _CLIP),
-        ((5, 16), (5, 3), (4, 2, 3, 1), (1, 2), (2, 1), Epilogue()),
-        ((1, 30), (1, 9), (0, 4, 0, 4), (1, 1), (1, 1), Epilogue(upper=0.5)),
-        ((2, 1), (3, 3), (5, 4, 4, 5), (1, 1), (1, 3), _CLIP),
-    ],
+    ("case", "epilogue"),
+    list(zip(DEPTHWISE_CASES, [_RELU, _CLIP, Epilogue(), Epilogue(upper=0.5), _CLIP], strict=True)),
 )
-def test_windows(
-    unit: VectorUnit,
-    size: tuple[int, int],
-    window: tuple[int, int],
-    pads: tuple[int, int, int, int],
-    strides: tuple[int, int],
-    dilation: tuple[int, int],
-    epilogue: Epilogue,
-) -> None:
-    """Windows that reach beyond the image at every side, or lie outside; strips of two lengths."""
-    it = _convolution(
-        4 * unit.lanes,
-        size,
-        window=window,
-        pads=pads,
-        strides=strides,
-        dilation=dilation,
-        epilogue=epilogue,
-    )
-    _check(it, unit)
+def test_windows(unit: VectorUnit, case: DepthwiseCase, epilogue: Epilogue) -> None:
+    _check(case.of(4 * unit.lanes, epilogue, bf16), unit)
 
 
 @UNITS
@@ -125,19 +90,19 @@ def test_few_channels_have_shorter_vectors() -> None:
 def test_residuals_are_added_once(unit: VectorUnit) -> None:
     """To whole blocks, since they may be the memory of the result."""
     epilogue = Epilogue(bias=True, residual=True, lower=0.0)
-    it = _convolution(4 * unit.lanes, epilogue=epilogue)
+    it = _convolution(4 * unit.lanes, epilogue)
     arrays = _rounded_arrays(it)
     wanted = expected(it, **arrays)
     found = Compiled(_kernel(it, unit))(**arrays)
     np.testing.assert_allclose(found, wanted, rtol=_HALF_STEP, atol=1e-6)
-    odd = _convolution(4 * unit.lanes + 1, epilogue=epilogue)
+    odd = _convolution(4 * unit.lanes + 1, epilogue)
     assert not list(convolution_kernels(odd, unit))
 
 
 @UNITS
 def test_special_values_stay(unit: VectorUnit) -> None:
     """NaN and infinities go to the windows that have them, NaN through the limits."""
-    it = _convolution(2 * unit.lanes, epilogue=_CLIP)
+    it = _convolution(2 * unit.lanes)
     arrays = {name: abs(array) for name, array in _rounded_arrays(it).items()}
     arrays["x"][0, 0, 4, 4], arrays["x"][0, 1, 4, 4] = math.nan, math.inf
     found = Compiled(_kernel(it, unit))(**arrays)
