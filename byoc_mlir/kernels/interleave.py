@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, bf16, i16, i32, i64
+from xdsl.dialects.builtin import VectorType, bf16, i16, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Code, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.vectors import Vectors, joined
+from byoc_mlir.kernels.vectors import Vectors, joined, shuffled
 
 NAME = "interleave"
 """What IR and reports call it."""
@@ -106,5 +106,4 @@ class _Blocks:
         unused = [planes[-1]] * (filled - len(planes))
         whole = joined(self.function, [*planes, *unused])
         order = [plane * _BLOCK + at for at in range(_BLOCK) for plane in range(len(planes))]
-        mask, type_ = DenseArrayBase.from_list(i32, order), VectorType(i16, [len(order)])
-        return self.function.insert(llvm.ShuffleVectorOp(whole, whole, mask, type_))
+        return shuffled(self.function, whole, whole, order)

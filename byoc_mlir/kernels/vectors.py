@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     Float32Type,
+    IntegerType,
     VectorType,
     f32,
     i32,
@@ -25,6 +28,9 @@ from byoc_mlir.kernels.epilogue import Limits
 from byoc_mlir.kernels.ops import float_arithmetic
 
 ELEMENT_BYTES = 4
+
+Float: TypeAlias = Float32Type | BFloat16Type
+"""What stands in memory; in registers it is `f32`."""
 
 NARROW, WIDE = 2, 4
 """Vectors of a panel; outputs that fill none of these have others. A wide one reads fewer rows at a
@@ -109,9 +115,11 @@ class Vectors:
         """The type of a vector."""
         return _vector(self.lanes)
 
-    def load(self, address: SSAValue) -> SSAValue:
-        """The elements from an address on."""
-        return self.function.load(address, self.type, ELEMENT_BYTES)
+    def load(self, address: SSAValue, element: Float = f32) -> SSAValue:
+        """The elements from an address on, numbers of `f32` or of fewer bits."""
+        type_ = self.type if element == f32 else VectorType(element, [self.lanes])
+        value = self.function.load(address, type_, element.size)
+        return value if element == f32 else self.function.insert(llvm.FPExtOp(value, self.type))
 
     def row(self, address: SSAValue, panel: int) -> list[SSAValue]:
         """The vectors of so many elements from an address on."""
@@ -122,9 +130,12 @@ class Vectors:
         """The element at an address, for all lanes."""
         return self.broadcast(self.function.load(address, f32))
 
-    def store(self, value: SSAValue, address: SSAValue) -> None:
-        """Writes the elements from an address on."""
-        self.function.store(value, address, ELEMENT_BYTES)
+    def store(self, value: SSAValue, address: SSAValue, element: Float = f32) -> None:
+        """Writes the elements from an address on; rounded, where they are of fewer bits."""
+        if element != f32:
+            type_ = VectorType(element, [self.lanes])
+            value = self.function.insert(llvm.FPTruncOp(value, type_))
+        self.function.store(value, address, element.size)
 
     def splat(self, value: float) -> SSAValue:
         """A constant for all lanes."""
@@ -241,10 +252,23 @@ def joined(function: FunctionBuilder, values: Sequence[SSAValue]) -> SSAValue:
 
 def _pair(function: FunctionBuilder, one: SSAValue, other: SSAValue) -> SSAValue:
     assert isinstance(one.type, VectorType)
-    lanes = 2 * one.type.element_count()
-    mask = DenseArrayBase.from_list(i32, list(range(lanes)))
-    type_ = VectorType(one.type.element_type, [lanes])
+    return shuffled(function, one, other, range(2 * one.type.element_count()))
+
+
+def shuffled(
+    function: FunctionBuilder, one: SSAValue, other: SSAValue, lanes: Sequence[int]
+) -> SSAValue:
+    """Some lanes of two vectors of one type, counted through both."""
+    assert isinstance(one.type, VectorType)
+    mask = DenseArrayBase.from_list(i32, list(lanes))
+    type_ = VectorType(one.type.element_type, [len(lanes)])
     return function.insert(llvm.ShuffleVectorOp(one, other, mask, type_))
+
+
+@cache
+def splat(value: int, type_: VectorType[IntegerType]) -> DenseIntOrFPElementsAttr:
+    """A whole number for all lanes."""
+    return DenseIntOrFPElementsAttr.from_list(type_, [value] * type_.element_count())
 
 
 @cache

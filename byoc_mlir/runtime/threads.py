@@ -22,14 +22,21 @@ def available_threads() -> int:
     return max(1, min(cores, quota) if quota is not None else cores)
 
 
+def starts(thread: threading.Thread) -> bool:
+    """Starts a thread, unless there are too many or the interpreter is about to end."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
+
+
 def run_beside(one: Callable[[], object], other: Callable[[], object]) -> None:
     """Runs `one` on a thread of its own while `other` runs here, both to their end; one after the
     other where no thread can be started. `one` must not raise.
     """
     thread = threading.Thread(target=one)
-    try:
-        thread.start()
-    except RuntimeError:  # there are too many, or the interpreter is about to end
+    if not starts(thread):
         one()
         other()
         return

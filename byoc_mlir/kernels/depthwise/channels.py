@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, bf16, f32, i16, i32
+from xdsl.dialects.builtin import VectorType, bf16, f32, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.kernels.integer_gemm.unit import splat
-from byoc_mlir.kernels.vectors import Vectors
+from byoc_mlir.kernels.vectors import Vectors, shuffled, splat
 
 _HALF_BITS, _UPPER_HALF = 16, -1 << 16
 
@@ -89,7 +88,8 @@ class Halves(Channels):
 
     def load_floats(self, address: SSAValue) -> Sequence[SSAValue]:
         one, other = self.vectors.row(address, 2 * self.lanes)
-        return [self._shuffled(one, other, range(part, 2 * self.lanes, 2)) for part in (0, 1)]
+        lanes = (range(part, 2 * self.lanes, 2) for part in (0, 1))
+        return [shuffled(self.function, one, other, some) for some in lanes]
 
     def store(self, parts: Sequence[SSAValue], address: SSAValue) -> None:
         function, type_ = self.function, VectorType(i32, [self.lanes])
@@ -103,12 +103,6 @@ class Halves(Channels):
         for op, type_ in ((llvm.FPTruncOp, bf16), (llvm.BitcastOp, i16), (llvm.ZExtOp, i32)):
             value = self.function.insert(op(value, VectorType(type_, [self.lanes])))
         return value
-
-    def _shuffled(self, one: SSAValue, other: SSAValue, lanes: Sequence[int]) -> SSAValue:
-        assert isinstance(one.type, VectorType)
-        mask = DenseArrayBase.from_list(i32, list(lanes))
-        type_ = VectorType(one.type.element_type, [len(lanes)])
-        return self.function.insert(llvm.ShuffleVectorOp(one, other, mask, type_))
 
 
 CHANNELS: dict[Attribute, type[Channels]] = {f32: Floats, bf16: Halves}

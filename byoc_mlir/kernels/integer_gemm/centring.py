@@ -23,9 +23,8 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Pair, Slot
-from byoc_mlir.kernels.integer_gemm.unit import splat
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.vectors import Vectors, broadcast
+from byoc_mlir.kernels.vectors import Vectors, broadcast, splat
 
 T = TypeVar("T")
 

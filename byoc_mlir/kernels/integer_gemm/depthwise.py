@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i8, i16, i32, i64
+from xdsl.dialects.builtin import VectorType, i8, i16, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
@@ -29,10 +29,10 @@ from byoc_mlir.kernels.integer_gemm.centring import (
 )
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
-from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors, splat
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
-from byoc_mlir.kernels.vectors import Vectors
+from byoc_mlir.kernels.vectors import Vectors, shuffled, splat
 
 T = TypeVar("T")
 
@@ -349,7 +349,7 @@ class _Rows:
         order = _order(lanes)
         halves = (order[:lanes], order[lanes:])
         return [
-            function.insert(llvm.BitcastOp(self._shuffled(one, other, lanes_), words_))
+            function.insert(llvm.BitcastOp(shuffled(function, one, other, lanes_), words_))
             for lanes_ in ([at for n in half for at in (n, n + 2 * lanes)] for half in halves)
         ]
 
@@ -365,7 +365,7 @@ class _Rows:
             type_ = VectorType(i8, [_HALVES * unit.lanes])
             given = function.load(function.gep(self.residual, place, i8), type_, 1)
             added = [
-                self._shuffled(given, given, order[first : first + unit.lanes])
+                shuffled(function, given, given, order[first : first + unit.lanes])
                 for first in (0, unit.lanes)
             ]
         (bytes_,) = finish.of(
@@ -374,11 +374,5 @@ class _Rows:
                 for total, (scale, offset), residual in zip(totals, factors, added, strict=True)
             ]
         )
-        ordered = self._shuffled(bytes_, bytes_, [order.index(at) for at in range(len(order))])
+        ordered = shuffled(function, bytes_, bytes_, [order.index(at) for at in range(len(order))])
         function.store(ordered, function.gep(self.result, place, i8), 1)
-
-    def _shuffled(self, one: SSAValue, other: SSAValue, lanes: Sequence[int]) -> SSAValue:
-        assert isinstance(one.type, VectorType)
-        type_ = VectorType(one.type.element_type, [len(lanes)])
-        mask = DenseArrayBase.from_list(i32, list(lanes))
-        return self.function.insert(llvm.ShuffleVectorOp(one, other, mask, type_))

@@ -18,10 +18,9 @@ from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.convolution import Code, Slot
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
-from byoc_mlir.kernels.integer_gemm.unit import splat
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
-from byoc_mlir.kernels.vectors import Vectors, broadcast
+from byoc_mlir.kernels.vectors import Vectors, broadcast, splat
 from byoc_mlir.kernels.winograd.parameters import Parameters
 from byoc_mlir.kernels.winograd.pixels import Finishing, Pixels, Source
 from byoc_mlir.kernels.winograd.winograd import Winograd

@@ -11,14 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
     IntegerType,
     VectorType,
     i8,
@@ -28,7 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast
+from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast, shuffled, splat
 
 WORD_BYTES = 4
 
@@ -256,7 +253,8 @@ class IntegerVectors:
         )
         products = function.binary(llvm.MulOp, one, other)
         even, odd = (
-            self._shuffled(products, range(first, 2 * self.unit.lanes, 2)) for first in (0, 1)
+            shuffled(self.function, products, products, range(first, 2 * self.unit.lanes, 2))
+            for first in (0, 1)
         )
         return self.add(even, odd)
 
@@ -268,16 +266,6 @@ class IntegerVectors:
         """The numbers of a vector of words."""
         return VectorType(element, [self.unit.lanes * self.unit.group])
 
-    def _shuffled(self, value: SSAValue, lanes: Sequence[int]) -> SSAValue:
-        mask = DenseArrayBase.from_list(i32, list(lanes))
-        return self.function.insert(llvm.ShuffleVectorOp(value, value, mask, self.type))
-
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`lhs + rhs`."""
         return self.function.binary(llvm.AddOp, lhs, rhs)
-
-
-@cache
-def splat(value: int, type_: VectorType[IntegerType]) -> DenseIntOrFPElementsAttr:
-    """A number for all lanes."""
-    return DenseIntOrFPElementsAttr.from_list(type_, [value] * type_.get_shape()[0])

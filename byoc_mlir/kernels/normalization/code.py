@@ -7,15 +7,14 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType, f32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
-from byoc_mlir.kernels.vectors import Vectors
+from byoc_mlir.kernels.vectors import Float, Vectors
 
 PREFIX = "byoc_normalized"
 
@@ -69,7 +68,7 @@ class Variant:
     """What the code depends on."""
 
     lanes: int
-    element: Attribute
+    element: Float
     relu: bool
 
     @property
@@ -95,7 +94,7 @@ def define_normalized_join(module: ModuleBuilder, variant: Variant) -> str:
 
 def _define_chunks(module: ModuleBuilder, variant: Variant) -> str:
     """`void (slots, begin, end)`: some chunks of pixels."""
-    pixels_of = define_pixels(module, variant)
+    pixels_of = _define_pixels(module, variant)
     name = f"{PREFIX}_chunks_{variant.suffix}"
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
@@ -115,13 +114,11 @@ def _define_chunks(module: ModuleBuilder, variant: Variant) -> str:
     return name
 
 
-def define_pixels(module: ModuleBuilder, variant: Variant) -> str:
+def _define_pixels(module: ModuleBuilder, variant: Variant) -> str:
     """`void (slots, parameters, target, begin, end)`: pixels from one on, up to another, written
     to where the target begins.
     """
     name = f"{PREFIX}_pixels_{variant.suffix}"
-    if module.has(name):
-        return name
     function = module.function(name, (POINTER,) * 3 + (i64, i64), result=VOID, internal=True)
     _Pixels(function, variant).write()
     function.finish()
@@ -193,33 +190,11 @@ class _Pixels:
         def one(index: SSAValue) -> None:
             read = self._element(source, function.multiply(index, pixel))
             step = function.multiply(index, self._parameters.target_pixel)
-            value = vectors.multiply_add(self._load(read), factor, summand)
+            value = vectors.multiply_add(vectors.load(read, self._variant.element), factor, summand)
             value = vectors.maximum(value, zeros) if self._variant.relu else value
-            self._store(value, self._element(target, step))
+            vectors.store(value, self._element(target, step), self._variant.element)
 
         function.loop(self._count, one, copies=_COPIES)
 
     def _element(self, base: SSAValue, index: SSAValue) -> SSAValue:
         return self._function.gep(base, index, self._variant.element)
-
-    def _load(self, address: SSAValue) -> SSAValue:
-        """A vector of `f32`, whatever the elements are."""
-        element = self._variant.element
-        if element == f32:
-            return self._vectors.load(address)
-        type_ = VectorType(element, [self._variant.lanes])
-        value = self._function.load(address, type_, _NARROW_BYTES)
-        return self._function.insert(llvm.FPExtOp(value, self._vectors.type))
-
-    def _store(self, value: SSAValue, address: SSAValue) -> None:
-        element = self._variant.element
-        if element == f32:
-            self._vectors.store(value, address)
-            return
-        type_ = VectorType(element, [self._variant.lanes])
-        rounded = self._function.insert(llvm.FPTruncOp(value, type_))
-        self._function.store(rounded, address, _NARROW_BYTES)
-
-
-_NARROW_BYTES = 2
-"""Those of elements that are no `f32`."""

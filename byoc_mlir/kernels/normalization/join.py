@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from xdsl.dialects.builtin import BFloat16Type, Float32Type
-
 from byoc_mlir.kernels.convolution import Code
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.normalization.code import (
@@ -19,7 +17,7 @@ from byoc_mlir.kernels.normalization.code import (
     define_normalized_join,
 )
 from byoc_mlir.kernels.parameters import words
-from byoc_mlir.kernels.vectors import FEWEST_LANES
+from byoc_mlir.kernels.vectors import FEWEST_LANES, Float
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class NormalizedJoin:
     parts: tuple[Part, ...]
     pixels: int
     block: int
-    element: Float32Type | BFloat16Type
+    element: Float
     relu: bool
     lanes: int
 

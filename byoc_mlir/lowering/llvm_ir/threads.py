@@ -19,7 +19,7 @@ from llvmlite.binding import ffi
 
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.runtime.forks import llvm_at_work
-from byoc_mlir.runtime.threads import available_threads
+from byoc_mlir.runtime.threads import available_threads, starts
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -74,22 +74,13 @@ def at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
         for _ in range(1, min(available_threads(), len(items)))
     ]
     with llvm_at_work:
-        started = [helper for helper in helpers if _starts(helper)]
+        started = [helper for helper in helpers if starts(helper)]
         work()
         for helper in started:
             helper.join()
     if errors:
         raise errors[0]
     return [results[number] for number in range(len(items))]
-
-
-def _starts(thread: threading.Thread) -> bool:
-    """Starts a thread, unless there are too many or the interpreter is about to end."""
-    try:
-        thread.start()
-    except RuntimeError:
-        return False
-    return True
 
 
 @cache

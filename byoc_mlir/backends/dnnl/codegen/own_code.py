@@ -197,13 +197,13 @@ def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
 def _add_call(module: ModuleBuilder, code: Code, slots: tuple[int, ...]) -> str:
     """`i32 (arguments, table)`: calls a kernel with the memory of arguments, in this order."""
     kernel = code.define(module)
-    further = max(0, *slots) + 1 - len(Slot)
-    name = f"{kernel}_of_memory_objects" + (f"_{further}" if further > 0 else "")
+    count = max(len(Slot), max(slots) + 1)
+    name = f"{kernel}_of_memory_objects" + (f"_{count}" if count > len(Slot) else "")
     if module.has(name):
         return name
     function = module.function(name, (POINTER, POINTER), internal=True)
     arguments, table = function.parameters
-    pointers = function.stack_slots(len(Slot) + max(0, further))
+    pointers = function.stack_slots(count)
     for slot in Slot:
         if slot not in slots:
             function.store(function.null(), function.slot(pointers, slot))
