@@ -149,7 +149,9 @@ class Assumptions(Table):
         64, "multiply-adds / cycle", "bytes, with VNNI; decides on threads only"
     )
     streamed_bytes: float = _number(
-        8, "bytes / cycle", "a matrix that few rows read once, from memory; decides on threads only"
+        8,
+        "bytes / cycle",
+        "what loops read and write once, or a matrix that few rows read; decides on threads only",
     )
     cached_bytes: float = _number(
         1.5,

@@ -42,7 +42,7 @@ def nests_in_rows(ops: Sequence[linalg.GenericOp]) -> Sequence[Nest]:
 def emit_rows(code: Code, nests: Sequence[Nest], *, threads: bool) -> None:
     """Writes one loop over rows around what each nest does with a row."""
     rows = nests[0].sizes[_ROW]
-    cycles = sum(cycles_of(nest) for nest in nests)
+    cycles = cycles_of(*nests)
     if threads and is_worth_threads([rows], cycles):
         with code.parallel([rows], cycles=cycles) as (row,):
             _emit_row(code, nests, row)

@@ -8,15 +8,18 @@ import operator
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dialects.sized_buffers import buffer_sizes
 from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.blocked import Ordered, blocked
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Index, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
 from byoc_mlir.lowering.threads import is_worth_threads
+from byoc_mlir.lowering.to_llvm.types import byte_width
 
 _UNROLLED = 64
 """Reductions of up to this many steps are written out inside of a parallel loop."""
@@ -62,9 +65,28 @@ def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
     return count if is_worth_threads(sizes, cycles_of(nest)) else 0
 
 
-def cycles_of(nest: Nest) -> float:
-    """About what it takes, for the hints of sizes."""
-    return hint(nest.iterations) * body_cost(nest.body) / ASSUMED.loop_iterations
+def cycles_of(*nests: Nest) -> float:
+    """About what nests take that run row by row, for the hints of sizes: what they compute, or
+    what one of them reads and writes, which the next one finds in a cache.
+    """
+    iterations = sum(hint(nest.iterations) * body_cost(nest.body) for nest in nests)
+    moved = max(_moved_bytes(nest) for nest in nests)
+    return max(iterations / ASSUMED.loop_iterations, moved / ASSUMED.streamed_bytes)
+
+
+def _moved_bytes(nest: Nest) -> int:
+    """What a nest reads and writes, each element once."""
+    return sum(
+        _elements(nest, access) * byte_width(access.element_type) for access in nest.accesses
+    )
+
+
+def _elements(nest: Nest, access: Access) -> int:
+    """The elements of a buffer that a nest visits, at most."""
+    steps = zip(nest.sizes, access.coefficients, strict=True)
+    visits = hint(math.prod(size for size, step in steps if step != 0))
+    assert isinstance(access.buffer.type, MemRefType)
+    return min(visits, hint(math.prod(buffer_sizes(access.buffer.type))))
 
 
 def enter(

@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.lowering.linalg_to_loops.nest import nest_of, plain_nest, split_loop
+from byoc_mlir.lowering.linalg_to_loops.simple import cycles_of
 from byoc_mlir.lowering.relay_to_linalg.builder import PARALLEL, REDUCTION
 
 N, H, K, C = (AffineExpr.dimension(position) for position in range(4))
@@ -77,3 +78,17 @@ def test_a_reduction_walks_along_memory() -> None:
     assert squares.sizes == (4, 105)
     two = nest_of(_generic("prrr", [image, ((3, 5, 7), (H, K, C))], ((4,), (N,))))
     assert two.sizes == (4, 3, 35)
+
+
+def test_what_is_moved_takes_time() -> None:
+    """Each element once: windows that overlap read no more than there is."""
+    copy = plain_nest(_generic("pp", [((600, 400), (N, H))], ((400, 600), (H, N))))
+    assert cycles_of(copy) == 2 * 4 * 600 * 400 / 8
+    window = plain_nest(_generic("pr", [((1003,), (N + H,)), ((4,), (H,))], ((1000,), (N,))))
+    assert cycles_of(window) == 4 * (1003 + 4 + 1000) / 8
+
+
+def test_rows_find_in_a_cache_what_was_written() -> None:
+    copy = plain_nest(_generic("pp", [((600, 400), (N, H))], ((600, 400), (N, H))))
+    row = plain_nest(_generic("pp", [((400,), (H,))], ((600, 400), (N, H))))
+    assert cycles_of(copy, row) == cycles_of(copy) > cycles_of(row)
