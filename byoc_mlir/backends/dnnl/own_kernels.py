@@ -18,7 +18,7 @@ from byoc_mlir.errors import CompilationError
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
-from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 from byoc_mlir.runtime.cpu import Cpu
 
 
@@ -75,6 +75,7 @@ def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
     element, numbers = tensor_type(source).element_type, (op.weights, result, *op.post_op_operands)
     if (
         len(weights) != 4
+        or _is_of_few_channels(op)
         or not isinstance(op.weights.owner, ConstantOp)
         or (op.groups.value.data > 1) != (element == bf16)
         or any(tensor_type(value).element_type != element for value in numbers)
@@ -90,6 +91,11 @@ def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
     )
     windows = (window, strides, dilation, begins, ends)
     return Convolution(read, written, *windows, epilogue, op.groups.value.data, element)
+
+
+def _is_of_few_channels(op: ConvolutionOp) -> bool:
+    """Whether it reads images of colours, whose planes the library reads as they are."""
+    return op.groups.value.data == 1 and shape_of(op.arguments[0])[1] < FEWEST_LANES
 
 
 def _image(value: SSAValue, layout: LayoutOf) -> Image | None:

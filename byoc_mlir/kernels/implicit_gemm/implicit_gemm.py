@@ -103,9 +103,18 @@ class ImplicitGemm(ConvolutionKernel):
         return direct / filled + traffic / threads
 
     @property
+    def _row(self) -> int:
+        """The numbers of the source that are summed together: the channels of a pixel, or, where
+        these are few, of a line of the window.
+        """
+        it = self.convolution
+        return it.inputs * it.window[1] if it.inputs < FEWEST_LANES else it.inputs
+
+    @property
     def _together(self) -> int:
-        """The channels of the source that lie together."""
-        return math.gcd(self.convolution.inputs, self.unit.lanes)
+        """Those of them that lie together."""
+        few = self.convolution.inputs < FEWEST_LANES
+        return self._row if few else math.gcd(self._row, self.unit.lanes)
 
     @property
     def _panel_size(self) -> int:
@@ -152,11 +161,14 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def _part(self) -> tuple[int, int]:
-        """The window, or the largest part of it whose weights stay near: a line, or a pixel."""
+        """The window, or the largest part of it whose weights stay near: a line, or a pixel,
+        where its channels are summed by themselves.
+        """
         height, width = self.convolution.window
         pixel = 4 * self.unit.panel * self.convolution.inputs
         parts = ((height, width), (1, width))
-        return next((one for one in parts if math.prod(one) * pixel <= MOST_PART_BYTES), (1, 1))
+        least = (1, self._row // self.convolution.inputs)
+        return next((one for one in parts if math.prod(one) * pixel <= MOST_PART_BYTES), least)
 
     @property
     def _is_flat(self) -> bool:
@@ -215,8 +227,8 @@ class ImplicitGemm(ConvolutionKernel):
             parts=self.parts,
             line_parts=it.window[1] // width,
             part_height=height,
-            part_width=width,
-            inputs=it.inputs // self._together,
+            part_width=width * it.inputs // self._row,
+            inputs=self._row // self._together,
             window_line=windows.dilation_y * source.line,
             window_pixel=windows.dilation_x * source.pixel,
             input=source.vector,
@@ -252,9 +264,19 @@ def _equal_pieces(pixels: int) -> int | None:
 def implicit_gemm_kernel(convolution: Convolution, unit: VectorUnit) -> ImplicitGemm | None:
     """The convolution this way; `None` where that is not written."""
     source, result = convolution.source, convolution.result
+    if not result.has_vectors(unit.lanes):
+        return None
+    if convolution.inputs < FEWEST_LANES:
+        return ImplicitGemm(convolution, unit) if _has_whole_lines(convolution) else None
     has_vectors = source.is_channels_last and source.has_vectors(FEWEST_LANES)
-    if not (has_vectors or source.has_vectors(unit.lanes)) or not result.has_vectors(unit.lanes):
+    if not (has_vectors or source.has_vectors(unit.lanes)):
         return None
     if convolution.is_padded and not source.is_channels_last:
         return None
     return ImplicitGemm(convolution, unit)
+
+
+def _has_whole_lines(convolution: Convolution) -> bool:
+    """Whether each line of a window lies in one piece, within the source."""
+    is_dense = convolution.dilation[1] == 1 and not convolution.is_padded
+    return is_dense and convolution.source.is_channels_last

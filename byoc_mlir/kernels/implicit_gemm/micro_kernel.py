@@ -166,7 +166,7 @@ class _Window:
         places = [function.gep(source, offset) for source in sources]
         together = self.variant.together
         panel = function.gep(held, function.multiply(index, together * unit.panel))
-        unrolled = min(together, _MOST_UNROLLED)
+        unrolled = next(n for n in range(_MOST_UNROLLED, 0, -1) if together % n == 0)
 
         def channels(part: SSAValue, sums: Sums) -> Sums:
             first = function.multiply(part, unrolled)

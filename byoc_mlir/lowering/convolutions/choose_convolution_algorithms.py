@@ -20,9 +20,9 @@ from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
-from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ASSUMED, ConvolutionRates, rates
 from byoc_mlir.kernels.tuned import USUAL, choice_for, took
-from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.lowering.convolutions.description import (
@@ -224,6 +224,10 @@ def _estimates(
     pixels = hint(math.prod(convolution.source.shape) + math.prod(convolution.result.shape))
     traffic = 4 * (pixels / known.transformed_bytes + weights / known.weight_bytes)
     times[_LOOPS] = (_LOOPS_FACTOR * _direct(convolution, unit) + traffic) / threads
+    if convolution.inputs < FEWEST_LANES:  # the code serves no other convolution
+        times |= {
+            name: time + ASSUMED.kernel_code for name, time in times.items() if name != _LOOPS
+        }
     if convolution.groups > 1:
         times[_LOOPS] += _of_lines(convolution, unit) / threads
     return times

@@ -15,6 +15,7 @@ from byoc_mlir.dialects.relay.window import Conv1DOp, Conv2DOp, CorrelationOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Convolution, Image, pair_of
 from byoc_mlir.kernels.epilogue import Epilogue
+from byoc_mlir.kernels.vectors import FEWEST_LANES
 
 ALGORITHM = "algorithm"
 """On a convolution: the name of the kernel that computes it; without it, loops do."""
@@ -45,13 +46,25 @@ def _is_supported(op: ConvolutionOp) -> bool:
     )
 
 
+def is_padded_before(op: CorrelationOp) -> bool:
+    """Whether what a convolution's kernel reads is padded before: images of few channels, whose
+    windows then have their lines in one piece.
+    """
+    channels = sizes_of(op.data)[1]
+    return isinstance(channels, int) and channels < FEWEST_LANES and op.groups.value.data == 1
+
+
 def described(op: CorrelationOp, epilogue: Epilogue = _PLAIN) -> Convolution:
     """A convolution with its channels last; one of lines is one of images of one line."""
     strides, padding, dilation = op.checked_window()
     rank = op.SPATIAL_RANK
     window = shape_of(op.weight)[2:]
+    sizes = sizes_of(op.data)
+    if is_padded_before(op):
+        sums = map(sum, zip(padding[:rank], sizes[2:], padding[rank:], strict=True))
+        sizes, padding = [*sizes[:2], *sums], [0] * len(padding)
     return Convolution(
-        _image(sizes_of(op.data)),
+        _image(sizes),
         _image(sizes_of(op.output)),
         pair_of(window, 1),
         pair_of(strides, 1),

@@ -38,7 +38,9 @@ from byoc_mlir.lowering.convolutions.description import (
     ConvolutionOp,
     convolutions,
     described,
+    is_padded_before,
 )
+from byoc_mlir.lowering.convolutions.pixels import padded_pixels
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
@@ -52,8 +54,9 @@ class LowerConvolutions(ModulePass):
     """Convolutions that name a kernel as their algorithm become calls of it.
 
     A bias, a tensor that is added, and limits such as relu are done in the kernel. Its tensors have
-    their channels last; `keep-channels-last` removes what is turned there and back. The numbers
-    that it is told are a constant, so one function serves convolutions that differ in them alone.
+    their channels last; `keep-channels-last` removes what is turned there and back. Images of few
+    channels are turned and padded by a kernel of their own. The numbers that it is told are a
+    constant, so one function serves convolutions that differ in them alone.
 
     Options:
         threads: those that run it; 0 where there is no OpenMP runtime.
@@ -139,8 +142,10 @@ class _Writer:
         chain, last = self.chain, self.chain.ops[-1]
         last.location = fused_location(chain.ops)
         b = LinalgBuilder(last)
+        op = chain.convolution
+        few = is_padded_before(op)
         inputs = {
-            Slot.SOURCE: channels_last(b, chain.convolution.data),
+            Slot.SOURCE: padded_pixels(b, op) if few else channels_last(b, op.data),
             Slot.WEIGHTS: b.emit(ConstantOp.of("packed_weight", self._packed())),
         }
         if chain.bias is not None:

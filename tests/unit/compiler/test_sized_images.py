@@ -182,6 +182,13 @@ def _kernels(b: GraphBuilder, x: str) -> str:
     return b.conv(x, 16, 1)
 
 
+def _few_channels(b: GraphBuilder, x: str) -> str:
+    """A convolution of three channels, with padding."""
+    x = b.op("Slice", x, b.ints(0), b.ints(3), b.ints(1))
+    b.channels[x] = 3
+    return b.conv(b.relu(b.conv(x, 16, 5, stride=2)), 16, 1)
+
+
 def _channels_apart(b: GraphBuilder, x: str) -> str:
     """Depthwise convolutions with epilogues, a residual among them."""
     x = b.relu(b.conv(x, 16, 3))
@@ -192,7 +199,12 @@ def _channels_apart(b: GraphBuilder, x: str) -> str:
 
 @pytest.mark.parametrize(
     ("network", "algorithm", "threads"),
-    [(_kernels, "implicit_gemm", 1), (_kernels, "f4x3", 2), (_channels_apart, "depthwise", 2)],
+    [
+        (_kernels, "implicit_gemm", 1),
+        (_kernels, "f4x3", 2),
+        (_few_channels, "implicit_gemm", 2),
+        (_channels_apart, "depthwise", 2),
+    ],
 )
 def test_kernels(
     network: Network, algorithm: str, threads: int, monkeypatch: pytest.MonkeyPatch

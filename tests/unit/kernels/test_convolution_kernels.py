@@ -86,6 +86,45 @@ def test_implicit_products_with_padding_and_strides(unit: VectorUnit) -> None:
 
 @UNITS
 @pytest.mark.parametrize(
+    ("channels", "size", "window", "strides"),
+    [
+        (3, (12, 15), (3, 3), (2, 2)),
+        (3, (9, 20), (7, 7), (2, 1)),  # lines of 21 numbers
+        (2, (4, 30), (1, 5), (1, 1)),
+        (1, (1, 700), (1, 11), (1, 3)),  # eleven steps, which nothing divides
+        (3, (6, 21), (1, 1), (1, 1)),
+    ],
+)
+def test_implicit_products_of_few_channels(
+    unit: VectorUnit,
+    channels: int,
+    size: tuple[int, int],
+    window: tuple[int, int],
+    strides: tuple[int, int],
+) -> None:
+    """Lines of windows lie in one piece."""
+    outputs = 3 * unit.lanes
+    it = convolution((2, channels, *size), outputs, window, strides=strides, epilogue=_SUM)
+    _check(it, unit, "implicit_gemm", threads=2)
+
+
+def test_lines_of_few_channels_are_not_cut() -> None:
+    """Their weights may be more than a part has."""
+    width = MOST_PART_BYTES // (4 * AVX2.panel) + 1
+    it = convolution((1, 1, 2, width + 3), AVX2.panel, (2, width), epilogue=_RELU)
+    _check(it, AVX2, "implicit_gemm")
+
+
+@pytest.mark.parametrize(("pads", "dilation"), [((1, 0, 0, 0), (1, 1)), ((0, 0, 0, 0), (1, 2))])
+def test_few_channels_in_lines_of_several_pieces(
+    pads: tuple[int, int, int, int], dilation: tuple[int, int]
+) -> None:
+    it = convolution((1, 3, 9, 9), 16, pads=pads, dilation=dilation)
+    assert not list(convolution_kernels(it, AVX2))
+
+
+@UNITS
+@pytest.mark.parametrize(
     ("size", "window", "pads", "strides", "is_cut"),
     [
         ((1, 602), (1, 3), (0, 0, 0, 0), (1, 1), True),  # into pieces of 50 pixels

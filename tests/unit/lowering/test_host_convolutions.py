@@ -121,6 +121,22 @@ def test_lines() -> None:
     _check(network, second, algorithm="implicit_gemm", kernels=2)
 
 
+@pytest.mark.parametrize("threads", [0, 2])
+def test_images_of_few_channels(threads: int) -> None:
+    """Padded before: on all sides, on some, with strides that leave pixels over."""
+    network = Network(_array(2, 3, 9, 14))
+    (data,) = network.args
+    first = _convolved(network, data, _array(8, 3, 3, 3), strides=[2, 2])
+    second = _convolved(network, data, _array(8, 3, 2, 5), padding=[0, 3, 2, 0], dilation=[2, 1])
+    _check(network, first, second, algorithm="implicit_gemm", kernels=4, threads=threads)
+
+
+def test_lines_of_one_channel() -> None:
+    network = Network(_array(2, 1, 40))
+    result = _convolved(network, network.args[0], _array(8, 1, 7), padding=[3, 2], strides=[3])
+    _check(network, network.add(nn.ReluOp(result)), algorithm="implicit_gemm", kernels=2)
+
+
 def test_what_follows() -> None:
     """Pools, slices, sums with a plain tensor, a concatenation and a mean of all pixels."""
     network = Network(_array(1, 4, 9, 6), _array(1, 16, 4, 3))

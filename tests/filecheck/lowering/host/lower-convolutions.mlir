@@ -45,6 +45,20 @@ func.func @panels(%x: tensor<1x16x8x8xf32>) -> tensor<1x192x8x8xf32> {
 
 // -----
 
+// Images of few channels are padded while their planes are laid into each other.
+func.func @image(%x: tensor<1x3x9x8xf32>) -> tensor<1x16x5x4xf32> {
+  %w = relay.constant dense<0.5> : tensor<16x3x3x3xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [2, 2], padding = [1, 1, 1, 1], dilation = [1, 1], algorithm = "implicit_gemm"} : (tensor<1x3x9x8xf32>, tensor<16x3x3x3xf32>) -> tensor<1x16x5x4xf32>
+  func.return %0 : tensor<1x16x5x4xf32>
+}
+// CHECK-LABEL: func.func @image
+// CHECK-NOT:   channels_last
+// CHECK:       %[[PIXELS:.*]] = host.kernel "conv2d" %{{.*}} -> tensor<1x11x10x3xf32>
+// CHECK:       host.kernel "conv2d" %[[PIXELS]],
+// CHECK:       llvm.call @byoc_implicit_gemm_{{.*}}_by9_
+
+// -----
+
 // A convolution without an algorithm stays for the loops.
 func.func @loops(%x: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> {
   %w = relay.constant dense<0.5> : tensor<16x16x3x3xf32>
