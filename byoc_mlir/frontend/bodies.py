@@ -46,10 +46,11 @@ class Bodies:
     def attempt(self) -> Generator[None]:
         """Forgets what is made inside when that fails."""
         nodes, functions, rows = self.nodes, len(self.functions), len(self.rows)
+        bound = dict(self.bound)
         try:
             yield
         except Exception:
-            self.nodes = nodes
+            self.nodes, self.bound = nodes, bound
             del self.functions[functions:], self.rows[rows:]
             raise
 
