@@ -34,6 +34,7 @@ from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.compiler.user_passes import passes_of
 from byoc_mlir.dialects.relay.constant import held_bytes
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.left_out import leaving_out
@@ -109,11 +110,12 @@ def build_program(
     build = Build(source, shapes, values, options, shared, problems=list(problems))
     with compiling(build, dump_folder(options.dump_ir, source, shapes)):
         import_model(build)
-        canonicalise(build)
-        partition(build)
-        prune(build)
-        collect_weights(held_bytes())
-        return build_partitioned(build)
+        with asking_of(build.module):
+            canonicalise(build)
+            partition(build)
+            prune(build)
+            collect_weights(held_bytes())
+            return build_partitioned(build)
 
 
 @collection_paused()
@@ -130,9 +132,10 @@ def profitable_targets(source: Source, shapes: Shapes, options: CompileOptions) 
             build.imported = source.bind(shapes, {})
         except InputValuesNeededError:
             return ()
-        canonicalise(build)
-        partition(build)
-        return profitable(build.module, options, build.backends)
+        with asking_of(build.module):
+            canonicalise(build)
+            partition(build)
+            return profitable(build.module, options, build.backends)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from byoc_mlir.dims import SymbolInfo
 from byoc_mlir.frontend.formulas import Iterations
 from byoc_mlir.frontend.model import OnnxNode
 from byoc_mlir.limits import current_limits
@@ -28,6 +29,8 @@ class Bodies:
     rows: list[OnnxNode] = field(default_factory=list[OnnxNode])
     """What became of the nodes in functions, for the report."""
     iterations: Iterations = field(default_factory=Iterations)
+    bound: dict[str, SymbolInfo] = field(default_factory=dict[str, SymbolInfo])
+    """The symbols that functions bind to numbers which are known when the model runs."""
 
     def count(self, nodes: int) -> None:
         """Notes that a body of so many nodes is expanded.
@@ -43,10 +46,11 @@ class Bodies:
     def attempt(self) -> Generator[None]:
         """Forgets what is made inside when that fails."""
         nodes, functions, rows = self.nodes, len(self.functions), len(self.rows)
+        bound = dict(self.bound)
         try:
             yield
         except Exception:
-            self.nodes = nodes
+            self.nodes, self.bound = nodes, bound
             del self.functions[functions:], self.rows[rows:]
             raise
 

@@ -22,6 +22,7 @@ from byoc_mlir.dims import Shapes as DecidedSizes
 from byoc_mlir.errors import InputValuesNeededError, NodeProblem, UnsupportedModelError
 from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
+from byoc_mlir.frontend.bodies import Bodies
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.declared import declared_shapes
@@ -149,7 +150,7 @@ def _imported(
     ]
     block.add_op(func.ReturnOp(*map(session.builder.operand, outputs)))
     return ImportedModel(
-        _module(block, [info.name for info in inputs], outputs, session.bodies.functions),
+        _module(block, [info.name for info in inputs], outputs, session.bodies),
         tuple(info.info for info in inputs),
         tuple(TensorInfo(value.name, value.dtype, size_names(value.sizes)) for value in outputs),
         tuple(graph.nodes),
@@ -173,7 +174,7 @@ def _module(
     block: Block,
     inputs: Sequence[str],
     outputs: Sequence[Value],
-    functions: Sequence[func.FuncOp],
+    bodies: Bodies,
 ) -> ModuleOp:
     results = [value.full_type for value in outputs]
     main = func.FuncOp(
@@ -183,7 +184,8 @@ def _module(
         arg_attrs=_names(inputs),
         res_attrs=_names([value.name for value in outputs]),
     )
-    return ModuleOp([main, *functions])
+    symbols = map(SymbolOp.of, bodies.bound.values())
+    return ModuleOp([*symbols, main, *bodies.functions])
 
 
 def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:

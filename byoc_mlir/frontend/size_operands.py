@@ -13,23 +13,43 @@ from byoc_mlir.frontend.known_ops import standard_name
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.tensors import MOST_SIZES
 
+_REDUCTIONS = (
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
+    *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
+)
+
 _SIZE_OPERANDS: Mapping[str, Sequence[int]] = {
+    **dict.fromkeys(_REDUCTIONS, (1,)),
     "AffineGrid": (1,),
+    "BlackmanWindow": (0,),
     "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
     "ConstantOfShape": (0,),
+    "CumProd": (1,),
+    "CumSum": (1,),
+    "DFT": (1, 2),
     "Expand": (1,),
+    "HammingWindow": (0,),
+    "HannWindow": (0,),
+    "MaxUnpool": (2,),
+    "NonMaxSuppression": (2,),
     "OneHot": (1,),
-    "Pad": (1,),
+    "Pad": (1, 3),
     "Range": (0, 1, 2),
     "Reshape": (1,),
     "Resize": (2, 3),
-    "Slice": (1, 2),
+    "STFT": (1, 3),
+    "Slice": (1, 2, 3, 4),
     "Split": (1,),
+    "Squeeze": (1,),
     "Tile": (1,),
     "TopK": (1,),
+    "Trilu": (1,),
+    "Unsqueeze": (1,),
     "Upsample": (1,),
 }
-"""Operands that have to be known, or to follow from sizes, when the node is imported."""
+"""Operands that have to be known, or to follow from sizes, when the node is imported: lengths,
+places, counts, and the axes that they are of."""
 
 _SIZES_OF_SIZES = frozenset(
     {

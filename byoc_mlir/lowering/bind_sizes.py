@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
@@ -28,7 +28,7 @@ from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Call, Dim, Size, Symbol
 from byoc_mlir.dims.dim import Atom, constant_part, terms_of
 from byoc_mlir.errors import UndecidedSizeError
-from byoc_mlir.lowering.control_flow import called_symbols
+from byoc_mlir.lowering.control_flow import bound_symbol, called_symbols
 
 _INDEX = IndexType()
 _NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
@@ -42,7 +42,8 @@ _SIZES_PLACE = 1
 @dataclass(frozen=True)
 class BindSizes(ModulePass):
     """Makes symbolic sizes values: of symbols, numbers that a call is given; of other sizes, what
-    @main computes from them first; in what it calls, arguments.
+    @main computes from them first; in what it calls, arguments. A function that binds a symbol
+    computes what has it from the number that it is given.
 
     The symbols and guards of the module go. A module without symbols stays as it is. LLVM is told
     to make no vectors of sizes.
@@ -76,7 +77,9 @@ class BindSizes(ModulePass):
             main = binder.functions.get("main")
             if main is not None:
                 binder.pass_sizes(main)
-                _compute_sizes(main, [symbol.sym_name.data for symbol in symbols])
+                bound = set(map(bound_symbol, binder.functions.values()))
+                names = [symbol.sym_name.data for symbol in symbols]
+                _take_given(main, [name for name in names if name not in bound])
             for inner in [*symbols, *(inner for inner in op.ops if isinstance(inner, GuardOp))]:
                 inner.detach()
                 inner.erase()
@@ -111,6 +114,9 @@ class _Binder:
 
     def _take(self, function: func.FuncOp) -> Sequence[Size]:
         self.pass_sizes(function)
+        if bound_symbol(function) is not None:
+            _compute_bound(function)
+            return ()
         return _take_sizes(function)
 
 
@@ -129,20 +135,35 @@ def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
     return tuple(arguments)
 
 
-def _compute_sizes(main: func.FuncOp, symbols: Sequence[str]) -> None:
-    """Computes the sizes that @main uses where it begins."""
-    block = main.body.block
-    given = block.insert_arg(MemRefType(i64, [len(symbols)]), _SIZES_PLACE)
+def _take_given(main: func.FuncOp, symbols: Sequence[str]) -> None:
+    """Gives @main the sizes of symbols, if there are any, and computes others from them."""
+    if not symbols:
+        return
+    given = main.body.block.insert_arg(MemRefType(i64, [len(symbols)]), _SIZES_PLACE)
     given.name_hint = "sizes"
-    first = block.first_op
+    _compute_sizes(main, given, {name: (place,) for place, name in enumerate(symbols)})
+    _update_type(main)
+
+
+def _compute_bound(function: func.FuncOp) -> None:
+    """Computes the sizes of a function that binds a symbol from the number behind its arena."""
+    name = bound_symbol(function)
+    assert name is not None
+    _compute_sizes(function, function.body.block.args[1], {name: ()})
+
+
+def _compute_sizes(
+    function: func.FuncOp, given: SSAValue, places: Mapping[str, Sequence[int]]
+) -> None:
+    """Computes the sizes that a function uses where it begins, from those of symbols in memory."""
+    first = function.body.block.first_op
     assert first is not None
-    writer = _Writer(Builder(InsertPoint.before(first)), given, symbols)
-    wanted = [op for op in main.walk() if isinstance(op, SizeOp)]
+    writer = _Writer(Builder(InsertPoint.before(first)), given, places)
+    wanted = [op for op in function.walk() if isinstance(op, SizeOp)]
     values = [writer.value(op.size) for op in wanted]
     for op, value in zip(wanted, values, strict=True):
         _replace(op, value)
-    main.attributes["passthrough"] = _NO_VECTORS
-    _update_type(main)
+    function.attributes["passthrough"] = _NO_VECTORS
 
 
 def _plus(op: SizeOp, value: SSAValue, number: int) -> SSAValue:
@@ -172,10 +193,11 @@ def _update_type(function: func.FuncOp) -> None:
 class _Writer:
     """Writes the arithmetic of sizes, each part of it once."""
 
-    def __init__(self, builder: Builder, given: SSAValue, symbols: Sequence[str]):
+    def __init__(self, builder: Builder, given: SSAValue, places: Mapping[str, Sequence[int]]):
+        """`given` has the sizes of symbols, at their `places`."""
         self._builder = builder
         self._given = given
-        self._places = {name: place for place, name in enumerate(symbols)}
+        self._places = places
         self._sizes: dict[Size, SSAValue] = {}
         self._atoms: dict[Atom, SSAValue] = {}
 
@@ -206,8 +228,8 @@ class _Writer:
         return self._atoms[item]
 
     def _symbol(self, item: Symbol) -> SSAValue:
-        place = self.value(self._places[item.name])
-        loaded = self._builder.insert(memref.LoadOp.get(self._given, [place])).res
+        place = [self.value(index) for index in self._places[item.name]]
+        loaded = self._builder.insert(memref.LoadOp.get(self._given, place)).res
         return self._builder.insert(arith.IndexCastOp(loaded, _INDEX)).result
 
     def _call(self, item: Call) -> SSAValue:

@@ -41,7 +41,7 @@ _IN_KERNELS = frozenset(
 _BELOW = frozenset({"scf", "vector", "x86vector", "llvm"})
 """Dialects of kernels that are written by hand."""
 
-_CONTROL = frozenset({"relay.for", "relay.if", "relay.while"})
+_CONTROL = frozenset({"relay.bind", "relay.for", "relay.if", "relay.while"})
 
 _SYMBOLS = frozenset({"relay.guard", "relay.symbol"})
 

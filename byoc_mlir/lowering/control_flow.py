@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     StridedLayoutAttr,
+    StringAttr,
     TensorType,
     i1,
     i64,
@@ -20,8 +21,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.relay.base import Tensor, one_size, tensor_of, type_sizes
-from byoc_mlir.dialects.relay.control import ControlOp, ForOp, IfOp, LoopOp, WhileOp
+from byoc_mlir.dialects.relay.control import BindOp, ControlOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
 from byoc_mlir.dialects.sized_buffers import SizeOp, ViewOp, buffer_sizes, dense_buffer
 from byoc_mlir.dims import Dim, Size
@@ -50,6 +52,8 @@ def lower_control(
     match op:
         case IfOp():
             _lower_if(op, operands, results, builder)
+        case BindOp():
+            builder.insert(func.CallOp(op.body, [*operands, *results], []))
         case ForOp():
             _ForLowering(op, operands, results, allocate, builder).run(one_size(op.count))
         case WhileOp():
@@ -259,6 +263,12 @@ def _size(builder: Builder, size: Size) -> SSAValue:
 
 def _constant(builder: Builder, value: int, type_: IndexType | IntegerType) -> SSAValue:
     return builder.insert(arith.ConstantOp.from_int_and_width(value, type_)).result
+
+
+def bound_symbol(function: func.FuncOp) -> str | None:
+    """The symbol that a function binds to the number that it is given first, if it binds one."""
+    name = function.attributes.get(BINDS)
+    return name.data if isinstance(name, StringAttr) else None
 
 
 def called_symbols(op: Operation) -> list[tuple[func.CallOp, str]]:

@@ -27,14 +27,14 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.shape import ShapeAttr, hint, is_symbolic
+from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, hint, is_symbolic, names_in
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
-from byoc_mlir.dims import Dim, Size, largest
+from byoc_mlir.dims import Dim, Size, bounds, largest
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.kernels.arena import Request, SizedRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits
-from byoc_mlir.lowering.control_flow import called_symbols
+from byoc_mlir.lowering.control_flow import bound_symbol, called_symbols
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
@@ -90,6 +90,7 @@ class _Planner:
 
     def __init__(self, functions: Mapping[str, func.FuncOp]):
         self._functions = functions
+        self._bound = {bound_symbol(function) for function in functions.values()}
         self._places: dict[str, dict[str, Size]] = {}
         self._group_of: dict[str, tuple[str, Group]] = {}
 
@@ -101,7 +102,7 @@ class _Planner:
         groups = self._groups(symbol)
         spans = _lifetimes(block, allocs)
         requests = [(self._most(group), span) for group, span in groups.items()]
-        requests += [(_bytes(alloc.memref.type), spans[alloc]) for alloc in allocs]
+        requests += [(self._bytes(alloc), spans[alloc]) for alloc in allocs]
         offsets, total = _planned(requests)
         _check_size(hint(total), allocs)
         places = zip(groups, offsets, strict=False)
@@ -164,6 +165,11 @@ class _Planner:
                 self.plan(callee)
         return largest(*map(self._size, group))
 
+    def _bytes(self, alloc: Alloc) -> Size:
+        """The size of a buffer; the largest one where it has a symbol that a function binds."""
+        size = _bytes(alloc.memref.type)
+        return size if names_in([size]).isdisjoint(self._bound) else _most(size)
+
     def _needs_memory(self, symbol: str) -> bool:
         return self._is_region(symbol) or self._is_host(symbol)
 
@@ -195,7 +201,7 @@ def _planned(requests: Sequence[tuple[Size, tuple[int, int]]]) -> tuple[Sequence
 def _view(arena: SSAValue, shift: SSAValue, type_: MemRefType) -> Operation:
     """A part of the arena; one of symbolic size needs no operands for it."""
     assert isinstance(arena.type, MemRefType)
-    if arena.type.has_static_shape():
+    if arena.type.has_static_shape() and type_.has_static_shape():
         return memref.ViewOp(arena, shift, [], type_)
     return PlaceOp(arena, shift, type_)
 
@@ -262,6 +268,13 @@ def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, 
                 first.setdefault(alloc, position)
                 last[alloc] = position
     return {alloc: (first.get(alloc, 0), last.get(alloc, 0)) for alloc in allocs}
+
+
+def _most(size: Size) -> Size:
+    """The largest that a size can be."""
+    ranges = {name: info.range for name, info in asked().symbols.items()}
+    _, most = bounds(size, ranges)
+    return int(most)
 
 
 def _bytes(type_: MemRefType) -> Size:

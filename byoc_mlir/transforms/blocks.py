@@ -10,14 +10,17 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator, is_side_effect_free
 
+from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp, CompositeOp, region_compiler
 from byoc_mlir.patterns.scope import is_movable
 
 
 def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
-    """The functions that are not outlined regions themselves, in program order."""
+    """The functions of which backends may take parts, in program order: not the outlined regions
+    themselves, nor what has sizes that are known when the model runs.
+    """
     for op in module.walk():
-        if isinstance(op, FuncOp) and region_compiler(op) is None:
+        if isinstance(op, FuncOp) and region_compiler(op) is None and BINDS not in op.attributes:
             yield op
 
 

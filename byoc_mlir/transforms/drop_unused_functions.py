@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
+from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.byoc import region_compiler
+from byoc_mlir.dialects.relay import SymbolOp
 from byoc_mlir.dialects.symbols import mentioned_symbols
 
 
 @dataclass(frozen=True)
 class DropUnusedFunctions(ModulePass):
     """Removes private functions of the host that no public function leads to: branches and bodies
-    of control flow whose results nobody needs.
+    of control flow whose results nobody needs. Symbols that they alone bind go with them.
 
     ```mlir
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }
@@ -37,9 +40,18 @@ class DropUnusedFunctions(ModulePass):
         while needed:
             mentioned = set(mentioned_symbols(needed.pop()))
             needed += [unused.pop(name) for name in mentioned & unused.keys()]
-        for function in unused.values():
-            function.detach()
-            function.erase()
+        left = {_bound(function) for name, function in functions.items() if name not in unused}
+        unbound = {_bound(function) for function in unused.values()} - left
+        symbols = [each for each in op.ops if isinstance(each, SymbolOp)]
+        gone = [symbol for symbol in symbols if symbol.sym_name in unbound]
+        for each in (*unused.values(), *gone):
+            each.detach()
+            each.erase()
+
+
+def _bound(function: FuncOp) -> Attribute | None:
+    """The symbol that a function binds, if it binds one."""
+    return function.attributes.get(BINDS)
 
 
 def _is_private(function: FuncOp) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Self
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -15,23 +15,20 @@ from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, ShapeAttr, SizeAttr, SymbolOp
+from byoc_mlir.dialects.relay import ConstantOp, GuardOp, RelayOp, SymbolOp
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
-    Tensor,
     check_not_negative,
     check_tensor_type,
     one_size,
     sizes_of,
     tensor_type,
-    to_attribute,
-    type_sizes,
 )
 from byoc_mlir.dialects.relay.control import FEWEST_ITERATIONS, ForOp
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
+from byoc_mlir.dialects.relay.numbers import property_with, type_with
 from byoc_mlir.dialects.relay.size import CONSTANT_NAME, ArangeOp, SizesOp
 from byoc_mlir.dialects.relay.symbols import facts_of
-from byoc_mlir.dims import evaluated
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.limits import check_time
 from byoc_mlir.tensors import Array
@@ -127,7 +124,7 @@ class _Function:
             return function.clone()
         source = function.body.block
         for argument in source.args:
-            types = self._type(argument.type)
+            types = type_with(argument.type, self._sizes)
             copy = self._block.insert_arg(types, len(self._block.args))
             copy.name_hint = argument.name_hint
             self._values[argument] = copy
@@ -195,8 +192,10 @@ class _Function:
             raise UndecidedSizeError(f"{op.name} has regions, whose sizes cannot be made numbers")
         copy = type(op).create(
             operands=operands,
-            result_types=[self._type(type_) for type_ in op.result_types],
-            properties={name: self._property(value) for name, value in op.properties.items()},
+            result_types=[type_with(type_, self._sizes) for type_ in op.result_types],
+            properties={
+                name: property_with(value, self._sizes) for name, value in op.properties.items()
+            },
             attributes={k: value for k, value in op.attributes.items() if k != CONSTANT_NAME},
         )
         copy.location = op.location
@@ -211,24 +210,6 @@ class _Function:
         if isinstance(copy, ForOp) and copy.properties != op.properties:
             _check_repeats(copy)
         return copy
-
-    def _type(self, type_: Attribute) -> Attribute:
-        if not isinstance(type_, TensorType):
-            return type_
-        tensor = cast(Tensor, type_)
-        if not isinstance(tensor.encoding, ShapeAttr):
-            return tensor
-        return TensorType(tensor.element_type, self._numbers(type_sizes(tensor)))
-
-    def _property(self, value: Attribute) -> Attribute:
-        if isinstance(value, SizeAttr):
-            return cast(Attribute, to_attribute(evaluated(value.data, self._sizes)))
-        if not isinstance(value, ShapeAttr):
-            return value
-        return cast(Attribute, to_attribute(self._numbers(value.data)))
-
-    def _numbers(self, sizes: Sequence[Any]) -> list[int]:
-        return [evaluated(size, self._sizes) for size in sizes]
 
 
 def _check_repeats(loop: ForOp) -> None:

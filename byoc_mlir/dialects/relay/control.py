@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import FunctionType, SymbolRefAttr, TensorType, i1, i64
+from xdsl.dialects.builtin import FunctionType, StringAttr, SymbolRefAttr, TensorType, i1, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
@@ -23,6 +23,7 @@ from xdsl.irdl import (
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.relay.base import (
     RelayOp,
     int_prop,
@@ -130,6 +131,57 @@ class IfOp(ControlOp):
 
     def check_operands(self) -> None:
         self._check_scalar(self.condition, "the condition", CONDITION)
+
+
+@irdl_op_definition
+class BindOp(ControlOp):
+    """`number [], arguments… -> results…`: a function that computes with a size which is known when
+    the model runs.
+
+    The function binds a symbol of the module to the number, which must be in its range. Types in
+    the function have the symbol; those of its arguments and results do not.
+
+    ```mlir
+    relay.symbol @keys {min = 1, max = 64, hint = 32}
+    %0 = relay.bind %n, %x {body = @first} : (tensor<i64>, tensor<64xf32>) -> tensor<f32>
+    func.func private @first(%n: tensor<i64>, %x: tensor<64xf32>) -> tensor<f32>
+        attributes {byoc.binds = "keys"}
+    ```
+    """
+
+    name = "relay.bind"
+    number = operand_def(TensorType)
+    arguments = var_operand_def(TensorType)
+    body = prop_def(SymbolRefAttr)
+    outputs = var_result_def(TensorType)
+
+    def symbols(self) -> tuple[SymbolRefAttr, ...]:
+        return (self.body,)
+
+    def signature(self) -> FunctionType:
+        return FunctionType.from_lists(self.operand_types, self.result_types)
+
+    def bound(self) -> str:
+        """The symbol.
+
+        Raises:
+            VerifyException: the function binds none.
+        """
+        (function,) = self.functions()
+        name = function.attributes.get(BINDS)
+        if not isinstance(name, StringAttr):
+            raise VerifyException(
+                f"{self.name}: @{function.sym_name.data} binds no symbol; expected {BINDS}"
+            )
+        return name.data
+
+    def check_operands(self) -> None:
+        self._check_scalar(self.number, "the number", NUMBER)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if _has_symbols(self):
+            self.bound()
 
 
 class LoopOp(ControlOp):

@@ -18,7 +18,7 @@ from byoc_mlir.boundary import value_refused
 from byoc_mlir.dialects.relay.base import RelayOp, one_size, tensor_type
 from byoc_mlir.dialects.relay.checked import CheckedOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
-from byoc_mlir.dialects.relay.control import ForOp, IfOp, LoopOp, WhileOp
+from byoc_mlir.dialects.relay.control import BindOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate_bits import BITS
 from byoc_mlir.dialects.relay.evaluate_blockwise import BLOCKWISE
@@ -36,6 +36,7 @@ from byoc_mlir.dialects.relay.evaluate_size import SIZE
 from byoc_mlir.dialects.relay.evaluate_transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate_vision import VISION
 from byoc_mlir.dialects.relay.evaluate_window import WINDOW
+from byoc_mlir.dialects.relay.numbers import with_numbers
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import ByocError
 from byoc_mlir.limits import spanned_bytes
@@ -94,7 +95,18 @@ def _checked(op: CheckedOp, data: Array, found: Array) -> Array:
     return data
 
 
-CONTROL: Mapping[type[RelayOp], Semantics] = {IfOp: _if, ForOp: _for, WhileOp: _while}
+def _bind(op: BindOp, number: Array, *arguments: Array) -> tuple[Array, ...]:
+    (function,) = op.functions()
+    bound = with_numbers(function, {op.bound(): int(number)})
+    return _run_block(bound.body.block, (number, *arguments))
+
+
+CONTROL: Mapping[type[RelayOp], Semantics] = {
+    BindOp: _bind,
+    ForOp: _for,
+    IfOp: _if,
+    WhileOp: _while,
+}
 
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ELEMENTWISE,

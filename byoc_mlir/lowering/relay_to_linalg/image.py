@@ -41,12 +41,17 @@ def _resized(
     through: Attribute,
     target: Attribute,
 ) -> SSAValue:
-    """`data` with one axis resized, computed in `through`."""
+    """`data` with one axis resized, computed in `through`.
+
+    Along the last axis, neighbours in the result are no neighbours in the data: a gather of them
+    takes longer than the loads.
+    """
     tables = tables_along(op, b, axis, f64 if through == f64 else f32)
     shape, count = list(sizes_of(data)), tables.count
     shape[axis] = sizes_of(op.output)[axis]
-    k = Kernel(op, [data, *tables.values], [tensor_of(target, shape)])
-    outer, size, inner = around(k.inputs[0].sizes, axis)
+    outer, size, inner = around(sizes_of(data), axis)
+    results = [tensor_of(target, shape)]
+    k = Kernel(op, [data, *tables.values], results, prefer_no_gather=inner == 1)
     source = k.inputs[0].reshaped(outer, size, inner)
     result = k.outputs[0].reshaped(outer, shape[axis], inner)
     nearest = op.method.data == "nearest"

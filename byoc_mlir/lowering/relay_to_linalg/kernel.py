@@ -46,7 +46,7 @@ class Kernel:
         """
         Args:
             initial: what the first output holds when the kernel begins; no input of it.
-            prefer_no_gather: whether LLVM makes no gathers, since what follows waits for loads.
+            prefer_no_gather: whether LLVM makes no gathers, since loads one by one are faster.
         """
         self._op = op
         self._initial = initial

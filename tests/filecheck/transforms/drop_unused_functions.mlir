@@ -29,3 +29,14 @@ func.func private @npu_main_0(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.c
 // CHECK:      func.func private @same(
 // CHECK-NOT:  @unused
 // CHECK:      func.func private @npu_main_0(
+
+// A symbol goes with the last function that binds it; one of the inputs stays.
+
+// CHECK-NOT:  relay.symbol @gone
+// CHECK:      relay.symbol @kept
+// CHECK-NOT:  @bound
+relay.symbol @gone {min = 1, max = 4, hint = 2}
+relay.symbol @kept {min = 1, max = 4, hint = 2}
+func.func private @bound(%n: tensor<i64>) -> tensor<i64> attributes {byoc.binds = "gone"} {
+  func.return %n : tensor<i64>
+}

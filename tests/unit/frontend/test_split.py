@@ -233,6 +233,35 @@ def test_a_computed_value_that_is_no_size_is_compiled_in() -> None:
     _check(_lengths(*nodes), _of_lengths(9, 30, 14))
 
 
+COMPUTED_AXES = {
+    "reduction": [node("ReduceSum", "x axes", "y", keepdims=1)],
+    "squeeze": [node("Unsqueeze", "x axes", "longer"), node("Squeeze", "longer axes", "y")],
+    "slice": [node("Unsqueeze", "x axes", "longer"), node("Slice", "longer none ones axes", "y")],
+    "sum": [node("CumSum", "x axis", "y")],
+    "triangle": [node("Trilu", "x axis", "y")],
+    "window": [node("HannWindow", "count", "y")],
+}
+
+
+@pytest.mark.parametrize("nodes", COMPUTED_AXES.values(), ids=COMPUTED_AXES)
+def test_an_axis_that_is_computed_is_compiled_into_the_next_stage(nodes: list[NodeProto]) -> None:
+    axis = [
+        node("ReduceMax", "x", "most", keepdims=0),
+        node("Ceil", "most", "whole"),
+        node("Cast", "whole", "ceiling", to=TensorProto.INT64),
+        node("Mod", "ceiling twice", "axis"),
+        node("Unsqueeze", "axis zero", "axes"),
+        node("Sub", "ones ones", "none"),
+        node("Add", "one one", "twice"),
+    ]
+    model = _lengths(*axis[-1:], *axis[:-1], *nodes)
+    assert len(split_model(model)) == 2
+    inputs = _of_lengths(9, 9, 9)
+    for number, each in enumerate(inputs):
+        each["x"][0, 0] = 4.5 + number
+    _check(model, inputs)
+
+
 def test_a_factor_that_is_computed_is_compiled_into_the_next_stage() -> None:
     nodes = [
         node("ReduceMax", "x", "most", keepdims=0),

@@ -298,6 +298,49 @@ def test_a_cache_that_keeps_its_size_needs_no_length_to_be_compiled(
     assert_same_tokens(run_imported(model, fed), want, lengths)
 
 
+@pytest.mark.parametrize(
+    ("batch", "new", "more", "attributes"),
+    [
+        (1, 1, {}, {}),
+        (2, 1, {}, {"softcap": 2.0}),
+        (1, 3, {}, {"causal": 0}),
+        (1, 1, {}, {"local_window_size": 40}),
+        (1, 1, {**NO_ROTARY, "p": None, "a": None, "sink": floats(4)}, {}),
+        (1, 2, {**NO_ROTARY, "p": None, "a": floats(1, 4, 2, 160)}, {}),
+    ],
+)
+def test_as_much_of_a_large_cache_as_is_filled(
+    batch: int, new: int, more: Arrays, attributes: dict[str, Any]
+) -> None:
+    capacity = 160
+    inputs: Arrays = {
+        "q": floats(batch, new, 64),
+        "k": floats(batch, new, 32),
+        "v": floats(batch, new, 32),
+        "pk": floats(batch, 2, capacity, 16),
+        "pv": floats(batch, 2, capacity, 16),
+        "lengths": np.zeros(batch, np.int32),
+        "total": np.zeros(1, np.int32),
+        **more,
+    }
+    outputs, heads = ("y", "present_k", "present_v"), {"num_heads": 4, "kv_num_heads": 2}
+    model = node_model("GroupQueryAttention", inputs, outputs, **heads, **attributes)
+    for output in model.graph.output[1:]:
+        output.type.CopyFrom(helper.make_tensor_type_proto(1, (batch, 2, capacity, 16)))
+    fed = {name: array for name, array in inputs.items() if array is not None}
+    found = RNG.integers(new, capacity + 1, 6).tolist()
+    with byoc_mlir.compile(model, targets=()) as executable:
+        for longest in (new + 1, 32, 33, 159, 160, *found):
+            lengths = [longest, *RNG.integers(new, longest + 1, batch - 1).tolist()]
+            fed["lengths"][:], fed["total"][:] = np.array(lengths) - 1, longest
+            bias = {"a": fed["a"][..., :longest]} if "a" in fed else {}
+            peer = {**inputs, **bias}
+            theirs = node_model("GroupQueryAttention", peer, outputs, **heads, **attributes)
+            want = run_onnxruntime(theirs, {**fed, **bias})
+            assert_same_tokens(executable.run(fed), want, lengths)
+            assert_same_tokens(run_imported(model, fed), want, lengths)
+
+
 @pytest.mark.parametrize("attributes", [{}, {"softcap": 2.0, "smooth_softmax": 1}, {"causal": 0}])
 def test_one_program_for_a_prompt_and_for_tokens_behind_others(attributes: dict[str, Any]) -> None:
     new, capacity = 3, 8

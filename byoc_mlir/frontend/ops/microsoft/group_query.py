@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import elementwise, index, logic, transform
+from byoc_mlir.dialects.relay import elementwise, index, logic, reduce, transform
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.branches import either
@@ -32,6 +33,7 @@ from byoc_mlir.frontend.ops.microsoft.heads import (
 )
 from byoc_mlir.frontend.ops.microsoft.norm import simplified_layer_normalization
 from byoc_mlir.frontend.ops.microsoft.rotary import angles_of, rotate
+from byoc_mlir.frontend.ops.prefixes import up_to
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -40,11 +42,11 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 class _Tokens:
     """Where the new tokens stand: behind `past` others."""
 
-    total: int
+    most: int
     """The largest number of tokens of a batch entry, old and new."""
     new: int
     past: int | None
-    """`None` where it is known when the model runs."""
+    """How many old ones there are; `None` where it is known when the model runs."""
     starts: Value
     """Of each batch entry, the place of its first new token, `[batch, 1, 1, 1]`."""
 
@@ -52,6 +54,14 @@ class _Tokens:
     def is_prompt(self) -> bool:
         """Whether there are no old tokens."""
         return self.past == 0
+
+    def end(self, context: NodeContext) -> Value:
+        """How many tokens the longest batch entry has, one `i64`."""
+        starts = self.starts
+        if starts.sizes[0] != 1:
+            starts = arith.reduced(context, reduce.MaxOp, starts, [0])
+        last = cast(context, arith.reshape(context, starts, ()), np.dtype(np.int64))
+        return arith.add(context, last, self.new)
 
     def places(self, context: NodeContext, axis: Literal[1, 2]) -> Value:
         """The place of each new token, those of an entry along `axis`."""
@@ -157,30 +167,43 @@ class _Attention:
         """What queries get of the keys and values in a cache, with the new ones in it.
 
         Several new tokens are mostly a prompt. Where only the run tells, it attends to itself
-        alone, instead of to all that the cache has room for.
+        alone. Others attend to what is filled of the cache.
         """
+        if tokens.past is not None:
+            return self._of(context, tokens, tokens.most, q, *cache)
 
-        def whole(inner: NodeContext) -> Value:
-            return self._of(inner, tokens, q, *cache)
+        def filled(inner: NodeContext) -> Value:
+            return up_to(
+                inner,
+                tokens.end(inner),
+                tokens.most,
+                lambda within, total: self._of(within, tokens, total, q, *cache),
+            )
 
-        if tokens.past is not None or tokens.new == 1 or self.bias is not None:
-            return whole(context)
-        prompt = replace(tokens, total=tokens.new, past=0)
+        if tokens.new == 1 or self.bias is not None:
+            return filled(context)
+        prompt = replace(tokens, most=tokens.new, past=0)
         return either(
             context,
             context.emit(logic.EqualOp, tokens.starts, np.int64(0)),
-            lambda inner: self._of(inner, prompt, q, *new),
-            whole,
+            lambda inner: self._of(inner, prompt, tokens.new, q, *new),
+            filled,
         )
 
-    def _of(self, context: NodeContext, tokens: _Tokens, q: Value, k: Value, v: Value) -> Value:
-        k, v = (arith.section(context, each, 2, 0, tokens.total) for each in (k, v))
+    def _of(
+        self, context: NodeContext, tokens: _Tokens, seen: Size, q: Value, k: Value, v: Value
+    ) -> Value:
+        """What queries get of the first `seen` keys and values, which are all that have tokens."""
+        k, v = (arith.section(context, each, 2, 0, seen) for each in (k, v))
         scores = scores_of(context, q, k, self.scale)
         if self.softcap:
             bent = context.emit(elementwise.TanhOp, arith.divide(context, scores, self.softcap))
             scores = arith.multiply(context, bent, self.softcap)
-        scores = added(context, scores, self.bias)
-        mask = _mask(context, tokens, self.window, causal=self.is_causal)
+        bias = self.bias
+        if bias is not None and bias.sizes[-1] == tokens.most:
+            bias = arith.section(context, bias, bias.rank - 1, 0, seen)
+        scores = added(context, scores, bias)
+        mask = _mask(context, tokens, seen, self.window, causal=self.is_causal)
         scores = added(context, scores, mask)
         if self.sink is None:
             return weighted(context, softmax(context, scores), v)
@@ -289,7 +312,7 @@ def _present(context: NodeContext, tokens: _Tokens, past: Value | None, new: Val
     expect_rank(past, "the cache", 4)
     capacity = past.shape[2]
     expect_shape(past, "the cache", (batch, heads, capacity, size))
-    most = max(capacity, tokens.total)
+    most = max(capacity, tokens.most)
     if tokens.past is None:
         starts = arith.reshape(context, tokens.starts, [batch])
         cache = _filled_up(context, past, most)
@@ -312,17 +335,18 @@ def _range(context: NodeContext, count: int, like: Value, axis: Literal[1, 2, 3]
 
 
 def _mask(
-    context: NodeContext, tokens: _Tokens, window: int | None, *, causal: bool
+    context: NodeContext, tokens: _Tokens, keys: Size, window: int | None, *, causal: bool
 ) -> Value | None:
     """What keeps each query from tokens that it must not see."""
     if tokens.past is not None:
         if not causal:
             return None
-        return causal_mask(context, tokens.new, tokens.total, tokens.past, window)
+        return causal_mask(context, tokens.new, tokens.most, tokens.past, window)
     queries = tokens.places(context, 2)
     if not causal:  # all up to the last one
         queries = arith.section(context, queries, 2, tokens.new - 1, tokens.new)
-    places = _range(context, tokens.total, queries, axis=3)
+    places = _range(context, tokens.most, queries, axis=3)
+    places = arith.section(context, places, 3, 0, keys)
     seen = context.emit(logic.LessEqualOp, places, queries)
     if window is not None:
         first = arith.subtract(context, queries, window)
@@ -333,8 +357,8 @@ def _mask(
 
 def _with_sink(context: NodeContext, scores: Value, sink: Value) -> Value:
     """Softmax over the scores and one more for each head, whose weight is dropped."""
-    batch, heads, queries, keys = scores.shape
-    expect_shape(sink, "head_sink", (heads,), (1,))
+    batch, heads, queries, keys = scores.sizes
+    expect_shape(sink, "head_sink", (operator.index(heads),), (1,))
     column = arith.reshape(context, cast(context, sink, scores.dtype), [1, sink.shape[0], 1, 1])
     more = arith.broadcast(context, column, [batch, heads, queries, 1])
     weights = softmax(context, arith.concatenate(context, [scores, more], 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
@@ -68,20 +69,22 @@ def scale_of(scale: float, head_size: int) -> float:
 def scores_of(context: NodeContext, query: Value, key: Value, scale: float) -> Value:
     """`[batch, heads, queries, keys]`; each key head serves as many query heads in a row."""
     batch, heads, queries, size = query.shape
-    shared = key.shape[1]
+    shared = index(key.sizes[1])
     grouped = arith.reshape(context, query, [batch, shared, heads // shared * queries, size])
     product = context.emit(nn.MatmulOp, grouped, key, transpose_b=True)
-    whole = arith.reshape(context, product, [batch, heads, queries, key.shape[2]])
+    whole = arith.reshape(context, product, [batch, heads, queries, key.sizes[2]])
     return arith.multiply(context, whole, scale)
 
 
 def weighted(context: NodeContext, weights: Value, value: Value) -> Value:
     """The values summed with `weights [batch, heads, queries, keys]`."""
-    batch, heads, queries, keys = weights.shape
-    shared = value.shape[1]
-    grouped = arith.reshape(context, weights, [batch, shared, heads // shared * queries, keys])
+    batch, heads, queries, keys = weights.sizes
+    shared = index(value.sizes[1])
+    grouped = arith.reshape(
+        context, weights, [batch, shared, index(heads) // shared * queries, keys]
+    )
     product = context.emit(nn.MatmulOp, grouped, value)
-    return arith.reshape(context, product, [batch, heads, queries, value.shape[3]])
+    return arith.reshape(context, product, [batch, heads, queries, value.sizes[3]])
 
 
 def softmax(context: NodeContext, scores: Value) -> Value:
@@ -98,12 +101,12 @@ def added(context: NodeContext, scores: Value, addend: Value | None) -> Value:
     if addend is None:
         return scores
     fits = addend.rank == scores.rank and all(
-        own in (1, size) for own, size in zip(addend.shape, scores.shape, strict=True)
+        own in (1, size) for own, size in zip(addend.sizes, scores.sizes, strict=True)
     )
     if not fits:
         raise VerifyException(
-            f"the mask or bias of the scores has shape {list(addend.shape)}, accepted is"
-            f" {list(scores.shape)}, with 1 for any of the first two dimensions"
+            f"the mask or bias of the scores has shape {list(addend.sizes)}, accepted is"
+            f" {list(scores.sizes)}, with 1 for any of the first two dimensions"
         )
     return arith.add(context, scores, cast(context, addend, scores.dtype))
 

@@ -31,3 +31,12 @@ func.func @collected(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) ->
 }
 // CHECK-LABEL: func.func @collected(
 // CHECK-NEXT:    %0 = relay.while %limit, %go, %s {body = @attempt, carried = 0} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> tensor<9x4xf32>
+
+relay.symbol @keys {min = 1, max = 64, hint = 32}
+func.func @bound(%n: tensor<i64>, %x: tensor<64xf32>) -> tensor<4xf32> {
+  %0 = relay.bind %n, %x {body = @first} : (tensor<i64>, tensor<64xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @first(tensor<i64>, tensor<64xf32>) -> tensor<4xf32> attributes {byoc.binds = "keys"}
+// CHECK-LABEL: func.func @bound(
+// CHECK-NEXT:    %0 = relay.bind %n, %x {body = @first} : (tensor<i64>, tensor<64xf32>) -> tensor<4xf32>

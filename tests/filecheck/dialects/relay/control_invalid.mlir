@@ -78,3 +78,12 @@ func.func @collects(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) -> 
 }
 func.func private @f(tensor<i64>, tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>, tensor<4xf32>)
 // CHECK: relay.while: a stacked result has type tensor<2x4xf32>, its first dimension must be that of the others, 3
+
+// -----
+
+func.func @unbound(%n: tensor<i64>) -> tensor<4xf32> {
+  %0 = relay.bind %n {body = @f} : (tensor<i64>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @f(tensor<i64>) -> tensor<4xf32>
+// CHECK: relay.bind: @f binds no symbol; expected byoc.binds

@@ -1,0 +1,55 @@
+"""Numbers in the place of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+from xdsl.rewriter import Rewriter
+
+from byoc_mlir.dialects.relay.base import to_attribute
+from byoc_mlir.dialects.relay.shape import ShapeAttr, SizeAttr, Tensor, type_sizes
+from byoc_mlir.dims import Size, evaluated
+
+
+def with_numbers(function: FuncOp, sizes: Mapping[str, int]) -> FuncOp:
+    """A copy of a function with numbers for all symbols in its body; it is in no module.
+
+    Raises:
+        UndecidedSizeError: a symbol has no size.
+    """
+    copy = function.clone()
+    for op in tuple(copy.body.block.ops):
+        for name, value in op.properties.items():
+            op.properties[name] = property_with(value, sizes)
+        for result in tuple(op.results):
+            type_ = type_with(result.type, sizes)
+            if type_ != result.type:
+                Rewriter.replace_value_with_new_type(result, type_)
+    return copy
+
+
+def type_with(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
+    """A type with numbers for its symbols."""
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor = cast(Tensor, type_)
+    if not isinstance(tensor.encoding, ShapeAttr):
+        return tensor
+    return TensorType(tensor.element_type, _numbers(type_sizes(tensor), sizes))
+
+
+def property_with(value: Attribute, sizes: Mapping[str, int]) -> Attribute:
+    """A property with numbers for its symbols."""
+    if isinstance(value, SizeAttr):
+        return cast(Attribute, to_attribute(evaluated(value.data, sizes)))
+    if isinstance(value, ShapeAttr):
+        return cast(Attribute, to_attribute(_numbers(value.data, sizes)))
+    return value
+
+
+def _numbers(sizes: Sequence[Size], values: Mapping[str, int]) -> list[int]:
+    return [evaluated(size, values) for size in sizes]
