@@ -1,4 +1,4 @@
-"""The nine light networks through ONNX's own test runner; `test_numbers` has the host alone, too."""
+"""The nine light networks through ONNX's own runner; `test_numbers` has the host alone, too."""
 
 from __future__ import annotations
 
