@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 from onnx import TensorProto, numpy_helper
 from xdsl.dialects.func import FuncOp
 
@@ -80,7 +79,6 @@ def _check(case: Any) -> None:
             )
 
 
-@pytest.mark.xdist_group("onnx_cases")  # which take seconds to build
 def test_node_cases() -> None:
     passed, wrong = 0, []
     for case in _cases():
