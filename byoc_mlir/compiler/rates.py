@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software, model_digest
-from byoc_mlir.compiler.cache.folder import Cache
+from byoc_mlir.compiler.cache.folder import Cache, Kept
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError
 from byoc_mlir.kernels.costs import MEASURED, Table
@@ -123,7 +123,7 @@ def _kept(kind: type[Table]) -> Any:
     may_measure = calibration.is_possible and find_openmp() is not None
     if kept.processes < _PROCESSES and may_measure:
         kept = kept.with_others(calibration.measure())
-        place = _place(kind.name)
+        place = _place(kind.name, "rates")
         if place is not None:
             place[0].write(place[1], encode_fields(kept, [], without=""))
     return calibration.table(kept.milliseconds).as_json() if kept.processes else None
@@ -144,7 +144,7 @@ class _Times:
 
 def _kept_times(kind: type[Table]) -> _Times:
     """What the cache has of this machine."""
-    place = _place(kind.name)
+    place = _place(kind.name, "rates")
     found = None if place is None else place[0].read(place[1])
     try:
         return _Times() if found is None else decode(_Times, found.document, found.blobs)
@@ -152,11 +152,11 @@ def _kept_times(kind: type[Table]) -> _Times:
         return _Times()
 
 
-def _place(name: str) -> tuple[Cache, str] | None:
+def _place(name: str, kept: Kept = "programs") -> tuple[Cache, str] | None:
     """Where the cache keeps a part: for one processor, instruction set and version of all that
     measures it.
     """
-    opened, surroundings = Cache.open(), machine_and_software()
+    opened, surroundings = Cache.open(kept=kept), machine_and_software()
     if opened is None or surroundings is None:
         return None
     return opened, digest("times", name, model_name(), surroundings)

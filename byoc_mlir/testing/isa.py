@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 
-from byoc_mlir.runtime.isa import LEVELS, MAX_ISA, max_level
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.isa import LEVELS, MAX_ISA, max_level, missing_by_level
 
 _CALL = """
 import importlib, sys
@@ -17,6 +19,11 @@ _, folder, module, function, *arguments = sys.argv
 sys.path.insert(0, folder)
 getattr(importlib.import_module(module), function)(*arguments)
 """
+
+
+def distinct_levels(*levels: str) -> list[str]:
+    """Of levels at which a process of this machine does the same, the first one."""
+    return list({_reached(level): level for level in reversed(levels)}.values())[::-1]
 
 
 def call_at(
@@ -45,7 +52,7 @@ def call_at(
 
 def run_at(level: str, code: str, *arguments: str, seconds: float = 300) -> str:
     """Runs a script in a new process that keeps to a level; otherwise as `call_at`."""
-    lowest = min(level, max_level() or level, key=LEVELS.index)
+    lowest = _lowered(level)
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         env={**os.environ, MAX_ISA: lowest},
@@ -56,3 +63,15 @@ def run_at(level: str, code: str, *arguments: str, seconds: float = 300) -> str:
     )
     assert done.returncode == 0, f"at {lowest}, status {done.returncode}:\n{done.stderr}"
     return done.stdout
+
+
+def _reached(level: str) -> int:
+    """How many levels, from the lowest on, the machine has at a level."""
+    missing = missing_by_level(Cpu.machine().features)
+    allowed = LEVELS[: LEVELS.index(_lowered(level)) + 1]
+    return sum(1 for _ in takewhile(lambda name: not missing[name], allowed))
+
+
+def _lowered(level: str) -> str:
+    """A level, or that of this process where it is lower."""
+    return min(level, max_level() or level, key=LEVELS.index)

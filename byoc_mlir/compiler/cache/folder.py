@@ -33,6 +33,9 @@ _ABANDONED_SECONDS = 3600.0
 Folder: TypeAlias = str | Path | Literal[False] | None
 """Where the cache is; `False`: nowhere; `None`: where the environment says, else the user's."""
 
+Kept: TypeAlias = Literal["programs", "rates"]
+"""What is asked for: `BYOC_CACHE=rates` keeps no more than how fast the machine is."""
+
 
 @dataclass(frozen=True, order=True)
 class CacheEntry:
@@ -62,11 +65,12 @@ class Cache:
     limit: int
 
     @staticmethod
-    def open(folder: Folder = None) -> Cache | None:
+    def open(folder: Folder = None, kept: Kept = "programs") -> Cache | None:
         """The cache in a folder.
 
-        Left out, `$BYOC_CACHE_DIR` names it, or it is the user's, unless `BYOC_CACHE` is `off`. A
-        folder of the user's that cannot be used is a warning.
+        Left out, `$BYOC_CACHE_DIR` names it, or it is the user's, unless `BYOC_CACHE` is `off`,
+        or `rates` and this is for programs. A folder of the user's that cannot be used is a
+        warning.
 
         Returns:
             `None` where nothing is cached.
@@ -77,7 +81,7 @@ class Cache:
         """
         if folder:
             return Cache(own_folder(Path(folder).expanduser()), _limit())
-        if folder is False or not is_switched_on():
+        if folder is False or not is_switched_on(kept):
             return None
         named = os.environ.get(FOLDER_VARIABLE)
         if named:
@@ -152,16 +156,16 @@ class Cache:
                 excess -= entry.size
 
 
-def is_switched_on() -> bool:
-    """Whether models are cached where the caller says nothing of it.
+def is_switched_on(kept: Kept) -> bool:
+    """Whether something is cached where the caller says nothing of it.
 
     Raises:
         ByocError: `$BYOC_CACHE` is none of the words that it may be.
     """
     word = os.environ.get(SWITCH_VARIABLE) or "on"
-    if word not in ("on", "off"):
-        raise ByocError(f"{SWITCH_VARIABLE} is {word!r}, accepted are 'on' and 'off'")
-    return word == "on"
+    if word not in ("on", "rates", "off"):
+        raise ByocError(f"{SWITCH_VARIABLE} is {word!r}, accepted are 'on', 'rates' and 'off'")
+    return word in ("on", kept)
 
 
 def users_folder() -> Path:

@@ -28,7 +28,7 @@ def register(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    cache = Cache.open(args.folder)
+    cache = Cache.open(args.folder, "rates")
     if args.json:
         return _print_json(cache, clear=args.clear)
     console = Console(soft_wrap=True, highlight=False)
@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
     for variable, meaning in (
         (FOLDER_VARIABLE, "names another folder"),
         (SIZE_VARIABLE, "the bytes that it may hold; what was not used for longest goes first"),
-        (SWITCH_VARIABLE, "off: nothing is cached"),
+        (
+            SWITCH_VARIABLE,
+            "off: nothing is cached; rates: how fast the machine is, and no programs",
+        ),
     ):
         console.print(f"  {variable:<16} {meaning}")
     console.print(f"  {'byoc cache --clear':<16} deletes all; deleting files by hand is as good")

@@ -93,7 +93,7 @@ def _rows(*, measure: bool) -> Iterator[tuple[str, str]]:
         yield f"backend {name}", backend.unavailable() or backend.describe()
         for option in describe_options(backend.options):
             yield "", option
-    cache = Cache.open()
+    cache = Cache.open(kept="rates")
     yield "cache", describe(cache) if cache else "off, see `byoc cache`"
     for kind in MEASURED:
         yield from _rates(kind, measure)

@@ -117,7 +117,7 @@ def test_the_cache_can_be_switched_off(home: Path, monkeypatch: pytest.MonkeyPat
     byoc_mlir.compile(elementwise_model(), targets=())
     assert entries(home) == set()
     monkeypatch.setenv("BYOC_CACHE", "no")
-    with pytest.raises(ByocError, match="BYOC_CACHE is 'no', accepted are 'on' and 'off'"):
+    with pytest.raises(ByocError, match="BYOC_CACHE is 'no', accepted are 'on', 'rates' and 'off'"):
         byoc_mlir.compile(elementwise_model(), targets=())
 
 

@@ -143,10 +143,26 @@ def test_what_regions_were_measured_to_take_is_kept_for_other_processes(
         assert known_verdicts().find(Keys("of other sizes", "of a third model")) is None
 
 
+def test_the_cache_may_keep_rates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "rates")
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path))
+    calibration = Calibration(lambda: [8.0, 2.0], lambda of: ActivationRates(swish=1 / of[0]))
+    monkeypatch.setitem(CALIBRATIONS, ActivationRates, calibration)  # pyright: ignore[reportArgumentType]
+    with using(compiler_rates.process_rates.__wrapped__()):
+        assert rates(ActivationRates).swish == 1 / 8
+    kept = list(tmp_path.iterdir())
+    assert len(kept) == 1
+    byoc_mlir.compile(NETWORKS["mnist"](), (), 1, fallback="allow").close()
+    Verdicts({}).keep(Keys("like it", "it"), RegionTimes("npu", "measured", 2.0, 1.0))
+    assert set(kept) == set(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("kind", MEASURED, ids=lambda kind: kind.name)
 def test_every_rate_is_measured(kind: type[Table]) -> None:
     """Whatever the machine: within a thousandth and a thousand times of what is assumed."""
     calibration = CALIBRATIONS[kind]
+    if not calibration.is_possible:
+        pytest.skip(f"the processor has no {calibration.feature}")
     measured, assumed = calibration.table(calibration.measure()).as_json(), kind().as_json()
     assert all(1e-3 < measured[name] / assumed[name] < 1e3 for name in assumed)
 

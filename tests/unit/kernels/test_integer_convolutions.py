@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -77,11 +78,18 @@ def _run(
     return result[:size]
 
 
+_CASES = {"padded": _PADDED, "flat": _FLAT, "groups": _GROUPED, "colours": _COLOURS}
+
+
 @UNITS
 @pytest.mark.parametrize(
-    "case", [_PADDED, _FLAT, _GROUPED, _COLOURS], ids=["padded", "flat", "groups", "colours"]
+    ("case", "residual"),
+    [
+        *product(_CASES.values(), (None, _RESIDUAL)),
+        (_PADDED, replace(_RESIDUAL, is_signed=False)),  # it is read alike in all of them
+    ],
+    ids=[*(f"{case}-{kind}" for case, kind in product(_CASES, ("alone", "signed"))), "unsigned"],
 )
-@pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])
 def test_against_the_definition(
     unit: IntegerUnit, case: IntegerConvolution, residual: ByteResidual | None
 ) -> None:

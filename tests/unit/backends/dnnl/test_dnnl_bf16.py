@@ -21,7 +21,7 @@ from onnx import ModelProto, helper, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.api import api
-from byoc_mlir.testing.isa import call_at, run_at
+from byoc_mlir.testing.isa import call_at, distinct_levels, run_at
 from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
@@ -31,7 +31,7 @@ def test_a_network(name: str) -> None:
     check_network(name)
 
 
-@pytest.mark.parametrize("level", ["avx2", "avx512_vnni"])
+@pytest.mark.parametrize("level", distinct_levels("avx2", "avx512_vnni"))
 def test_a_processor_without_bf16(level: str) -> None:
     call_at(level, check_network, "convolutions")
 
@@ -65,7 +65,7 @@ def test_transposed_convolutions_of_whole_windows_are_convolutions(window: tuple
     check_whole_windows(*map(str, window))
 
 
-@pytest.mark.parametrize("level", ["avx2", "avx512_bf16"])
+@pytest.mark.parametrize("level", distinct_levels("avx2", "avx512_bf16"))
 def test_transposed_convolutions_of_whole_windows_at(level: str) -> None:
     call_at(level, check_whole_windows, "2", "2")
 
@@ -112,7 +112,7 @@ with compiled(model) as executable:
 """
 
 
-@pytest.mark.parametrize("level", ["avx512_bf16", "amx"])
+@pytest.mark.parametrize("level", distinct_levels("avx512_bf16", "amx"))
 @pytest.mark.parametrize(("name", "count"), [("convolutions", 4), ("dense_blocks", 11)])
 def test_activations_stay_in_bf16_between_primitives(name: str, count: int, level: str) -> None:
     if not api().has_bf16:

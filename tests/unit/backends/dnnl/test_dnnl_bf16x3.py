@@ -9,7 +9,7 @@ import pytest
 from split_models import BOUND, MODELS, check_network, compiled, wide
 
 from byoc_mlir.backends.dnnl.api import Api, api
-from byoc_mlir.testing.isa import call_at
+from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
 
@@ -18,7 +18,7 @@ def test_a_network(name: str) -> None:
     check_network(name)
 
 
-@pytest.mark.parametrize("level", ["avx2", "avx512_vnni"])
+@pytest.mark.parametrize("level", distinct_levels("avx2", "avx512_vnni"))
 def test_a_processor_without_bf16(level: str) -> None:
     call_at(level, check_network, "attention")
 

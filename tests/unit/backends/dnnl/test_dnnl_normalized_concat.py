@@ -15,7 +15,7 @@ from onnx.reference import ReferenceEvaluator
 import byoc_mlir
 from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.testing.isa import call_at
+from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
@@ -117,7 +117,7 @@ def check_bf16() -> None:
     assert fused == {"bf16" if api().has_bf16 else "f32"}
 
 
-@pytest.mark.parametrize("level", ["amx", "avx512_bf16", "avx2"])
+@pytest.mark.parametrize("level", distinct_levels("avx2", "avx512_bf16", "amx"))
 def test_bf16(level: str) -> None:
     call_at(level, check_bf16)
 
@@ -130,6 +130,6 @@ def check_lowered() -> None:
         assert_agrees(executable.run(inputs), run_onnxruntime(built, inputs), tolerance=1e-5)
 
 
-@pytest.mark.parametrize("level", ["sse41", "avx2", "avx512"])
+@pytest.mark.parametrize("level", distinct_levels("sse41", "avx2", "avx512"))
 def test_lower_instruction_sets(level: str) -> None:
     call_at(level, check_lowered)

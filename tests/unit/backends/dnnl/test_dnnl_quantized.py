@@ -23,7 +23,7 @@ from quantized_models import (
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.api import api
-from byoc_mlir.testing.isa import call_at
+from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.reference import run_onnxruntime
 
 
@@ -72,7 +72,7 @@ def test_depthwise_by_our_kernel(tmp_path: Path) -> None:
     assert "integer_depthwise" in str(compiled.report())
 
 
-@pytest.mark.parametrize("level", ["avx2", "avx512", "avx512_vnni"])
+@pytest.mark.parametrize("level", distinct_levels("avx2", "avx512", "avx512_vnni"))
 def test_values_that_saturate(level: str) -> None:
     call_at(level, check_at_level)
 

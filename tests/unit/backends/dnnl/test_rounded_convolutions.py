@@ -17,7 +17,7 @@ from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.dialects import make_context
 from byoc_mlir.kernels.costs import RoundedRates
 from byoc_mlir.rates import Rates, write_rates
-from byoc_mlir.testing.isa import call_at
+from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
@@ -114,12 +114,12 @@ def check_swish(activation: str) -> None:
 
 
 @pytest.mark.parametrize("activation", ["loop", "post_op"])
-@pytest.mark.parametrize("level", ["avx2", "avx512_bf16", "amx"])
+@pytest.mark.parametrize("level", distinct_levels("avx2", "avx512_bf16", "amx"))
 def test_swish(level: str, activation: str) -> None:
     call_at(level, check_swish, activation)
 
 
-@pytest.mark.parametrize("level", ["avx2", "avx512_bf16", "amx"])
+@pytest.mark.parametrize("level", distinct_levels("avx2", "avx512_bf16", "amx"))
 def test_channels_apart(level: str) -> None:
     call_at(level, check_channels_apart)
 
