@@ -16,6 +16,11 @@ from byoc_mlir.backends.dnnl.codegen.places import Input, Output
 from byoc_mlir.backends.dnnl.codegen.program import Execution
 from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
+from byoc_mlir.backends.dnnl.codegen.signals import (
+    SET_WORDS,
+    add_hold_signals,
+    add_release_signals,
+)
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT
 from byoc_mlir.backends.dnnl.codegen.special_values import add_any_special
 from byoc_mlir.backends.steps import mark_step
@@ -47,6 +52,7 @@ class _Run:
                 function.check(function.call("dnnl_memory_set_data_handle", held, tensor))
         status = function.integer(0, i32)
         special = self._special(tensors[:inputs])
+        held = self._hold_signals()
         threads = Threads(function)
         for group in groups(program.executions, layout.arguments):
             threads.use(group[0][0].threads)
@@ -54,7 +60,18 @@ class _Run:
             status = function.binary(llvm.OrOp, status, result)
         threads.use(None)
         waited = function.call("dnnl_stream_wait", function.pointer(context, STREAM_SLOT))
+        if held is not None:
+            function.do(add_release_signals(self._code.shared), held)
         function.finish(function.binary(llvm.OrOp, status, waited))
+
+    def _hold_signals(self) -> SSAValue | None:
+        """Where it stands which signals waited before; `None` if none has to wait."""
+        parts = (part for one in self._code.program.executions for part in one.parts)
+        if not any(part.moves_stack_pointer for part in parts):
+            return None
+        before = self._function.stack_slots(SET_WORDS)
+        self._function.do(add_hold_signals(self._code.shared), before)
+        return before
 
     def _special(self, inputs: Sequence[SSAValue]) -> SSAValue | None:
         """Whether an input or weight has a NaN or an infinity; `None` if it makes no difference."""

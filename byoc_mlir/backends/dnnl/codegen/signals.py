@@ -1,0 +1,79 @@
+"""Signals wait while oneDNN has the stack pointer somewhere else.
+
+Up to version 3.11 its products of `f32` that are called `gemm:jit` keep a panel where the stack
+pointer points: from a depth of 253 numbers on (AVX2; fewer with AVX-512), that is memory of the C
+library. A signal is handled right below the stack pointer, which overwrites what the process has
+there. See https://github.com/uxlfoundation/oneDNN/issues/4845.
+"""
+
+from __future__ import annotations
+
+import re
+
+from xdsl.dialects.builtin import i32
+
+from byoc_mlir.kernels.builder import POINTER, VOID
+from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.runtime.signals import HELD
+
+SET_WORDS = 16
+"""Of a C library's set of signals."""
+
+_PRODUCTS = re.compile(r"\bgemm\b")
+"""`gemm:jit`, `x64:gemm:jit`, but not `brgemm:avx2`."""
+
+_RECURRENT = ("lstm", "gru")
+"""What calls such products under whatever name."""
+
+_BLOCK, _SET = 0, 2
+"""Linux's SIG_BLOCK and SIG_SETMASK."""
+
+_PREFIX = "byoc_dnnl"
+
+
+def moves_stack_pointer(kind: str, implementation: str) -> bool:
+    """Whether a primitive may have the stack pointer somewhere else while it runs.
+
+    Args:
+        kind: `convolution_forward`.
+        implementation: the library's name for it.
+    """
+    is_recurrent = any(name in kind for name in _RECURRENT)
+    return is_recurrent or _PRODUCTS.search(implementation) is not None
+
+
+def add_hold_signals(module: ModuleBuilder) -> str:
+    """`void (before)`: signals wait from here on, on this thread and on those of OpenMP; writes
+    which of them waited before."""
+    name = f"{_PREFIX}_hold_signals"
+    if module.has(name):
+        return name
+    held = module.table(f"{_PREFIX}_held_signals", [_as_word(), *[0] * (SET_WORDS - 1)])
+    thread = module.function(f"{name}_of_thread", (POINTER,), result=VOID, internal=True)
+    thread.call("pthread_sigmask", thread.integer(_BLOCK, i32), *thread.parameters, thread.null())
+    thread.finish()
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    how, held_ = function.integer(_BLOCK, i32), function.address(held)
+    function.call("pthread_sigmask", how, held_, *function.parameters)
+    each, zero = function.address(f"{name}_of_thread"), function.integer(0, i32)
+    function.do("GOMP_parallel", each, held_, zero, zero)
+    function.finish()
+    return name
+
+
+def add_release_signals(module: ModuleBuilder) -> str:
+    """`void (before)`: the signals of this thread wait no longer, but those that waited before."""
+    name = f"{_PREFIX}_release_signals"
+    if module.has(name):
+        return name
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    how = function.integer(_SET, i32)
+    function.call("pthread_sigmask", how, *function.parameters, function.null())
+    function.finish()
+    return name
+
+
+def _as_word() -> int:
+    """The set as a number with a sign."""
+    word = sum(1 << number - 1 for number in HELD)
+    return word - (1 << 64) if word >> 63 else word
