@@ -43,20 +43,36 @@ def moves_stack_pointer(kind: str, implementation: str) -> bool:
 
 
 def add_hold_signals(module: ModuleBuilder) -> str:
-    """`void (before)`: signals wait from here on, on this thread and on those of OpenMP; writes
-    which of them waited before."""
+    """`void (before)`: signals wait from here on, on this thread; writes which waited before."""
     name = f"{_PREFIX}_hold_signals"
     if module.has(name):
         return name
-    held = module.table(f"{_PREFIX}_held_signals", [_as_word(), *[0] * (SET_WORDS - 1)])
-    thread = module.function(f"{name}_of_thread", (POINTER,), result=VOID, internal=True)
-    thread.call("pthread_sigmask", thread.integer(_BLOCK, i32), *thread.parameters, thread.null())
-    thread.finish()
     function = module.function(name, (POINTER,), result=VOID, internal=True)
-    how, held_ = function.integer(_BLOCK, i32), function.address(held)
-    function.call("pthread_sigmask", how, held_, *function.parameters)
-    each, zero = function.address(f"{name}_of_thread"), function.integer(0, i32)
-    function.do("GOMP_parallel", each, held_, zero, zero)
+    how, held = function.integer(_BLOCK, i32), function.address(_add_held(module))
+    function.call("pthread_sigmask", how, held, *function.parameters)
+    function.finish()
+    return name
+
+
+def add_hold_signals_of_team(module: ModuleBuilder) -> str:
+    """`void ()`: signals wait on all threads of OpenMP that work for this one, for good."""
+    name = f"{_PREFIX}_hold_signals_of_team"
+    if module.has(name):
+        return name
+    function, held = module.function(name, (), result=VOID, internal=True), _add_held(module)
+    zero = function.integer(0, i32)
+    each, data = function.address(_add_hold_on_thread(module)), function.address(held)
+    function.do("GOMP_parallel", each, data, zero, zero)
+    function.finish()
+    return name
+
+
+def _add_hold_on_thread(module: ModuleBuilder) -> str:
+    """`void (held)`: what each thread of a team does; it stands in a module once."""
+    name = f"{_PREFIX}_hold_signals_of_thread"
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    how = function.integer(_BLOCK, i32)
+    function.call("pthread_sigmask", how, *function.parameters, function.null())
     function.finish()
     return name
 
@@ -73,7 +89,11 @@ def add_release_signals(module: ModuleBuilder) -> str:
     return name
 
 
-def _as_word() -> int:
-    """The set as a number with a sign."""
+def _add_held(module: ModuleBuilder) -> str:
+    """The set of signals that wait."""
+    name = f"{_PREFIX}_held_signals"
+    if module.has(name):
+        return name
     word = sum(1 << number - 1 for number in HELD)
-    return word - (1 << 64) if word >> 63 else word
+    with_sign = word - (1 << 64) if word >> 63 else word
+    return module.table(name, [with_sign, *[0] * (SET_WORDS - 1)])
