@@ -1,9 +1,9 @@
 """Signals wait while oneDNN has the stack pointer somewhere else.
 
-Up to version 3.11 its products of `f32` that are called `gemm:jit` keep a panel where the stack
-pointer points: from a depth of 253 numbers on (AVX2; fewer with AVX-512), that is memory of the C
-library. A signal is handled right below the stack pointer, which overwrites what the process has
-there. See https://github.com/uxlfoundation/oneDNN/issues/4845.
+At least up to version 3.11.1 its products of `f32` that are called `gemm:jit` keep a panel where
+the stack pointer points: with AVX2, for sums of more than 252 terms, that is memory of the heap. A
+signal is handled right below the stack pointer, which overwrites what the process has there. See
+https://github.com/uxlfoundation/oneDNN/issues/4845.
 """
 
 from __future__ import annotations

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from dnnl_models import model, node
 
 import byoc_mlir
+from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
 
 _BEGIN = """
@@ -99,6 +101,17 @@ def test_compiling(threads: int) -> None:
 @pytest.mark.parametrize("target", ["dnnl", "dnnl_c", "dnnl_json"])
 def test_running(target: str, threads: int) -> None:
     _check(_RUN, target, threads)
+
+
+@pytest.mark.skipif(api().has_avx512, reason="the library has other products")
+@pytest.mark.parametrize(("size", "wakes"), [(4, False), (512, True)])
+def test_no_thread_is_woken_to_hold_signals(size: int, wakes: bool, tmp_path: Path) -> None:
+    """Where one thread computes a small product alone."""
+    product = model([node("MatMul", "a b")], {"a": (size, size), "b": (size, size)})
+    byoc_mlir.compile(product, targets=("dnnl",), threads=2, dump_ir=tmp_path)
+    code = (tmp_path / "model.ll").read_text()
+    assert "call void @byoc_dnnl_hold_signals(" in code
+    assert ("call void @byoc_dnnl_hold_signals_of_team(" in code) == wakes
 
 
 def test_signals_that_waited_before_go_on_waiting() -> None:
