@@ -16,6 +16,7 @@ from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.addresses import c_array
 from byoc_mlir.runtime.program import Array
+from byoc_mlir.runtime.signals import signals_held
 
 SRC, SRC_1, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 2, 17, 33, 41, 80
 USER_SCRATCHPAD, QUERY_SCRATCHPAD, ALLOCATE = 1, 136, ctypes.c_void_p(-1)
@@ -52,11 +53,12 @@ class DnnlEngine(Engine):
     def run(self, inputs: list[Array], outputs: list[Array]) -> None:
         for index, array in zip(self._inputs, inputs, strict=True):
             np.copyto(self._arrays[index], array)
-        for primitive, arguments in self._calls:
-            self._check(
-                "dnnl_primitive_execute", primitive, self._stream, len(arguments), arguments
-            )
-        self._check("dnnl_stream_wait", self._stream)
+        with signals_held():  # products may have the stack pointer elsewhere, see docs/dnnl.md
+            for primitive, arguments in self._calls:
+                self._check(
+                    "dnnl_primitive_execute", primitive, self._stream, len(arguments), arguments
+                )
+            self._check("dnnl_stream_wait", self._stream)
         for index, array in zip(self._outputs, outputs, strict=True):
             np.copyto(array, self._arrays[index])
 

@@ -34,6 +34,12 @@ def step_of(group: Group) -> OpDetail:
     return OpDetail(tuple(nodes), " beside ".join(names))
 
 
+def moves_stack_pointer_in(group: Group) -> bool:
+    """Whether signals have to wait while it runs."""
+    parts = (part for execution, _ in group for part in execution.parts)
+    return any(part.moves_stack_pointer for part in parts)
+
+
 class Threads:
     """Sets the number of OpenMP threads where it changes along a function."""
 

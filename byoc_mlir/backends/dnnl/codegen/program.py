@@ -27,6 +27,7 @@ from byoc_mlir.backends.dnnl.codegen.places import (
     workspace_bytes,
 )
 from byoc_mlir.backends.dnnl.codegen.selection import Found, Instead, select
+from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
 from byoc_mlir.backends.dnnl.descriptions import Operand, data_type_of
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, ExecutedOp, layout_of
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
@@ -114,6 +115,8 @@ class Execution:
     """Those that run it; `None`: all that the run has."""
     is_concurrent: bool = False
     """Whether it runs at the same time as the one before."""
+    moves_stack_pointer: bool = False
+    """Whether signals have to wait while it runs."""
     careful: tuple[Execution, ...] = ()
     """What runs instead, one after the other, where an input has a NaN or an infinity."""
     detail: OpDetail | None = None
@@ -220,7 +223,9 @@ class _Maker:
         ]
         if scratchpad:
             arguments.append((Arg.SCRATCHPAD, self._scratchpad(found.op, scratchpad)))
-        return Execution(number, tuple(arguments), found.op.own_threads)
+        moves = moves_stack_pointer(call.kind, found.implementation)
+        threads = found.op.own_threads
+        return Execution(number, tuple(arguments), threads, moves_stack_pointer=moves)
 
     def _careful(self, instead: Instead) -> tuple[Execution, ...]:
         bare, careful_ = self._execution(instead.bare), instead.careful

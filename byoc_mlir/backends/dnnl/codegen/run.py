@@ -10,12 +10,24 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.codegen.executions import Group, Threads, groups, step_of
+from byoc_mlir.backends.dnnl.codegen.executions import (
+    Group,
+    Threads,
+    groups,
+    moves_stack_pointer_in,
+    step_of,
+)
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated
 from byoc_mlir.backends.dnnl.codegen.places import Input, Output
 from byoc_mlir.backends.dnnl.codegen.program import Execution
 from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
+from byoc_mlir.backends.dnnl.codegen.signals import (
+    SET_WORDS,
+    add_hold_signals,
+    add_hold_signals_of_team,
+    add_release_signals,
+)
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT
 from byoc_mlir.backends.dnnl.codegen.special_values import add_any_special
 from byoc_mlir.backends.steps import mark_step
@@ -47,14 +59,30 @@ class _Run:
                 function.check(function.call("dnnl_memory_set_data_handle", held, tensor))
         status = function.integer(0, i32)
         special = self._special(tensors[:inputs])
+        in_order = groups(program.executions, layout.arguments)
+        held = self._hold_signals(in_order)
         threads = Threads(function)
-        for group in groups(program.executions, layout.arguments):
+        for group in in_order:
             threads.use(group[0][0].threads)
             result = self._run_group(group, special)
             status = function.binary(llvm.OrOp, status, result)
         threads.use(None)
         waited = function.call("dnnl_stream_wait", function.pointer(context, STREAM_SLOT))
+        if held is not None:
+            function.do(add_release_signals(self._code.shared), held)
         function.finish(function.binary(llvm.OrOp, status, waited))
+
+    def _hold_signals(self, in_order: Sequence[Group]) -> SSAValue | None:
+        """Where it stands which signals waited before; `None` if none has to wait."""
+        function, shared = self._function, self._code.shared
+        moving = [group for group in in_order if moves_stack_pointer_in(group)]
+        if not moving:
+            return None
+        before = function.stack_slots(SET_WORDS)
+        function.do(add_hold_signals(shared), before)
+        if any(len(group) > 1 or group[0][0].threads != 1 for group in moving):
+            function.do(add_hold_signals_of_team(shared))
+        return before
 
     def _special(self, inputs: Sequence[SSAValue]) -> SSAValue | None:
         """Whether an input or weight has a NaN or an infinity; `None` if it makes no difference."""
