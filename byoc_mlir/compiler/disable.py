@@ -27,6 +27,7 @@ OPTIONAL_PASSES = (
     "lower-integer-products",
     "widen-products",
     "decompose-transposed-convolutions",
+    "lower-softmaxes",
     "choose-convolution-algorithms",
     "keep-channels-last",
     "fuse-elementwise",

@@ -71,12 +71,14 @@ _ERF_DENOMINATOR = (
     0.000038898249822,
 )
 """`erf(x) / x` as a quotient of polynomials of x^2, for |x| <= 3.83."""
-_ERF_IS_ONE = 3.8325
+_ERF_IS_ONE = 3.925
+"""Where the quotient is 1 or more, however it is rounded; `erf` rounds to 1 from 3.8325 on."""
 
 _EXP_UNDERFLOW, _EXP_OVERFLOW = -104.0, 89.0
 _EXP_IS_ZERO, _EXP_SHIFT = -104.6, 24
 _EXPM1_IS_MINUS_ONE = -20.0
-_TANH_IS_ONE = 9.01
+_TANH_IS_ONE = 9.09
+"""Where the quotient is 1 or more, however it is rounded; `tanh` rounds to 1 from 9.01 on."""
 
 _SMALLEST_NORMAL = 2.0**-126
 _DENORMAL_SHIFT = 23
@@ -163,12 +165,12 @@ def log1p(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def tanh(code: FloatCode, x: SSAValue) -> SSAValue:
-    """5.3 ulp: a quotient of polynomials, and 1 from where `tanh` rounds to that."""
+    """5.3 ulp: a quotient of polynomials."""
     return _odd_quotient(code, x, _TANH_NUMERATOR, _TANH_DENOMINATOR, _TANH_IS_ONE)
 
 
 def erf(code: FloatCode, x: SSAValue) -> SSAValue:
-    """6.0 ulp: a quotient of polynomials, and 1 from where `erf` rounds to that."""
+    """6.0 ulp: a quotient of polynomials."""
     return _odd_quotient(code, x, _ERF_NUMERATOR, _ERF_DENOMINATOR, _ERF_IS_ONE)
 
 
@@ -179,13 +181,17 @@ def _odd_quotient(
     denominator: Sequence[float],
     one_from: float,
 ) -> SSAValue:
-    """`x p(x^2) / q(x^2)`, at most 1, and 1 from `one_from` on."""
-    magnitude = code.absolute(x)
-    square = code.multiply(magnitude, magnitude)
-    dividend = code.multiply(code.polynomial(square, numerator), magnitude)
-    value = code.divide(dividend, code.polynomial(square, denominator))
-    is_one = code.compare("ogt", magnitude, one_from)
-    return code.with_sign_of(code.select(is_one, 1.0, code.at_most(value, 1.0)), x)
+    """`x p(x^2) / q(x^2)`, which is 1 or more where x is `one_from`, and brought to 1."""
+    held = _between(code, x, one_from)
+    square = code.multiply(held, held)
+    dividend = code.multiply(code.polynomial(square, numerator), held)
+    quotient = code.divide(dividend, code.polynomial(square, denominator))
+    return _between(code, quotient, 1.0)
+
+
+def _between(code: FloatCode, x: SSAValue, bound: float) -> SSAValue:
+    """x, no further from zero than a bound; a NaN stays."""
+    return code.at_least(code.at_most(x, bound), -bound)
 
 
 def sinh(code: F32Code, x: SSAValue) -> SSAValue:

@@ -26,7 +26,7 @@ POINTER = llvm.LLVMPointerType()
 
 _NOT_ATOMIC = IntegerAttr(0, i64)
 _NO_FLAGS = IntegerAttr(0, i32)
-_MAY_OVERFLOW = frozenset({llvm.AddOp, llvm.SubOp, llvm.MulOp})
+_MAY_OVERFLOW = frozenset({llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.ShlOp})
 _NO_SIGNED_WRAP = IntegerAttr(1, i32)
 _UNIT = UnitAttr()
 _NO_FAST_MATH = llvm.FastMathAttr(None)

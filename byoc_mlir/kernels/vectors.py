@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp
+from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp, ReduceFMaximumOp
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import Limits
 from byoc_mlir.kernels.ops import float_arithmetic
@@ -40,6 +40,8 @@ WIDE_REGISTERS = 32
 """With fewer registers there is no room for a wide panel."""
 
 _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
+_AS_WRITTEN = llvm.FastMathAttr(None)
+_ANY_ORDER = llvm.FastMathAttr([FastMathFlag.REASSOC])
 _ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
 
 
@@ -151,20 +153,28 @@ class Vectors:
         narrow = function.insert(llvm.TruncOp(bits, i32))
         return self.broadcast(function.insert(llvm.BitcastOp(narrow, f32)))
 
-    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`lhs + rhs`."""
-        return self._arithmetic(llvm.FAddOp, lhs, rhs)
+    def add(self, lhs: SSAValue, rhs: SSAValue, *, contract: bool = True) -> SSAValue:
+        """`lhs + rhs`; unless it may be contracted, rounded as it is."""
+        return self._arithmetic(llvm.FAddOp, lhs, rhs, contract=contract)
+
+    def subtract(self, lhs: SSAValue, rhs: SSAValue, *, contract: bool = True) -> SSAValue:
+        """`lhs - rhs`; unless it may be contracted, rounded as it is."""
+        return self._arithmetic(llvm.FSubOp, lhs, rhs, contract=contract)
+
+    def multiply(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`lhs * rhs`."""
+        return self._arithmetic(llvm.FMulOp, lhs, rhs)
 
     def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """`lhs * rhs + total`, rounded once where the processor can."""
-        return self.add(total, self._arithmetic(llvm.FMulOp, lhs, rhs))
+        return self.add(total, self.multiply(lhs, rhs))
 
     def weighted_sum(self, *terms: tuple[float, SSAValue]) -> SSAValue:
         """The sum of values times constants, of which the first is 1."""
         (_, total), *others = terms
         for factor, value in others:
             if factor == -1:
-                total = self._arithmetic(llvm.FSubOp, total, value)
+                total = self.subtract(total, value)
             elif factor == 1:
                 total = self.add(total, value)
             else:
@@ -172,9 +182,28 @@ class Vectors:
         return total
 
     def _arithmetic(
-        self, op: type[llvm.FAddOp | llvm.FSubOp | llvm.FMulOp], lhs: SSAValue, rhs: SSAValue
+        self,
+        op: type[llvm.FAddOp | llvm.FSubOp | llvm.FMulOp],
+        lhs: SSAValue,
+        rhs: SSAValue,
+        *,
+        contract: bool = True,
     ) -> SSAValue:
-        return self.function.insert(float_arithmetic(op, lhs, rhs, _CONTRACT))
+        flags = _CONTRACT if contract else _AS_WRITTEN
+        return self.function.insert(float_arithmetic(op, lhs, rhs, flags))
+
+    def largest(self, value: SSAValue) -> SSAValue:
+        """The largest of all lanes; NaN if one is."""
+        return self.function.insert(
+            ReduceFMaximumOp.create(
+                operands=[value], result_types=[f32], properties={"fastmathFlags": _ANY_ZERO}
+            )
+        )
+
+    def total(self, value: SSAValue) -> SSAValue:
+        """The sum of all lanes, in any order."""
+        start = self.function.real(-0.0)
+        return self.function.insert(llvm.VectorReduceFAddOp(start, value, _ANY_ORDER))
 
     def maximum(self, value: SSAValue, limit: SSAValue) -> SSAValue:
         """The larger of both; NaN stays what it is."""

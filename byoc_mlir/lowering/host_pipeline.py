@@ -34,6 +34,7 @@ from byoc_mlir.lowering.linalg_to_loops.choose_schedules import ChooseSchedules
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
 from byoc_mlir.lowering.llvm_ir.codegen import Target, Timing
 from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
+from byoc_mlir.lowering.lower_softmaxes import LowerSoftmaxes
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
 from byoc_mlir.lowering.pack_weights import PackWeights
 from byoc_mlir.lowering.parametrise_kernels import ParametriseKernels
@@ -59,6 +60,7 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
         LowerSmallTypes(),
         WidenProducts(),
         DecomposeTransposedConvolutions(),
+        LowerSoftmaxes(threads),
         ChooseConvolutionAlgorithms(threads),
         LowerConvolutions(threads),
         ConvertRelayToLinalg(),

@@ -41,6 +41,7 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "check-legal",
         "fuse-elementwise",
         "lower-small-types",
+        "lower-softmaxes",
         "mark-cold-functions",
         "outline-kernels",
         "pack-weights",

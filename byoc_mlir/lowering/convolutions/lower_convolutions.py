@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import llvm, memref
 from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
-    UnrealizedConversionCastOp,
     f32,
-    i64,
 )
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
@@ -25,9 +22,7 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import Tensor
 from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.dims import Dim
-from byoc_mlir.kernels.builder import POINTER, VOID
-from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
+from byoc_mlir.kernels.convolution import ConvolutionKernel, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -41,9 +36,10 @@ from byoc_mlir.lowering.convolutions.description import (
     is_padded_before,
 )
 from byoc_mlir.lowering.convolutions.pixels import padded_pixels
+from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
-from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
+from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
 from byoc_mlir.runtime.machine import target_cpu
 
 _ELEMENT_BYTES = 4
@@ -83,9 +79,7 @@ class LowerConvolutions(ModulePass):
         with asking_of(op):
             for block in host_blocks(op):
                 self._lower_block(block, module)
-        for kernel in tuple(module.module.ops):
-            kernel.detach()
-            op.body.block.add_op(kernel)
+        move_functions(module, op)
 
     def _lower_block(self, block: Block, module: ModuleBuilder) -> None:
         for op in convolutions(tuple(block.ops)):
@@ -177,54 +171,15 @@ class _Writer:
         workspace = self.kernel.workspace_bytes(self.threads) // _ELEMENT_BYTES
         scratch: list[Tensor] = [TensorType(f32, [workspace])] if workspace else []
         output = last_type(self.chain.result)
-        known = b.constant(_known(code), "parameters")
+        known = b.constant(known_words(code), "parameters")
         k = Kernel(self.chain.ops[-1], [*inputs.values(), known], [output], scratch)
         *given_inputs, words = k.inputs
         given = dict(zip(inputs, given_inputs, strict=True))
-        given[Slot.RESULT], given[Slot.PARAMETERS] = k.outputs[0], _parameters(k, words, code)
+        given[Slot.RESULT] = k.outputs[0]
         if workspace:
             given[Slot.WORKSPACE] = k.scratch[0]
-        pointers = [_pointer(k, given.get(slot)) for slot in Slot]
-        k.add(llvm.CallOp(_define_call(self.module, code), *pointers))
+        add_call(k, self.module, code, words, given)
         return k.finish(b)[0]
-
-
-def _known(code: Code) -> Array:
-    """The words that the kernel reads, with zeros where sizes are symbolic."""
-    return np.array([0 if isinstance(word, Dim) else word for word in code.words], np.int64)
-
-
-def _parameters(k: Kernel, known: Buffer, code: Code) -> Buffer:
-    """The words that the kernel reads; where sizes are symbolic, those of a run in a copy."""
-    sizes = {place: word for place, word in enumerate(code.words) if isinstance(word, Dim)}
-    if not sizes:
-        return known
-    parameters = k.stack(len(code.words), i64)
-    k.add(memref.CopyOp(known.memref, parameters.memref))
-    for place, size in sizes.items():
-        parameters[place] = size
-    return parameters
-
-
-def _pointer(k: Kernel, buffer: Buffer | None) -> SSAValue:
-    if buffer is None:
-        return k.emit(llvm.ZeroOp(result_types=[POINTER]))
-    return k.emit(UnrealizedConversionCastOp.get([buffer.memref], [POINTER]))
-
-
-def _define_call(module: ModuleBuilder, code: Code) -> str:
-    """`void (workspace, …)`: calls a kernel with one pointer for each slot."""
-    kernel = code.define(module)
-    name = f"{kernel}_of_buffers"
-    if module.has(name):
-        return name
-    function = module.function(name, [POINTER] * len(Slot), result=VOID, internal=True)
-    slots = function.stack_slots(len(Slot))
-    for slot, pointer in zip(Slot, function.parameters, strict=True):
-        function.store(pointer, function.slot(slots, slot))
-    function.do(kernel, slots)
-    function.finish()
-    return name
 
 
 def _drop_unused(block: Block, *values: SSAValue | ConstantOp | None) -> None:

@@ -58,7 +58,8 @@ class Tile:
     `gathered` one finds where each step of `b` begins in a table. The distance of two steps of `a`
     is 1, or told to a `strided` one; that of `b` is told, or the columns of a `panel`. One of more
     than two vectors reads some panels at once; a `parted` one, which has a part of their steps, is
-    told how many a panel has.
+    told how many a panel has. Sums of a `fresh` one begin with zeros, others are told whether they
+    do: what they held would be waited for.
     """
 
     rows: int
@@ -70,6 +71,7 @@ class Tile:
     strided: bool = False
     panel: bool = False
     parted: bool = False
+    fresh: bool = False
 
     @property
     def columns(self) -> int:
@@ -100,15 +102,15 @@ class Tile:
     def name(self) -> str:
         """The name of the function."""
         kind = "_gathered" * self.gathered + "_panel" * self.panel + "_parted" * self.parted
-        kind += "_strided" * self.strided + "_masked" * self.masked
+        kind += "_strided" * self.strided + "_masked" * self.masked + "_fresh" * self.fresh
         return f"tile_{self.rows}x{self.columns}_{self.element}{kind}"
 
     def function(self) -> func.FuncOp:
         """The micro-kernel.
 
         ```
-        @tile(%fresh, %a, %a_start, %a_row [, %a_step], %b, %b_start [, %b_step] [, %panel_steps],
-              %c, %c_start, %c_row, %steps, %ahead [, %valid]):
+        @tile([%fresh,] %a, %a_start, %a_row [, %a_step], %b, %b_start [, %b_step]
+              [, %panel_steps], %c, %c_start, %c_row, %steps, %ahead [, %valid]):
           c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
               a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
         ```
@@ -161,7 +163,7 @@ def _function(tile: Tile) -> func.FuncOp:
     """A micro-kernel; to be copied, which takes a third of the time it takes to write one."""
     buffer = buffer_type(tile.element)
     b_step = buffer_type(TABLE_ENTRY) if tile.gathered else _INDEX
-    types = [i1, buffer, *[_INDEX] * (3 if tile.strided else 2)]
+    types = [*[i1] * (not tile.fresh), buffer, *[_INDEX] * (3 if tile.strided else 2)]
     types += [buffer, _INDEX, *[b_step] * (not tile.panel), *[_INDEX] * tile.parted]
     types += [buffer, *[_INDEX] * (5 if tile.masked else 4)]
     made = tile_function(tile.name, types, lambda code, args: _TileCode(tile, code, args).write())
@@ -203,7 +205,7 @@ class _TileCode:
         self._code = code
         self._type = tile.vector
         rest = iter(args)
-        self._fresh = next(rest)
+        self._fresh = None if tile.fresh else next(rest)
         self._a, self._a_start, self._a_row = islice(rest, 3)
         self._a_step: Index = next(rest) if tile.strided else 1
         self._b, self._b_start = islice(rest, 2)
@@ -287,6 +289,8 @@ class _TileCode:
 
     def _held(self, start: SSAValue, number: int) -> SSAValue:
         """What a part of the tile begins with; new memory may be read, but does not count."""
+        if self._fresh is None:
+            return self._zero
         held = self._load(self._c, start, number)
         return self._code.emit(arith.SelectOp(self._fresh, self._zero, held))
 

@@ -37,7 +37,7 @@ class PackingWriter(TiledWriter):
                 depth = code.minimum(left, blocking.depth)
             self._pack(packed, here.following([B]), depth, lines, width)
             steps = code.scale_index(depth, math.prod(nest.sizes[loop] for loop in inner))
-            fresh = code.is_zero(loop.counter) if it.fresh else code.boolean(False)
+            fresh = self._fresh(loop.counter, self._blocking.depth)
             a, c = (code.unknown_size(nest.accesses[n].buffer) for n in (A, C))
             tiles = Tiles(fresh, a, code.unknown_size(packed), b_step, c, steps)
             self._multiply(tiles, here.following([A, C]), panel, self._code.product(lines, width))

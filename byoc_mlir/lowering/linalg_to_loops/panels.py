@@ -35,19 +35,18 @@ class PanelWriter(TiledWriter):
         """
         code, steps, depth = self._code, self._all_steps, self._blocking.depth
         if not isinstance(steps, int) or steps <= depth:
-            tiles = self._tiles(code.boolean(self._it.fresh), steps)
+            tiles = self._tiles(self._fresh(0, steps), steps)
             self._add_steps(at, panel, width, tiles, 0, steps)
             return
         with code.loop(steps, step=depth) as loop:
             first = loop.counter
             left = code.add_index(steps, code.scale_index(first, -1))
             count = depth if steps % depth == 0 else code.minimum(left, depth)
-            fresh = code.is_zero(first) if self._it.fresh else code.boolean(False)
             here = at.entered(code, self._nest, self._it.steps[0], first)
-            tiles = replace(self._tiles(fresh, count), panel_steps=steps)
+            tiles = replace(self._tiles(self._fresh(first, depth), count), panel_steps=steps)
             self._add_steps(here, panel, width, tiles, first, depth)
 
-    def _tiles(self, fresh: SSAValue, steps: Index) -> Tiles:
+    def _tiles(self, fresh: SSAValue | None, steps: Index) -> Tiles:
         a, b, c = (self._code.unknown_size(self._nest.accesses[n].buffer) for n in (A, B, C))
         return Tiles(fresh, a, b, self._blocking.tile.panel_columns, c, steps)
 
@@ -78,7 +77,7 @@ class PanelWriter(TiledWriter):
 
     def _add_one_row(self, at: Position, width: Index) -> None:
         code, here = self._code, at.following([A, C])
-        tiles = self._tiles(code.boolean(self._it.fresh), self._all_steps)
+        tiles = self._tiles(self._fresh(0, self._all_steps), self._all_steps)
 
         def one_tile(columns: Columns) -> None:
             start = self._start_of(at, columns)

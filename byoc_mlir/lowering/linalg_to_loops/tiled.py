@@ -28,7 +28,8 @@ A, B, C = 0, 1, 2
 class Tiles:
     """What all tiles of a block share: the buffers, the number of steps, whether they are first."""
 
-    fresh: SSAValue
+    fresh: SSAValue | None
+    """Whether sums begin with zeros; `None` where all do."""
     a: SSAValue
     b: SSAValue
     b_step: Index
@@ -135,6 +136,13 @@ class TiledWriter(ABC):
         after = code.add_index(first, self._blocking.panels * rows)
         return first, code.minimum(after, self._it.rows)
 
+    def _fresh(self, first: Index, depth: Size) -> SSAValue | None:
+        """Whether the sums of so many steps from one on begin with zeros; `None` where all do."""
+        if not self._it.fresh:
+            return self._code.boolean(False)
+        is_whole = depth == self._nest.sizes[self._it.steps[0]]
+        return None if is_whole else self._code.is_zero(self._code.index(first))
+
     def _store(self, value: SSAValue, index: Index) -> None:
         self._code.store(value, self._nest.accesses[C].buffer, index)
 
@@ -226,11 +234,17 @@ class TiledWriter(ABC):
         panel = tiles.b_step == columns.tile.panel_columns
         is_wide = columns.tile.columns > columns.tile.panel_columns
         whole = [] if tiles.panel_steps is None or not is_wide else [tiles.panel_steps]
+        fresh = [] if tiles.fresh is None else [tiles.fresh]
         tile = replace(
-            columns.tile, rows=rows, strided=a_step != 1, panel=panel, parted=bool(whole)
+            columns.tile,
+            rows=rows,
+            strided=a_step != 1,
+            panel=panel,
+            parted=bool(whole),
+            fresh=not fresh,
         )
         arguments: list[Index] = [
-            *(tiles.fresh, tiles.a, at.indices[A], a_row, *[a_step] * tile.strided),
+            *(*fresh, tiles.a, at.indices[A], a_row, *[a_step] * tile.strided),
             *(tiles.b, b_start, *[tiles.b_step] * (not panel), *whole),
             *(tiles.c, c_start, c_row, tiles.steps, b_start if ahead is None else ahead),
         ]

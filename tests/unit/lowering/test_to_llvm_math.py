@@ -76,6 +76,17 @@ def test_expansion_is_accurate(expanded: Native, name: str) -> None:
     assert ulp_error(out, exact) <= _MAX_ULP[name]
 
 
+@pytest.mark.parametrize(("name", "least"), [("tanh", 9.09), ("erf", 3.925)])
+def test_what_is_held_at_one_is_one(expanded: Native, name: str, least: float) -> None:
+    """A gelu of a large negative number is zero, which one step below 1 would make large."""
+    values = np.geomspace(least, 3e38, _SIZE).astype(np.float32)
+    values[-1] = np.inf
+    for sign in (1, -1):
+        out = np.zeros_like(values)
+        expanded.call(f"my_{name}", sign * values, out)
+        assert (out == sign).all()
+
+
 def test_every_expansion_has_an_accuracy_test() -> None:
     assert {op.name.removeprefix("math.") for op in FUNCTIONS} == set(_MAX_ULP)
 

@@ -1,0 +1,1 @@
+"""Softmax of rows that lie side by side in memory."""

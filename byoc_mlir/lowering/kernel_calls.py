@@ -1,0 +1,80 @@
+"""Calls of functions that are written in the `llvm` dialect, from a `host.kernel`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from xdsl.dialects import llvm, memref
+from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dims import Dim
+from byoc_mlir.kernels.builder import POINTER, VOID
+from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
+from byoc_mlir.tensors import Array
+
+
+def known_words(code: Code) -> Array:
+    """The words that the code reads, a constant, with zeros where sizes are symbolic."""
+    return np.array([0 if isinstance(word, Dim) else word for word in code.words], np.int64)
+
+
+def add_call(
+    k: Kernel, module: ModuleBuilder, code: Code, known: Buffer, given: Mapping[Slot, Buffer]
+) -> None:
+    """Appends the call to a kernel.
+
+    Args:
+        module: where the code goes, unless it is there.
+        known: the constant of its words.
+        given: the memory of the other slots that there are.
+    """
+    held = {**given, Slot.PARAMETERS: _parameters(k, known, code)}
+    pointers = [_pointer(k, held.get(slot)) for slot in Slot]
+    k.add(llvm.CallOp(_define_call(module, code), *pointers))
+
+
+def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
+    """Moves the functions of a module to another one, but those that it has, which are the same."""
+    known = {one.sym_name.data for one in into.ops if isinstance(one, llvm.FuncOp)}
+    for function in tuple(module.module.ops):
+        if isinstance(function, llvm.FuncOp) and function.sym_name.data in known:
+            continue
+        function.detach()
+        into.body.block.add_op(function)
+
+
+def _parameters(k: Kernel, known: Buffer, code: Code) -> Buffer:
+    """The words that the code reads; where sizes are symbolic, those of a run in a copy."""
+    sizes = {place: word for place, word in enumerate(code.words) if isinstance(word, Dim)}
+    if not sizes:
+        return known
+    parameters = k.stack(len(code.words), i64)
+    k.add(memref.CopyOp(known.memref, parameters.memref))
+    for place, size in sizes.items():
+        parameters[place] = size
+    return parameters
+
+
+def _pointer(k: Kernel, buffer: Buffer | None) -> SSAValue:
+    if buffer is None:
+        return k.emit(llvm.ZeroOp(result_types=[POINTER]))
+    return k.emit(UnrealizedConversionCastOp.get([buffer.memref], [POINTER]))
+
+
+def _define_call(module: ModuleBuilder, code: Code) -> str:
+    """`void (workspace, …)`: calls the code with one pointer for each slot."""
+    kernel = code.define(module)
+    name = f"{kernel}_of_buffers"
+    if module.has(name):
+        return name
+    function = module.function(name, [POINTER] * len(Slot), result=VOID, internal=True)
+    slots = function.stack_slots(len(Slot))
+    for slot, pointer in zip(Slot, function.parameters, strict=True):
+        function.store(pointer, function.slot(slots, slot))
+    function.do(kernel, slots)
+    function.finish()
+    return name
