@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -39,7 +38,6 @@ _SIZES_PLACE = 1
 """Among the arguments of @main: behind the arena."""
 
 
-@dataclass(frozen=True)
 class BindSizes(ModulePass):
     """Makes symbolic sizes values: of symbols, numbers that a call is given; of other sizes, what
     @main computes from them first; in what it calls, arguments. A function that binds a symbol

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, tensor
 from xdsl.dialects.builtin import (
@@ -51,7 +49,6 @@ _ALLOC_PROPERTIES = {
 }
 
 
-@dataclass(frozen=True)
 class Bufferize(ModulePass):
     """Turns tensors into memrefs, and results of functions into trailing arguments.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
@@ -31,7 +30,6 @@ _MOST_OPS = 128
 that grows faster than the body."""
 
 
-@dataclass(frozen=True)
 class FuseElementwise(ModulePass):
     """Computes element-wise `linalg.generic` ops inside of the one op that reads them.
 

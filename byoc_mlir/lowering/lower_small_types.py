@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -45,7 +43,6 @@ _MOVES = (
 )
 
 
-@dataclass(frozen=True)
 class LowerSmallTypes(ModulePass):
     """Floats of eight bits and less, and integers of two and four, become codes in `ui8`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -17,7 +16,6 @@ _SAID = frozenset({"always_inline", "inline_hint", "optimize_size", "minsize", "
 """Attributes by which a backend says how a function is optimised."""
 
 
-@dataclass(frozen=True)
 class MarkColdFunctions(ModulePass):
     """Tells LLVM not to optimise functions that `byoc_run` does not reach: they run once, and the
     time they take is spent in libraries.

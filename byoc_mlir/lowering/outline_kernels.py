@@ -30,7 +30,6 @@ _WITHOUT_EFFECT = (
 )
 
 
-@dataclass(frozen=True)
 class OutlineKernels(ModulePass):
     """Moves every `linalg` op and `host.kernel` of the host functions to a function of its own.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
@@ -15,7 +14,6 @@ from byoc_mlir.abi import KERNEL
 _INDEX = IndexType()
 
 
-@dataclass(frozen=True)
 class ParametriseKernels(ModulePass):
     """Makes the number of iterations of a kernel's outermost loops an argument of the kernel.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import index
 from typing import TypeAlias
 
@@ -42,7 +41,6 @@ Group: TypeAlias = tuple[str, ...]
 """The symbols of functions of which one runs."""
 
 
-@dataclass(frozen=True)
 class PlanBuffers(ModulePass):
     """Puts all buffers of @main, and the workspace of regions that it calls, in one arena.
 

@@ -46,7 +46,6 @@ class _Step:
     """The first context slot that `context` points at."""
 
 
-@dataclass(frozen=True)
 class ProfileSteps(ModulePass):
     """Adds up, in slots of the context, the nanoseconds between each step of a run and the one
     before, and how long other threads were busy meanwhile. Runs on the joined module, in the `llvm`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -23,7 +22,6 @@ from byoc_mlir.dialects.relay.window import ConvOp, ConvTransposeOp
 _PRODUCTS = (ConvOp, ConvTransposeOp, DenseOp, MatmulOp)
 
 
-@dataclass(frozen=True)
 class WidenProducts(ModulePass):
     """Products of 16-bit floats become products of `f32`, for which the host has kernels.
 

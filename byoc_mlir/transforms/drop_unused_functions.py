@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -16,7 +14,6 @@ from byoc_mlir.dialects.relay import SymbolOp
 from byoc_mlir.dialects.symbols import mentioned_symbols
 
 
-@dataclass(frozen=True)
 class DropUnusedFunctions(ModulePass):
     """Removes private functions of the host that no public function leads to: branches and bodies
     of control flow whose results nobody needs. Symbols that they alone bind go with them.

@@ -45,7 +45,6 @@ class Affine:
     shift: Array
 
 
-@dataclass(frozen=True)
 class FoldBatchNorm(ModulePass):
     """Folds batch norm into the convolution, transposed convolution or dense layer before it.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -41,7 +39,6 @@ _ROUNDED = frozenset(
 such as comparisons, sorting and rounding: they read what the model says."""
 
 
-@dataclass(frozen=True)
 class HalvesToFloat(ModulePass):
     """Models of 16-bit floats are computed in `f32`, as ONNX Runtime does.
 

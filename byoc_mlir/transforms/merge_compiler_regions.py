@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -24,7 +23,6 @@ from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 from byoc_mlir.transforms.union_find import UnionFind
 
 
-@dataclass(frozen=True)
 class MergeCompilerRegions(ModulePass):
     """Merges regions of one backend that feed each other or share an input.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -13,7 +11,6 @@ from byoc_mlir.transforms.rewriting import erase_dead_ops
 from byoc_mlir.transforms.simplify_rules import simplify_op
 
 
-@dataclass(frozen=True)
 class Simplify(ModulePass):
     """Removes ops that change nothing and merges neighbours that one op can do; exact to the bit.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from xdsl.context import Context
@@ -24,7 +23,6 @@ from byoc_mlir.transforms.rewriting import constant_array, erase_dead_ops, repla
 _Transposed: TypeAlias = window.Conv1DTransposeOp | window.Conv2DTransposeOp
 
 
-@dataclass(frozen=True)
 class UnfoldTransposedConvolutions(ModulePass):
     """Quantised transposed convolutions become convolutions of single pixels, which are computed in
     integers, where each place of the result reads one pixel.

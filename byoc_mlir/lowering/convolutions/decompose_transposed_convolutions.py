@@ -32,7 +32,6 @@ from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 TransposedOp: TypeAlias = Conv1DTransposeOp | Conv2DTransposeOp
 
 
-@dataclass(frozen=True)
 class DecomposeTransposedConvolutions(ModulePass):
     """Transposed convolutions of the host become convolutions, for which there are kernels.
 

@@ -35,7 +35,6 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
 )
 
 
-@dataclass(frozen=True)
 class KeepChannelsLast(ModulePass):
     """Computes what follows a convolution's kernel with channels last, as the kernel wrote them.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -67,7 +65,6 @@ _KEPT = (ConstantOp, ControlOp)
 """What `bufferize` knows: its operands and results are buffers as others."""
 
 
-@dataclass(frozen=True)
 class ConvertRelayToLinalg(ModulePass):
     """Lowers `relay` ops to `linalg.generic` on tensors; constants and control flow stay.
 

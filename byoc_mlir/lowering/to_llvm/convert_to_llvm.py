@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import func, llvm, memref
 from xdsl.dialects.builtin import ModuleOp
@@ -30,7 +28,6 @@ _LOWERINGS: Lowerings = {
 }
 
 
-@dataclass(frozen=True)
 class ConvertToLLVM(ModulePass):
     """Lowers func, cf, arith, math, memref, vector and x86vector to the `llvm` dialect.
 

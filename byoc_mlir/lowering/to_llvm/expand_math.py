@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -17,7 +15,6 @@ from byoc_mlir.kernels.f32_functions import AT_MOST_ZERO, FUNCTIONS, exp_at_most
 from byoc_mlir.lowering.symbols import ops_to_lower
 
 
-@dataclass(frozen=True)
 class ExpandMath(ModulePass):
     """Writes exp, log, tanh, erf and their kin on f32 scalars as arith ops, which LLVM vectorises.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
@@ -17,7 +15,6 @@ from byoc_mlir.lowering.to_llvm.memref import memref_type
 from byoc_mlir.lowering.to_llvm.types import is_contiguous
 
 
-@dataclass(frozen=True)
 class ExpandMemrefCopy(ModulePass):
     """Turns a `memref.copy` with gaps on either side into loops; others stay and become a memcpy.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, llvm, scf
@@ -15,7 +14,6 @@ _NO_WRAP = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 _NO_FLAGS = arith.IntegerOverflowAttr("none")
 
 
-@dataclass(frozen=True)
 class LowerScfToCf(ModulePass):
     """Turns `scf.for`, `scf.if` and `scf.while` into blocks and branches, in one linear walk.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -13,7 +11,6 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.shared_memory import root
 
 
-@dataclass(frozen=True)
 class AlignDnnlResults(RegionPass):
     """Copies results of resampling that are returned. Large ones are stored around the cache, by
     instructions that fault where the address is no multiple of a vector's bytes; the workspace is

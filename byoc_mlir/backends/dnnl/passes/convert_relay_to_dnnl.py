@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import bf16, f32
@@ -74,7 +73,6 @@ _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
 """Ops that become one `dnnl` op."""
 
 
-@dataclass(frozen=True)
 class ConvertRelayToDnnl(RegionPass):
     """Turns the ops and composites of oneDNN's regions into `dnnl` ops, all of them row-major.
 

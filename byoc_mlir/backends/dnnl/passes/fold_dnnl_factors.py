@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp
@@ -17,7 +15,6 @@ _BIAS, _SCALES = 2, 3
 """Operands of a quantised convolution."""
 
 
-@dataclass(frozen=True)
 class FoldDnnlFactors(RegionPass):
     """Multiplies the scales, the bias and the addend of a convolution of bytes instead of its
     result, which takes an operation less for each byte, and less code.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -30,7 +29,6 @@ _LARGEST = 2.0**14
 """What may be added to a bias: `f32` has 24 bits, so that ten of the fraction are left."""
 
 
-@dataclass(frozen=True)
 class FoldDnnlZeroPoints(RegionPass):
     """Adds known zero points to the bias: oneDNN has its fastest code for those of 0.
 

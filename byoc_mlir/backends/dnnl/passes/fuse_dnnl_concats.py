@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
@@ -21,7 +19,6 @@ _CHANNELS = 1
 """The axis."""
 
 
-@dataclass(frozen=True)
 class FuseDnnlConcats(RegionPass):
     """Takes away concatenations that nothing but batch norms and further concatenations reads: each
     of them reads the parts where they are, which is as much, and nothing is copied before.

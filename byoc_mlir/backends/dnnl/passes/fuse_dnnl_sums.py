@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -27,7 +26,6 @@ _NAMES = ViewOp | PermuteOp | SliceOp
 """Ops whose results are other names for the memory of their operand."""
 
 
-@dataclass(frozen=True)
 class FuseDnnlSums(RegionPass):
     """Turns `#dnnl.binary<add>` of convolutions into `#dnnl.sum` where the addend dies there.
 

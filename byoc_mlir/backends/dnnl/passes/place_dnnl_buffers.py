@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -19,7 +19,6 @@ from byoc_mlir.kernels.arena import Request, plan_offsets
 _ELSEWHERE = -1
 
 
-@dataclass(frozen=True)
 class PlaceDnnlBuffers(RegionPass):
     """Plans the workspace: results and scratchpads that are never needed at once share memory. What
     is returned is written to the region's output, and needs none.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -23,7 +21,6 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 
 
-@dataclass(frozen=True)
 class PlaceDnnlProducts(RegionPass):
     """Chooses the layouts around every `dnnl.matmul`, by measured time.
 

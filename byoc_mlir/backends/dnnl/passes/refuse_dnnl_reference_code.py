@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends.dnnl.api import openmp_threads
@@ -17,7 +15,6 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.errors import CompilationError
 
 
-@dataclass(frozen=True)
 class RefuseDnnlReferenceCode(RegionPass):
     """Looks for reference code that nothing could be done about; it changes nothing.
 

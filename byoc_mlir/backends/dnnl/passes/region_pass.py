@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,7 +12,6 @@ from xdsl.passes import ModulePass
 from byoc_mlir.dialects import byoc
 
 
-@dataclass(frozen=True)
 class RegionPass(ModulePass, ABC):
     """A pass that changes oneDNN's regions, one after the other, and leaves the rest alone."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import bf16, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -15,7 +13,6 @@ from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.dialects.relay.base import tensor_type
 
 
-@dataclass(frozen=True)
 class RoundDnnlResults(RegionPass):
     """Softmax and layer norm write `bf16` themselves, where nothing else reads their `f32`, and the
     library has more than reference code for it.

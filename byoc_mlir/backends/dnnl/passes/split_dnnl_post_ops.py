@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp
@@ -27,7 +26,6 @@ from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.dialects.relay.base import shape_of
 
 
-@dataclass(frozen=True)
 class SplitDnnlPostOps(RegionPass):
     """Takes post-ops off primitives that run as reference code with them, and faster without; and
     biases off deconvolutions.

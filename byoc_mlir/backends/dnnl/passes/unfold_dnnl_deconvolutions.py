@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects.builtin import bf16
@@ -25,7 +24,6 @@ from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.tensors import Array
 
 
-@dataclass(frozen=True)
 class UnfoldDnnlDeconvolutions(RegionPass):
     """Deconvolutions of `bf16`, for which the library has reference code, become convolutions of
     single pixels, where each place of the result reads one pixel.
