@@ -47,7 +47,7 @@ func.func @resized(%x: tensor<3x?xf32, #relay.shape<[3, w]>>) -> tensor<3x?xf32,
 }
 // CHECK-LABEL: func.func @resized
 // CHECK:       %[[PLACES:.*]], %[[WEIGHTS:.*]], %[[OUTSIDE:.*]] = host.kernel "resize" : () -> (tensor<?x2xi64, #relay.shape<[2*w, 2]>>, tensor<?x2xf32, #relay.shape<[2*w, 2]>>, tensor<?xi1, #relay.shape<[2*w]>>)
-// CHECK:       host.kernel "resize" %x, %[[PLACES]], %[[WEIGHTS]], %[[OUTSIDE]]
+// CHECK:       host.kernel "resize" prefer_no_gather %x, %[[PLACES]], %[[WEIGHTS]], %[[OUTSIDE]]
 
 // -----
 
