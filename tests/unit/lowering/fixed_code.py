@@ -18,9 +18,13 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.source import read_source
 from byoc_mlir.lowering import host_pipeline
 from byoc_mlir.lowering.llvm_ir.translate import translate_module
+from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.isa import features_up_to
 from byoc_mlir.testing.networks import NETWORKS
 
 HASHES = Path(__file__).with_suffix(".json")
+
+_AVX2 = Cpu("x86_64", tuple(sorted(features_up_to("avx2"))))
 
 _SIZES = {
     "mlp3": {"batch": 4},
@@ -37,11 +41,14 @@ def networks() -> dict[str, ModelProto]:
 
 
 def code_hash(model: ModelProto) -> str:
-    """The hash of a model's LLVM IR on the host, for vectors of 256 bits and two threads."""
+    """The hash of a model's LLVM IR on the host, for a processor with AVX2 and two threads."""
     source = read_source(model)
     shapes = {info.name: tuple(map(int, info.shape)) for info in source.inputs}
     build = Build(source, shapes, {}, CompileOptions((), threads=2))
-    with patch.object(host_pipeline, "vector_bits", lambda _: 256):
+    with (
+        patch.object(host_pipeline, "vector_bits", lambda _: 256),
+        patch.object(Cpu, "host", lambda: _AVX2),
+    ):
         pipeline.import_model(build)
         pipeline.canonicalise(build)
         pipeline.partition(build)
