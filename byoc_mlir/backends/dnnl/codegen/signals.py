@@ -68,23 +68,22 @@ def add_hold_signals_of_team(module: ModuleBuilder) -> str:
 
 
 def _add_hold_on_thread(module: ModuleBuilder) -> str:
-    """`void (held)`: what each thread of a team does; it stands in a module once."""
-    name = f"{_PREFIX}_hold_signals_of_thread"
-    function = module.function(name, (POINTER,), result=VOID, internal=True)
-    how = function.integer(_BLOCK, i32)
-    function.call("pthread_sigmask", how, *function.parameters, function.null())
-    function.finish()
-    return name
+    """`void (held)`: what each thread of a team does."""
+    return _add_mask(module, f"{_PREFIX}_hold_signals_of_thread", _BLOCK)
 
 
 def add_release_signals(module: ModuleBuilder) -> str:
     """`void (before)`: the signals of this thread wait no longer, but those that waited before."""
-    name = f"{_PREFIX}_release_signals"
+    return _add_mask(module, f"{_PREFIX}_release_signals", _SET)
+
+
+def _add_mask(module: ModuleBuilder, name: str, how: int) -> str:
+    """`void (signals)`: changes which signals wait on this thread."""
     if module.has(name):
         return name
     function = module.function(name, (POINTER,), result=VOID, internal=True)
-    how = function.integer(_SET, i32)
-    function.call("pthread_sigmask", how, *function.parameters, function.null())
+    operation = function.integer(how, i32)
+    function.call("pthread_sigmask", operation, *function.parameters, function.null())
     function.finish()
     return name
 
