@@ -122,12 +122,6 @@ class ScalarCode(FloatCode):
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
         return self.function.insert(llvm.FCmpOp(lhs, self._value(rhs), predicate))
 
-    def absolute(self, x: SSAValue) -> SSAValue:
-        return self.function.insert(llvm.FAbsOp(x, f32))
-
-    def with_sign_of(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
-        return self.function.insert(llvm.FCopySignOp(magnitude, sign))
-
     def exp(self, x: SSAValue) -> SSAValue:
         """`e^x`, by a call of the C library for each element."""
         return self.function.insert(llvm.CallIntrinsicOp("llvm.exp.f32", [x], [f32]))

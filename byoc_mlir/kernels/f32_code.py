@@ -22,7 +22,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 _CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 _EXPONENT_BIAS = 127
-_MANTISSA_BITS = 23
+LOG2_E = 1.44269504
+MANTISSA_BITS = 23
+TO_INTEGER = 1.5 * 2.0**MANTISSA_BITS
+"""Added to a number below 2^22, it leaves the nearest integer in the lowest bits."""
 
 INFINITY = float("inf")
 NAN = float("nan")
@@ -60,14 +63,6 @@ class FloatCode(ABC):
     @abstractmethod
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
         """An `i1`."""
-
-    @abstractmethod
-    def absolute(self, x: SSAValue) -> SSAValue:
-        """`|x|`."""
-
-    @abstractmethod
-    def with_sign_of(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
-        """A magnitude with the sign of another value."""
 
     def polynomial(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
         """`c0 + c1 x + c2 x^2 + ...`, by Horner's rule."""
@@ -126,9 +121,11 @@ class F32Code(FloatCode):
         return self.emit(arith.CmpfOp(lhs, self._value(rhs), predicate))
 
     def absolute(self, x: SSAValue) -> SSAValue:
+        """`|x|`."""
         return self.emit(math.AbsFOp(x))
 
     def with_sign_of(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
+        """A magnitude with the sign of another value."""
         return self.emit(math.CopySignOp(magnitude, sign))
 
     def bits(self, x: SSAValue) -> SSAValue:
@@ -142,17 +139,17 @@ class F32Code(FloatCode):
     def power_of_two(self, exponent: SSAValue) -> SSAValue:
         """2 to an i32 in [-126, 127]."""
         biased = self.emit(arith.AddiOp(exponent, self.integer(_EXPONENT_BIAS)))
-        return self.from_bits(self.emit(arith.ShLIOp(biased, self.integer(_MANTISSA_BITS))))
+        return self.from_bits(self.emit(arith.ShLIOp(biased, self.integer(MANTISSA_BITS))))
 
     def nearest_integer(self, x: SSAValue) -> tuple[SSAValue, SSAValue]:
         """The nearest integer of a float of magnitude below 2^22, as a float and as an i32.
 
         Adding 1.5 * 2^23 leaves the integer in the lowest bits of the sum.
         """
-        magic = self.number(1.5 * 2.0**_MANTISSA_BITS)
+        magic = self.number(TO_INTEGER)
         shifted = self.emit(arith.AddfOp(x, magic))
         rounded = self.emit(arith.SubfOp(shifted, magic))
-        magic_bits = self.integer(struct.unpack("<i", struct.pack("<f", 1.5 * 2.0**23))[0])
+        magic_bits = self.integer(struct.unpack("<i", struct.pack("<f", TO_INTEGER))[0])
         return rounded, self.emit(arith.SubiOp(self.bits(shifted), magic_bits))
 
     def _value(self, value: SSAValue | float, type_: Attribute = f32) -> SSAValue:

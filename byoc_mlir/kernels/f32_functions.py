@@ -14,10 +14,16 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.kernels.f32_code import INFINITY, NAN, F32Code, FloatCode
+from byoc_mlir.kernels.f32_code import (
+    INFINITY,
+    LOG2_E,
+    MANTISSA_BITS,
+    NAN,
+    F32Code,
+    FloatCode,
+)
 from byoc_mlir.kernels.f32_trigonometry import cos, sin, tan
 
-_LOG2_E = 1.44269504
 _LN2_HIGH = 0.693359375
 """ln 2 to 10 bits, so that its product with a small integer is exact."""
 _LN2_LOW = -2.12194440e-4
@@ -83,7 +89,6 @@ _TANH_IS_ONE = 9.09
 _SMALLEST_NORMAL = 2.0**-126
 _DENORMAL_SHIFT = 23
 _TWO_THIRDS_BITS = 0x3F2AAAAB
-_MANTISSA_BITS = 23
 _EXPONENT_BIAS = 127
 
 AT_MOST_ZERO = "at_most_zero"
@@ -107,7 +112,7 @@ def exp_at_most_one(code: F32Code, x: SSAValue) -> SSAValue:
     clamped = code.at_least(x, _EXP_IS_ZERO)
     tail, exponent = _expm1_of_remainder(code, clamped)
     biased = code.emit(arith.AddiOp(exponent, code.integer(_EXPONENT_BIAS + _EXP_SHIFT)))
-    power = code.from_bits(code.emit(arith.ShLIOp(biased, code.integer(_MANTISSA_BITS))))
+    power = code.from_bits(code.emit(arith.ShLIOp(biased, code.integer(MANTISSA_BITS))))
     return code.multiply(code.multiply(code.add(tail, 1.0), power), 2.0**-_EXP_SHIFT)
 
 
@@ -141,7 +146,7 @@ def log(code: F32Code, x: SSAValue) -> SSAValue:
 def log2(code: F32Code, x: SSAValue) -> SSAValue:
     """1.7 ulp; exact for powers of two."""
     exponent, tail, fraction = _log_parts(code, x)
-    value = code.add(exponent, code.multiply(code.add(tail, fraction), _LOG2_E))
+    value = code.add(exponent, code.multiply(code.add(tail, fraction), LOG2_E))
     return _log_specials(code, x, value)
 
 
@@ -220,7 +225,7 @@ def _half_exp(code: F32Code, x: SSAValue) -> SSAValue:
 
 def _expm1_of_remainder(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """`e^r - 1` and n, where `x = n ln 2 + r`."""
-    rounded, exponent = code.nearest_integer(code.multiply(x, _LOG2_E))
+    rounded, exponent = code.nearest_integer(code.multiply(x, LOG2_E))
     high = code.subtract(x, code.multiply(rounded, _LN2_HIGH))
     remainder = code.subtract(high, code.multiply(rounded, _LN2_LOW))
     return _expm1_polynomial(code, remainder), exponent
@@ -251,8 +256,8 @@ def _log_parts(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue
     normal = code.select(is_small, code.multiply(x, 2.0**_DENORMAL_SHIFT), x)
     bits = code.bits(normal)
     offset = code.emit(arith.SubiOp(bits, code.integer(_TWO_THIRDS_BITS)))
-    exponent = code.emit(arith.ShRSIOp(offset, code.integer(_MANTISSA_BITS)))
-    shift = code.emit(arith.ShLIOp(exponent, code.integer(_MANTISSA_BITS)))
+    exponent = code.emit(arith.ShRSIOp(offset, code.integer(MANTISSA_BITS)))
+    shift = code.emit(arith.ShLIOp(exponent, code.integer(MANTISSA_BITS)))
     mantissa = code.from_bits(code.emit(arith.SubiOp(bits, shift)))
     fraction = code.emit(arith.SubfOp(mantissa, code.number(1.0)))
     square = code.multiply(fraction, fraction)

@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.f32_code import LOG2_E, MANTISSA_BITS, TO_INTEGER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, broadcast, shuffled, splat
@@ -24,14 +25,10 @@ _AT_A_TIME = 2
 """Vectors whose exponentials are computed beside each other: one waits for each of its steps."""
 
 _LOWEST = float("-inf")
-_LOG2_E = 1.44269504
 _IS_ZERO = -127.0
 """Where `2^t` is taken for zero: it is a denormal there."""
 _EXP2 = (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398875, 0.00015353362)
 """`2^f` for |f| <= 1/2 as a polynomial, which is 1 at 0; 1 ulp."""
-_TO_INTEGER = 1.5 * 2.0**23
-"""Added to a small number, it leaves the nearest integer in the lowest bits."""
-_MANTISSA_BITS = 23
 
 T = TypeVar("T")
 
@@ -270,15 +267,15 @@ def _exp(vectors: Vectors, x: SSAValue) -> SSAValue:
     that there may be, nothing is left: a zero.
     """
     function, integers = vectors.function, _integers(vectors)
-    scaled = vectors.multiply(x, vectors.splat(_LOG2_E))
+    scaled = vectors.multiply(x, vectors.splat(LOG2_E))
     scaled = vectors.maximum(scaled, vectors.splat(_IS_ZERO))
-    magic = vectors.splat(_TO_INTEGER)
+    magic = vectors.splat(TO_INTEGER)
     shifted = vectors.add(scaled, magic, contract=False)
     fraction = vectors.subtract(scaled, vectors.subtract(shifted, magic, contract=False))
     *rest, value = map(vectors.splat, _EXP2)
     for coefficient in reversed(rest):
         value = vectors.multiply_add(value, fraction, coefficient)
-    bits = function.constant(splat(_MANTISSA_BITS, integers), integers)
+    bits = function.constant(splat(MANTISSA_BITS, integers), integers)
     power = function.binary(llvm.ShlOp, function.insert(llvm.BitcastOp(shifted, integers)), bits)
     power = function.binary(llvm.AddOp, function.insert(llvm.BitcastOp(value, integers)), power)
     return function.insert(llvm.BitcastOp(power, vectors.type))
