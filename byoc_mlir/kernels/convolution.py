@@ -20,7 +20,7 @@ from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 
 Pair = tuple[int, int]
 """Along height and width."""
@@ -49,6 +49,11 @@ def result_sizes(sizes: tuple[S, S], window: Pair, strides: Pair, dilation: Pair
         for size, extent, stride, spread in zip(sizes, window, strides, dilation, strict=True)
     )
     return height, width
+
+
+def are_few_channels(channels: int, groups: int) -> bool:
+    """Whether a pixel fills no vector: images of colours, all of whose channels are summed."""
+    return groups == 1 and channels < FEWEST_LANES
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,11 @@ class Convolution:
     def inputs(self) -> int:
         """The channels of the source."""
         return self.source.shape[1]
+
+    @property
+    def has_few_channels(self) -> bool:
+        """As `are_few_channels`, of the source."""
+        return are_few_channels(self.inputs, self.groups)
 
     @property
     def outputs(self) -> int:

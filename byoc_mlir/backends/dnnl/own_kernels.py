@@ -15,10 +15,15 @@ from byoc_mlir.backends.dnnl.enums import OWN_CONVOLUTIONS
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image
+from byoc_mlir.kernels.convolution import (
+    Convolution,
+    ConvolutionKernel,
+    Image,
+    are_few_channels,
+)
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
-from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
+from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.runtime.cpu import Cpu
 
 
@@ -95,7 +100,7 @@ def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
 
 def _is_of_few_channels(op: ConvolutionOp) -> bool:
     """Whether it reads images of colours, whose planes the library reads as they are."""
-    return op.groups.value.data == 1 and shape_of(op.arguments[0])[1] < FEWEST_LANES
+    return are_few_channels(shape_of(op.arguments[0])[1], op.groups.value.data)
 
 
 def _image(value: SSAValue, layout: LayoutOf) -> Image | None:

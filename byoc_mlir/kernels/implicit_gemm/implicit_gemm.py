@@ -108,12 +108,12 @@ class ImplicitGemm(ConvolutionKernel):
         these are few, of a line of the window.
         """
         it = self.convolution
-        return it.inputs * it.window[1] if it.inputs < FEWEST_LANES else it.inputs
+        return it.inputs * it.window[1] if it.has_few_channels else it.inputs
 
     @property
     def _together(self) -> int:
         """Those of them that lie together."""
-        few = self.convolution.inputs < FEWEST_LANES
+        few = self.convolution.has_few_channels
         return self._row if few else math.gcd(self._row, self.unit.lanes)
 
     @property
@@ -266,7 +266,7 @@ def implicit_gemm_kernel(convolution: Convolution, unit: VectorUnit) -> Implicit
     source, result = convolution.source, convolution.result
     if not result.has_vectors(unit.lanes):
         return None
-    if convolution.inputs < FEWEST_LANES:
+    if convolution.has_few_channels:
         return ImplicitGemm(convolution, unit) if _has_whole_lines(convolution) else None
     has_vectors = source.is_channels_last and source.has_vectors(FEWEST_LANES)
     if not (has_vectors or source.has_vectors(unit.lanes)):

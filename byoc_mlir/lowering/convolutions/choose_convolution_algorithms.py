@@ -22,7 +22,7 @@ from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import ASSUMED, ConvolutionRates, rates
 from byoc_mlir.kernels.tuned import USUAL, choice_for, took
-from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
+from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.lowering.convolutions.description import (
@@ -219,15 +219,12 @@ def _estimates(
     convolution: Convolution, kernels: Sequence[ConvolutionKernel], unit: VectorUnit, threads: int
 ) -> dict[str, float]:
     """The milliseconds by each of the kernels, and by loops."""
-    times = {one.name: _milliseconds(one, threads) for one in kernels if not one.is_heavy}
+    code = ASSUMED.kernel_code if convolution.has_few_channels else 0  # it serves no other one
+    times = {one.name: _milliseconds(one, threads) + code for one in kernels if not one.is_heavy}
     known, weights = rates(ConvolutionRates), convolution.outputs * convolution.depth
     pixels = hint(math.prod(convolution.source.shape) + math.prod(convolution.result.shape))
     traffic = 4 * (pixels / known.transformed_bytes + weights / known.weight_bytes)
     times[_LOOPS] = (_LOOPS_FACTOR * _direct(convolution, unit) + traffic) / threads
-    if convolution.inputs < FEWEST_LANES:  # the code serves no other convolution
-        times |= {
-            name: time + ASSUMED.kernel_code for name, time in times.items() if name != _LOOPS
-        }
     if convolution.groups > 1:
         times[_LOOPS] += _of_lines(convolution, unit) / threads
     return times

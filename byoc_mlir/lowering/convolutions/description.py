@@ -13,9 +13,8 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import DYNAMIC, shape_of, sizes_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.window import Conv1DOp, Conv2DOp, CorrelationOp
 from byoc_mlir.dims import Size
-from byoc_mlir.kernels.convolution import Convolution, Image, pair_of
+from byoc_mlir.kernels.convolution import Convolution, Image, are_few_channels, pair_of
 from byoc_mlir.kernels.epilogue import Epilogue
-from byoc_mlir.kernels.vectors import FEWEST_LANES
 
 ALGORITHM = "algorithm"
 """On a convolution: the name of the kernel that computes it; without it, loops do."""
@@ -51,7 +50,7 @@ def is_padded_before(op: CorrelationOp) -> bool:
     windows then have their lines in one piece.
     """
     channels = sizes_of(op.data)[1]
-    return isinstance(channels, int) and channels < FEWEST_LANES and op.groups.value.data == 1
+    return isinstance(channels, int) and are_few_channels(channels, op.groups.value.data)
 
 
 def described(op: CorrelationOp, epilogue: Epilogue = _PLAIN) -> Convolution:
