@@ -86,7 +86,8 @@ class Facts:
         self.guards = list(guards)
         self.reason = ""
         """Who asks now: the ONNX node, for the guards."""
-        self._ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
+        self.ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
+        """Of each symbol."""
         self._hints = {name: info.hint for name, info in self.symbols.items()}
         self._expected = {
             name: info.hint if info.expected is None else info.expected
@@ -118,7 +119,7 @@ class Facts:
         Raises:
             UndecidedSizeError: it is not known.
         """
-        known = proved_at_most(one, two, self._ranges)
+        known = proved_at_most(one, two, self.ranges)
         if known is None:
             known = self._stated(one, "<=", two)
         return self._decided(one, "<=", two) if known is None else known
@@ -130,7 +131,7 @@ class Facts:
     def _known_same(self, one: Size, two: Size) -> bool | None:
         if one == two:
             return True
-        known = proved_same(one, two, self._ranges)
+        known = proved_same(one, two, self.ranges)
         if known is None:
             known = self._stated(one, "==", two)
         return self._stated(two, "==", one) if known is None else known

@@ -7,7 +7,7 @@ that follow from the number of an iteration have a *formula*, beside the ops tha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,7 @@ class Iterations:
                 found = _computed(op, whole)
         except UndecidedSizeError:
             return None
-        ranges = {name: info.range for name, info in facts.symbols.items()}
-        return found if found and all(_fits(content, ranges) for content in found) else None
+        return found if found and all(_fits(content, facts.ranges) for content in found) else None
 
 
 def _whole(content: Content) -> Content | None:
@@ -136,7 +135,7 @@ def _is_lesser(one: Size, two: Size) -> bool:
         return not at_most(two, one)
 
 
-def _fits(content: Content, ranges: dict[str, Range]) -> bool:
+def _fits(content: Content, ranges: Mapping[str, Range]) -> bool:
     """Whether the type holds the numbers of all iterations; `i64` holds all that count."""
     if not isinstance(content, SizeTensor) or content.dtype == np.int64:
         return True

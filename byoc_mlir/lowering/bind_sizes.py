@@ -21,13 +21,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
+from byoc_mlir.dialects.relay.control import bound_symbol
 from byoc_mlir.dialects.relay.shape import at_most
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Call, Dim, Size, Symbol
 from byoc_mlir.dims.dim import Atom, constant_part, terms_of
 from byoc_mlir.errors import UndecidedSizeError
-from byoc_mlir.lowering.control_flow import bound_symbol, called_symbols
+from byoc_mlir.lowering.control_flow import called_symbols
 
 _INDEX = IndexType()
 _NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
@@ -36,6 +37,9 @@ _NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
 
 _SIZES_PLACE = 1
 """Among the arguments of @main: behind the arena."""
+
+_NUMBER_PLACE = 1
+"""The same, of the number in a function that binds a symbol to it."""
 
 
 class BindSizes(ModulePass):
@@ -112,8 +116,9 @@ class _Binder:
 
     def _take(self, function: func.FuncOp) -> Sequence[Size]:
         self.pass_sizes(function)
-        if bound_symbol(function) is not None:
-            _compute_bound(function)
+        bound = bound_symbol(function)
+        if bound is not None:
+            _compute_sizes(function, function.body.block.args[_NUMBER_PLACE], {bound: ()})
             return ()
         return _take_sizes(function)
 
@@ -141,13 +146,6 @@ def _take_given(main: func.FuncOp, symbols: Sequence[str]) -> None:
     given.name_hint = "sizes"
     _compute_sizes(main, given, {name: (place,) for place, name in enumerate(symbols)})
     _update_type(main)
-
-
-def _compute_bound(function: func.FuncOp) -> None:
-    """Computes the sizes of a function that binds a symbol from the number behind its arena."""
-    name = bound_symbol(function)
-    assert name is not None
-    _compute_sizes(function, function.body.block.args[1], {name: ()})
 
 
 def _compute_sizes(

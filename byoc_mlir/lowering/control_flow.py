@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     StridedLayoutAttr,
-    StringAttr,
     TensorType,
     i1,
     i64,
@@ -21,7 +20,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.relay.base import Tensor, one_size, tensor_of, type_sizes
 from byoc_mlir.dialects.relay.control import BindOp, ControlOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
@@ -263,12 +261,6 @@ def _size(builder: Builder, size: Size) -> SSAValue:
 
 def _constant(builder: Builder, value: int, type_: IndexType | IntegerType) -> SSAValue:
     return builder.insert(arith.ConstantOp.from_int_and_width(value, type_)).result
-
-
-def bound_symbol(function: func.FuncOp) -> str | None:
-    """The symbol that a function binds to the number that it is given first, if it binds one."""
-    name = function.attributes.get(BINDS)
-    return name.data if isinstance(name, StringAttr) else None
 
 
 def called_symbols(op: Operation) -> list[tuple[func.CallOp, str]]:

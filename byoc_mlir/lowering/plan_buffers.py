@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.control import bound_symbol
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, hint, is_symbolic, names_in
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
@@ -33,7 +34,7 @@ from byoc_mlir.dims import Dim, Size, bounds, largest
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.kernels.arena import Request, SizedRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits
-from byoc_mlir.lowering.control_flow import bound_symbol, called_symbols
+from byoc_mlir.lowering.control_flow import called_symbols
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
@@ -270,8 +271,7 @@ def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, 
 
 def _most(size: Size) -> Size:
     """The largest that a size can be."""
-    ranges = {name: info.range for name, info in asked().symbols.items()}
-    _, most = bounds(size, ranges)
+    _, most = bounds(size, asked().ranges)
     return int(most)
 
 

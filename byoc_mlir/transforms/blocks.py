@@ -10,8 +10,8 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator, is_side_effect_free
 
-from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp, CompositeOp, region_compiler
+from byoc_mlir.dialects.relay.control import bound_symbol
 from byoc_mlir.patterns.scope import is_movable
 
 
@@ -20,7 +20,7 @@ def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
     themselves, nor what has sizes that are known when the model runs.
     """
     for op in module.walk():
-        if isinstance(op, FuncOp) and region_compiler(op) is None and BINDS not in op.attributes:
+        if isinstance(op, FuncOp) and region_compiler(op) is None and bound_symbol(op) is None:
             yield op
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.dialects.relay import SymbolOp
+from byoc_mlir.dialects.relay.control import bound_symbol
 from byoc_mlir.dialects.symbols import mentioned_symbols
 
 
@@ -37,18 +36,15 @@ class DropUnusedFunctions(ModulePass):
         while needed:
             mentioned = set(mentioned_symbols(needed.pop()))
             needed += [unused.pop(name) for name in mentioned & unused.keys()]
-        left = {_bound(function) for name, function in functions.items() if name not in unused}
-        unbound = {_bound(function) for function in unused.values()} - left
+        left = {
+            bound_symbol(function) for name, function in functions.items() if name not in unused
+        }
+        unbound = set(map(bound_symbol, unused.values())) - left
         symbols = [each for each in op.ops if isinstance(each, SymbolOp)]
-        gone = [symbol for symbol in symbols if symbol.sym_name in unbound]
+        gone = [symbol for symbol in symbols if symbol.sym_name.data in unbound]
         for each in (*unused.values(), *gone):
             each.detach()
             each.erase()
-
-
-def _bound(function: FuncOp) -> Attribute | None:
-    """The symbol that a function binds, if it binds one."""
-    return function.attributes.get(BINDS)
 
 
 def _is_private(function: FuncOp) -> bool:

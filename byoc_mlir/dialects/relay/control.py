@@ -133,6 +133,12 @@ class IfOp(ControlOp):
         self._check_scalar(self.condition, "the condition", CONDITION)
 
 
+def bound_symbol(function: FuncOp) -> str | None:
+    """The symbol that a function binds to the number that it is given first, if it binds one."""
+    name = function.attributes.get(BINDS)
+    return name.data if isinstance(name, StringAttr) else None
+
+
 @irdl_op_definition
 class BindOp(ControlOp):
     """`number [], arguments… -> results…`: a function that computes with a size which is known when
@@ -168,12 +174,12 @@ class BindOp(ControlOp):
             VerifyException: the function binds none.
         """
         (function,) = self.functions()
-        name = function.attributes.get(BINDS)
-        if not isinstance(name, StringAttr):
+        name = bound_symbol(function)
+        if name is None:
             raise VerifyException(
                 f"{self.name}: @{function.sym_name.data} binds no symbol; expected {BINDS}"
             )
-        return name.data
+        return name
 
     def check_operands(self) -> None:
         self._check_scalar(self.number, "the number", NUMBER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
@@ -34,17 +33,15 @@ def up_to(
         number: one `i64`, 1 to `most`, which is computed at run time.
         make: makes a value of a shape of numbers, in the context that it gets.
     """
-    step = math.gcd(most, _STEP)
-    if most < _LEAST or step < _STEP or asked().symbols:
+    if most < _LEAST or most % _STEP or asked().symbols:
         return make(context, most)
-    steps = arith.divide(context, arith.add(context, number, step - 1), step)
-    info = SymbolInfo(
-        f"first {most} by {step}", 1, most // step, max(LEAST_HINT, most // step // 2)
-    )
+    steps = arith.divide(context, arith.add(context, number, _STEP - 1), _STEP)
+    most_steps = most // _STEP
+    info = SymbolInfo(f"first {most} by {_STEP}", 1, most_steps, max(LEAST_HINT, most_steps // 2))
 
     def build(inner: NodeContext, _path: str, _given: Sequence[Value]) -> list[Value]:
         with asking(Facts([info])):
-            return [make(inner, symbol(info.name) * step)]
+            return [make(inner, symbol(info.name) * _STEP)]
 
     body = context.body("prefix", [steps], build)
     outside, (function,) = context.close_bodies([body])
