@@ -23,7 +23,10 @@ getattr(importlib.import_module(module), function)(*arguments)
 
 def distinct_levels(*levels: str) -> list[str]:
     """Of levels at which a process of this machine does the same, the first one."""
-    return list({_reached(level): level for level in reversed(levels)}.values())[::-1]
+    first: dict[int, str] = {}
+    for level in levels:
+        first.setdefault(_reached(level), level)
+    return list(first.values())
 
 
 def call_at(

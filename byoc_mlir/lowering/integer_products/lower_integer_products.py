@@ -20,6 +20,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.lowering.integer_products.chain import chain_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
 from byoc_mlir.lowering.integer_products.product import product_of
+from byoc_mlir.lowering.kernel_calls import move_functions
 from byoc_mlir.runtime.machine import target_cpu
 
 
@@ -60,9 +61,7 @@ class LowerIntegerProducts(ModulePass):
         with asking_of(op):
             for block in host_blocks(op):
                 self._lower(block, unit, module)
-        for kernel in tuple(module.module.ops):
-            kernel.detach()
-            op.body.block.add_op(kernel)
+        move_functions(module, op)
 
     def _lower(self, block: Block, unit: IntegerUnit, module: ModuleBuilder) -> None:
         for op in tuple(block.ops):
