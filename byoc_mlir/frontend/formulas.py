@@ -7,7 +7,7 @@ that follow from the number of an iteration have a *formula*, beside the ops tha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from byoc_mlir.dialects.relay.shape import (
     sizes_of,
     tensor_type,
 )
-from byoc_mlir.dims import Dim, Facts, Guard, Range, Size, SymbolInfo, bounds, symbol
+from byoc_mlir.dims import Dim, Facts, Guard, Ranges, Size, SymbolInfo, bounds, symbol
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.frontend.sizes import (
     Content,
@@ -135,7 +135,7 @@ def _is_lesser(one: Size, two: Size) -> bool:
         return not at_most(two, one)
 
 
-def _fits(content: Content, ranges: Mapping[str, Range]) -> bool:
+def _fits(content: Content, ranges: Ranges) -> bool:
     """Whether the type holds the numbers of all iterations; `i64` holds all that count."""
     if not isinstance(content, SizeTensor) or content.dtype == np.int64:
         return True
