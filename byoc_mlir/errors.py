@@ -67,6 +67,10 @@ class InputValuesNeededError(UnsupportedModelError):
         self.inputs = tuple(inputs)
 
 
+class UnsupportedTypeError(ByocError):
+    """No tensor of `relay` has elements of the type that is named."""
+
+
 class InvalidInputError(ByocError):
     """An input given to `Executable.run` has a wrong name, dtype, shape or value, or is missing."""
 

@@ -18,6 +18,7 @@ from byoc_mlir.errors import (
     InvalidModelError,
     NodeProblem,
     UnsupportedModelError,
+    UnsupportedTypeError,
 )
 from byoc_mlir.frontend.model import TensorInfo
 from byoc_mlir.frontend.structures import kind_of, tensor_type_of
@@ -34,8 +35,16 @@ class BoundInput:
 
     @property
     def type(self) -> Tensor:
-        """Its tensor type."""
-        return tensor_of(relay_type(self.dtype), self.shape)
+        """Its tensor type.
+
+        Raises:
+            UnsupportedModelError: its elements are of a type that is not supported.
+        """
+        try:
+            return tensor_of(relay_type(self.dtype), self.shape)
+        except UnsupportedTypeError as error:
+            problem = NodeProblem(self.name, "input", "", str(error))
+            raise UnsupportedModelError([problem]) from error
 
     @property
     def info(self) -> TensorInfo:

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay.shape import asked
-from byoc_mlir.errors import ByocError, InvalidModelError
+from byoc_mlir.errors import ByocError, InvalidModelError, UnsupportedTypeError
 from byoc_mlir.frontend.attributes import node_attributes
 from byoc_mlir.frontend.bodies import Bodies
 from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
@@ -132,6 +132,8 @@ class Scope:
         )
         try:
             return op(context, inputs, node_attributes(node, self.session.reader))
+        except UnsupportedTypeError as error:
+            raise NodeRefused(str(error)) from error
         except (NodeRefused, ByocError, MemoryError, RecursionError):
             raise
         except VerifyException as error:

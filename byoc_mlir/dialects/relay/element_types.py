@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, TypeAttribute
 
-from byoc_mlir.errors import ByocError
+from byoc_mlir.errors import ByocError, UnsupportedTypeError
 
 
 def _unsigned(width: int) -> IntegerType:
@@ -87,10 +87,13 @@ def relay_type(dtype: np.dtype[Any]) -> TypeAttribute:
     """The element type for values of a numpy dtype.
 
     Raises:
-        ByocError: the dtype has no counterpart.
+        UnsupportedTypeError: the dtype has no counterpart.
     """
     if dtype not in _TYPES:
-        raise ByocError(f"no relay element type holds the numpy dtype {dtype}")
+        accepted = ", ".join(map(str, _TYPES))
+        raise UnsupportedTypeError(
+            f"elements of {dtype} are not supported, accepted are {accepted}"
+        )
     found = _TYPES[dtype]
     assert isinstance(found, TypeAttribute)
     return found

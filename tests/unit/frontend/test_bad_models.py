@@ -50,6 +50,22 @@ def test_one_byte_changed(position: int, byte: int) -> None:
         import_model(data).module.verify()
 
 
+@pytest.mark.parametrize("element", [TensorProto.COMPLEX64, TensorProto.FLOAT6E2M3])
+@pytest.mark.parametrize(("op", "found"), [("Identity", "x"), ("Cast", "Cast_0")])
+def test_types_that_no_tensor_has(element: int, op: str, found: str) -> None:
+    read = element if op == "Identity" else TensorProto.FLOAT
+    attributes = {"to": element} if op == "Cast" else {}
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x"], ["y"], **attributes)],
+        "g",
+        [helper.make_tensor_value_info("x", read, [2])],
+        [helper.make_tensor_value_info("y", element, [2])],
+    )
+    name = helper.tensor_dtype_to_np_dtype(element)
+    with pytest.raises(UnsupportedModelError, match=rf"{found} .*elements of {name} .*float32"):
+        import_model(helper.make_model(graph))
+
+
 def test_missing_file() -> None:
     with pytest.raises(InvalidModelError, match=r"'no_such_model.onnx' cannot be read: No such"):
         load_model("no_such_model.onnx")
