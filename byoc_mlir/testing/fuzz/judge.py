@@ -230,9 +230,11 @@ def _raised(error: BaseException) -> Outcome:
 
 
 def _is_defect(error: BaseException) -> bool:
-    """Whether it is no error that a user can meet: not typed, or of the class for defects."""
+    """Whether it is no error that a user can meet: not typed, of the class for defects, or of the
+    base class, which says what is wrong with arguments, never with a model.
+    """
     named = {kind.__name__ for kind in type(error).__mro__}
-    return not isinstance(error, ByocError) or "InternalError" in named
+    return not isinstance(error, ByocError) or type(error) is ByocError or "InternalError" in named
 
 
 @contextmanager

@@ -55,6 +55,11 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
         InvalidModelError,
         r"dft_length is \[-3\], accepted is one number, 1 or more",
     ),
+    "Compress by floats": (
+        model([helper.make_node("Compress", ["x", "x"], ["y"], "n")], {"x": [3]}),
+        InvalidModelError,
+        "the condition is of float32, accepted is bool",
+    ),
     "EyeLike": (one("EyeLike"), InvalidModelError, "1 dimensions, accepted are 2"),
     "nothing beside a long axis": (
         one("Expand", (0, 1), {"s": np.array([0, 2**62])}),

@@ -119,6 +119,25 @@ def test_nothing_found() -> None:
     _check(model, [{"x": np.zeros(5, np.float32)}, {"x": np.ones(5, np.float32)}])
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_conditions_of_any_rank(shape: tuple[int, ...]) -> None:
+    """ONNX asks for a vector; ONNX Runtime reads the elements of anything in order."""
+    nodes = [node("Greater", "c zero", "m"), node("Compress", "x m", "y")]
+    inputs = [("x", TensorProto.FLOAT, (2, 3)), ("c", TensorProto.FLOAT, shape)]
+    model = model_of(nodes, inputs, opset=17, initializers=[_constant("zero", 0.0)])
+    rng = np.random.default_rng(3)
+    _check(
+        model,
+        [
+            {
+                "x": rng.standard_normal((2, 3), np.float32),
+                "c": np.asarray(rng.standard_normal(shape, np.float32), np.float32),
+            }
+            for _ in range(3)
+        ],
+    )
+
+
 @pytest.mark.parametrize("kind", ["constant condition", "no dynamic node"])
 def test_models_that_need_no_cut(kind: str) -> None:
     condition = _constant("c", [True, False, True], np.bool_)
