@@ -18,11 +18,12 @@ from byoc_mlir.compiler.partition.backend_passes import run_module_passes
 from byoc_mlir.compiler.pipeline import CANONICALISATION
 from byoc_mlir.compiler.source import ModelSource, main_function, read_source
 from byoc_mlir.dialects import make_context
+from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.errors import ByocError
-from byoc_mlir.lowering.host_pipeline import run_verified
+from byoc_mlir.lowering.host_pipeline import run_passes
 from byoc_mlir.patterns import CompositePattern
 from byoc_mlir.testing.conformance.accuracy import error_of, expected
 from byoc_mlir.testing.conformance.cases import op_cases
@@ -235,7 +236,9 @@ class _Kit:
 
     def _partitioned(self, module: ModuleOp) -> ModuleOp:
         context = make_context()
-        run_verified(context, module, CANONICALISATION)
+        run_passes(context, module, CANONICALISATION)
+        with ir_boundary("verifying"):
+            module.verify()
         for problem in run_module_passes(context, module, [self._backend], "allow"):
             raise _WrongError(problem)
         PartitionFor((self._target,)).apply(context, module)

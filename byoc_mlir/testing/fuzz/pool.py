@@ -18,9 +18,19 @@ from byoc_mlir.testing.fuzz.oracles import ORACLES
 from byoc_mlir.testing.fuzz.worker import serve
 
 if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
+    from multiprocessing.context import ForkServerProcess
 
 _STARTS_WITHIN = 120.0
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(  # what a case needs; else each worker imports it
+    [
+        "byoc_mlir.testing.fuzz.judge",
+        "byoc_mlir.testing.reference",
+        "byoc_mlir.compiler.execution.model",
+        "byoc_mlir.compiler.specialise",
+        "byoc_mlir.runtime.jit",
+    ]
+)
 
 
 class Worker:
@@ -34,7 +44,7 @@ class Worker:
         self._without: frozenset[str] = frozenset()
         self._step = ""
         self._deadline = 0.0
-        self._process: SpawnProcess | None = None
+        self._process: ForkServerProcess | None = None
         self._connection: Connection | None = None
 
     def give(self, case: Case, without: frozenset[str] = frozenset()) -> None:
@@ -75,9 +85,8 @@ class Worker:
         self._process = self._connection = self.case = None
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        here, there = context.Pipe()
-        process = context.Process(target=serve, args=(there, self.settings, str(self.log)))
+        here, there = _CONTEXT.Pipe()
+        process = _CONTEXT.Process(target=serve, args=(there, self.settings, str(self.log)))
         process.daemon = True
         process.start()
         there.close()

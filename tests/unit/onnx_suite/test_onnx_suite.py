@@ -11,6 +11,8 @@ import pytest
 from byoc_mlir.testing.onnx_suite import Expectations, Outcome, run_case, suite_cases
 from byoc_mlir.testing.operator_table import operators_page
 
+pytestmark = pytest.mark.xdist_group("onnx_cases")  # ONNX takes ten seconds to build them
+
 EXPECTATIONS = Expectations.read(Path(__file__).parent / "expectations.toml")
 PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
 SHARDS = 16

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
+import pytest
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import ByocError, InputValuesNeededError
 from byoc_mlir.frontend import ImportedModel, import_model
+from byoc_mlir.testing.onnx_suite import SuiteCase, suite_cases
+
+pytestmark = pytest.mark.xdist_group("onnx_cases")  # ONNX takes ten seconds to build them
 
 LEAST_PASSED = 1800
 
 
-@cache
-def _cases() -> Sequence[Any]:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = collect_testcases(None)
-    # the standard does not fix what a random op draws
-    return [case for case in cases if not case.name.startswith("test_bernoulli")]
-
-
 def _arrays(values: Sequence[Any]) -> list[Any]:
-    arrays = [numpy_helper.to_array(v) if isinstance(v, TensorProto) else v for v in values]
-    if any(isinstance(array, list) or array is None for array in arrays):
+    if any(isinstance(value, list) or value is None for value in values):
         raise ByocError("sequences and optionals are for the suite of whole models")
-    return arrays
+    return list(values)
 
 
 def _import(model: Any, shapes: dict[str, Any], inputs: dict[str, Any]) -> ImportedModel:
@@ -48,15 +37,16 @@ def _import(model: Any, shapes: dict[str, Any], inputs: dict[str, Any]) -> Impor
             values.update((name, np.asarray(inputs[name])) for name in error.inputs)
 
 
-def _check(case: Any) -> None:
-    inputs, expected = map(_arrays, case.data_sets[0])
-    names = [value.name for value in case.model.graph.input]
+def _check(case: SuiteCase) -> None:
+    source, data_sets = case.load()
+    inputs, expected = map(_arrays, data_sets[0])
+    names = [value.name for value in source.graph.input]
     shapes = {
         name: array.shape
         for name, array in zip(names, inputs, strict=True)
         if isinstance(array, np.ndarray)
     }
-    model = _import(case.model, shapes, dict(zip(names, inputs, strict=True)))
+    model = _import(source, shapes, dict(zip(names, inputs, strict=True)))
     model.module.verify()
     if any(isinstance(op, OnnxNodeOp) for op in model.module.walk()):
         raise ByocError("this is for the fallback interpreter")
@@ -81,7 +71,9 @@ def _check(case: Any) -> None:
 
 def test_node_cases() -> None:
     passed, wrong = 0, []
-    for case in _cases():
+    for case in suite_cases():
+        if case.kind != "node" or case.name.startswith("test_bernoulli"):
+            continue  # the standard does not fix what a random op draws
         try:
             _check(case)
             passed += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +20,25 @@ ANNOTATED = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %3 : tensor<4xf32>
 }
 """
+EACH_PASS_FIRST = """
+import os
+from byoc_mlir.tools import byoc_opt
+from byoc_mlir.tools.passes import all_passes
+
+failed = []
+for name, load in all_passes().items():
+    if (child := os.fork()) == 0:
+        try:
+            load()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    if os.waitpid(child, 0)[1]:
+        failed.append(name)
+assert not failed, failed
+"""
+"""FileCheck tests have all passes imported before the first one runs."""
+
 PARTITION = "fold-constants,simplify,fold-batch-norm,simplify,partition-for{targets=dnnl}"
 
 
@@ -27,6 +47,17 @@ def annotated(tmp_path: Path) -> str:
     path = tmp_path / "annotated.mlir"
     path.write_text(ANNOTATED)
     return str(path)
+
+
+def test_the_command_in_a_process_of_its_own(annotated: str) -> None:
+    command = [sys.executable, "-m", "byoc_mlir.tools.byoc_opt", annotated, "-p", "simplify"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "byoc.compiler_begin" in done.stdout
+
+
+def test_every_pass_can_be_the_first_that_is_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", EACH_PASS_FIRST], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_onnx_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -1,0 +1,38 @@
+"""Cases are made small in a number of steps that has an end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from byoc_mlir.testing.fuzz.case import Array, Case
+from byoc_mlir.testing.fuzz.minimise import minimised
+
+MOST = 50
+"""More candidates than a model of one node has."""
+
+
+def _case() -> Case:
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [info("x", TensorProto.FLOAT, [3])],
+        [info("y", TensorProto.FLOAT, [3])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    return Case("relu", model.SerializeToString(), ({"x": np.arange(3, dtype=np.float32)},))
+
+
+@pytest.mark.parametrize("without", [None, 0.0], ids=["anything fails", "zeros pass"])
+def test_numbers_become_plain_and_stay_so(without: float | None) -> None:
+    asked: list[Array] = []
+
+    def fails(candidate: Case) -> bool:
+        asked.append(candidate.feeds[0]["x"])
+        assert len(asked) < MOST
+        return not (asked[-1] == without).all()
+
+    small = minimised(_case(), fails, seconds=60.0)
+    assert (small.feeds[0]["x"] == (0.0 if without is None else 1.0)).all()
