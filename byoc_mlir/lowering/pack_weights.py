@@ -102,8 +102,7 @@ def _replace(
     data, _, result = op.indexing_maps
     map_ = AffineMap(result.data.num_dims, 0, tuple(exprs))
     op.properties["indexing_maps"] = ArrayAttr([data, AffineMapAttr(map_), result])
-    if not weight.output.first_use:
-        block.erase_op(weight)
+    weight.erase_if_unused()
 
 
 def _matrix_loops(op: linalg.GenericOp) -> tuple[AffineDimExpr, AffineDimExpr] | None:

@@ -74,5 +74,4 @@ def _round(op: RecurrentOp) -> None:
     rounded.location = weight.location
     Rewriter.insert_op(rounded, InsertPoint.before(op))
     op.operands[1] = rounded.output
-    if not weight.output.first_use:
-        Rewriter.erase_op(weight)
+    weight.erase_if_unused()

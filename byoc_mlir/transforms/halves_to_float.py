@@ -104,6 +104,8 @@ class _Widener:
         for index, value in enumerate(op.operands):
             if _is_half(value):
                 op.operands[index] = self._wide(value)
+                if isinstance(value.owner, ConstantOp):
+                    value.owner.erase_if_unused()
         op.properties.pop("out_dtype", None)
         for result in tuple(op.results):
             if _is_half(result):

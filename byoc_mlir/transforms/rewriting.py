@@ -56,10 +56,8 @@ def erase_dead_ops(block: Block) -> None:
 
 
 def erase_if_dead(op: RelayOp) -> None:
-    """Removes an op that nothing uses. The content of a constant is let go at once: the op refers
-    to itself, and stays until somebody looks for garbage.
-    """
-    if op.parent is not None and all(result.first_use is None for result in op.results):
+    """Removes an op that nothing uses."""
+    if isinstance(op, ConstantOp):
+        op.erase_if_unused()
+    elif op.parent is not None and all(result.first_use is None for result in op.results):
         op.parent.erase_op(op)
-        if isinstance(op, ConstantOp):
-            op.properties.clear()

@@ -22,5 +22,4 @@ def replace_constant(op: Operation, index: int, array: Array) -> None:
     constant.location = op.location
     Rewriter.insert_op(constant, InsertPoint.before(op))
     op.operands[index] = constant.output
-    if not old.output.uses:
-        Rewriter.erase_op(old)
+    old.erase_if_unused()

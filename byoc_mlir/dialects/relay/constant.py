@@ -194,6 +194,14 @@ class ConstantOp(RelayOp):
         value = DenseIntOrFPElementsAttr(cast(Any, type_), BytesAttr(data))
         return cls(value=value, result_types=[type_])
 
+    def erase_if_unused(self) -> None:
+        """Removes a constant that nothing reads. Its content is let go at once: the op refers to
+        itself, and stays until somebody looks for garbage.
+        """
+        if self.parent is not None and self.output.first_use is None:
+            self.parent.erase_op(self)
+            self.properties.clear()
+
     @property
     def type(self) -> Tensor:
         """The type of the constant, shape and element type."""

@@ -1,6 +1,7 @@
 """One small function per ONNX op, in families. Importing this package registers all of them."""
 
 from byoc_mlir.frontend.ops import (
+    attention,
     bounded,
     branches,
     control,
@@ -30,6 +31,7 @@ from byoc_mlir.frontend.ops import (
 )
 
 __all__ = [
+    "attention",
     "bounded",
     "branches",
     "control",

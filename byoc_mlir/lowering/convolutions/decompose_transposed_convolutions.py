@@ -83,8 +83,8 @@ def _decompose(op: TransposedOp) -> None:
     block, weight = op.parent, op.weight.owner
     assert block is not None
     block.erase_op(op)
-    if isinstance(weight, ConstantOp) and not weight.output.first_use:
-        block.erase_op(weight)
+    if isinstance(weight, ConstantOp):
+        weight.erase_if_unused()
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class LowerConvolutions(ModulePass):
             chain.result.replace_all_uses_with(result)
             for done in reversed(chain.ops):
                 block.erase_op(done)
-            _drop_unused(block, weight, chain.bias)
+            _drop_unused(weight, chain.bias)
 
 
 def _kernel_of(chain: Chain) -> ConvolutionKernel:
@@ -182,9 +182,9 @@ class _Writer:
         return k.finish(b)[0]
 
 
-def _drop_unused(block: Block, *values: SSAValue | ConstantOp | None) -> None:
+def _drop_unused(*values: SSAValue | ConstantOp | None) -> None:
     """What was packed is not kept twice."""
     for value in values:
         constant = value.owner if isinstance(value, SSAValue) else value
-        if isinstance(constant, ConstantOp) and not constant.output.first_use:
-            block.erase_op(constant)
+        if isinstance(constant, ConstantOp):
+            constant.erase_if_unused()

@@ -11,7 +11,7 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
@@ -89,5 +89,9 @@ class LowerIntegerProducts(ModulePass):
 
 
 def _erase(block: Block, ops: Sequence[RelayOp]) -> None:
+    read = {value.owner for op in ops for value in op.operands}
     for op in reversed(ops):
         block.erase_op(op)
+    for constant in read:  # what was packed is not kept twice
+        if isinstance(constant, ConstantOp):
+            constant.erase_if_unused()

@@ -113,5 +113,4 @@ def _lower(op: RelayOp) -> None:
     constants = {value.owner for value in op.operands if isinstance(value.owner, ConstantOp)}
     block.erase_op(op)
     for constant in constants:  # what a lowering packed is not kept twice
-        if not constant.output.first_use:
-            block.erase_op(constant)
+        constant.erase_if_unused()

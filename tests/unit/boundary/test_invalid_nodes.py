@@ -90,12 +90,24 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
     "Attention": (
         one("Attention", (1, 3, 8), inputs="x x x", opset=23, q_num_heads=7, kv_num_heads=0),
         InvalidModelError,
-        r"\(Attention\): .*q_num_heads and kv_num_heads must be positive",
+        r"\(Attention\): Q has shape \[1, 3, 8\], 7 heads do not fit",
     ),
     "Attention of other heads": (
-        one("Attention", (1, 3, 8), inputs="x x x", opset=23, q_num_heads=7, kv_num_heads=7),
+        one("Attention", (1, 3, 8), inputs="x x x", opset=23, q_num_heads=8),
         InvalidModelError,
-        r"\(Attention\): in its body, with kv_num_heads = 7, q_num_heads = 7: .*\[1, 3, 7, -1\]",
+        r"\(Attention\): K has shape \[1, 3, 8\], 0 heads do not fit",
+    ),
+    "RotaryEmbedding": (
+        one(
+            "RotaryEmbedding",
+            (1, 3, 8),
+            inputs="x c s",
+            opset=23,
+            constants=dict.fromkeys("cs", np.ones((1, 3, 2), np.float32)),
+            num_heads=7,
+        ),
+        InvalidModelError,
+        r"\(RotaryEmbedding\): in its body, with num_heads = 7: .*\[1, 3, 7, -1\]",
     ),
     "ConstantOfShape": (
         one(

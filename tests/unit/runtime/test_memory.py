@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +106,7 @@ import byoc_mlir
 from byoc_mlir.compiler.rates import process_rates
 from byoc_mlir.kernels.costs import ConvolutionRates
 
-x = {"x": np.ones((1, 1024), np.float32)}
+x = {"x": np.ones((1, 1024), sys.argv[3])}
 byoc_mlir.compile(sys.argv[1], threads=1, cache=False).run(x)  # imports what it needs
 process_rates().part(ConvolutionRates.name, ConvolutionRates.of_json)  # once a machine
 tracemalloc.start()
@@ -118,8 +119,47 @@ def test_a_matrix_that_many_nodes_read_is_copied_once(tmp_path: Path) -> None:
     """While the model is compiled, too: the file, the matrix as read, turned, in panels."""
     chain(tmp_path / "once.onnx", ["w"])
     size = chain(tmp_path / "repeated.onnx", ["w"] * 24)
-    files = (str(tmp_path / "once.onnx"), str(tmp_path / "repeated.onnx"))
-    assert int(run_script(PEAK, timeout=300, arguments=files)) <= 6 * size
+    arguments = (str(tmp_path / "once.onnx"), str(tmp_path / "repeated.onnx"), "float32")
+    assert int(run_script(PEAK, timeout=300, arguments=arguments)) <= 6 * size
+
+
+def turned(path: Path, count: int, dtype: type[np.generic]) -> int:
+    """Saves products with matrices that are stored transposed, one behind the other; the matrices'
+    bytes. Those of bytes multiply bytes."""
+    rng, names = np.random.default_rng(0), ["x", *(f"h{n}" for n in range(1, count)), "y"]
+    arrays = {f"w{n}": rng.integers(-99, 99, (1024, 1024)).astype(dtype) for n in range(count)}
+    nodes: list[onnx.NodeProto] = []
+    for (before, after), weight in zip(pairwise(names), arrays, strict=True):
+        factors = [before, weight]
+        if dtype == np.int8:
+            nodes.append(helper.make_node("QuantizeLinear", [before, "s"], [f"{after}_q"]))
+            codes, factors = (f"{after}_q", weight), [f"{after}_d", f"{weight}_d"]
+            nodes += [
+                helper.make_node("DequantizeLinear", [code, "s"], [factor])
+                for code, factor in zip(codes, factors, strict=True)
+            ]
+        nodes.append(helper.make_node("Gemm", factors, [after], transB=1))
+    type_ = TensorProto.FLOAT16 if dtype == np.float16 else TensorProto.FLOAT
+    infos = [helper.make_tensor_value_info(name, type_, [1, 1024]) for name in "xy"]
+    scale = numpy_helper.from_array(np.array(0.02, np.float32), "s")
+    initializers = [scale, *(numpy_helper.from_array(a, name) for name, a in arrays.items())]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], initializers)
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return sum(array.nbytes for array in arrays.values())
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(np.float32, 1.5), (np.float16, 2.6), (np.int8, 1.9)])
+def test_weights_are_let_go_one_by_one(
+    dtype: type[np.generic], most: float, tmp_path: Path
+) -> None:
+    """As they are packed, or become numbers of `f32` and are packed. There is never a copy of all
+    of them besides; there is one of a few."""
+    turned(tmp_path / "small.onnx", 1, dtype)
+    size = turned(tmp_path / "large.onnx", 24, dtype)
+    given = "float16" if dtype == np.float16 else "float32"
+    arguments = (str(tmp_path / "small.onnx"), str(tmp_path / "large.onnx"), given)
+    assert int(run_script(PEAK, timeout=300, arguments=arguments)) <= most * size
 
 
 def test_a_compiled_model_holds_twice_its_weights_at_most(tmp_path: Path) -> None:

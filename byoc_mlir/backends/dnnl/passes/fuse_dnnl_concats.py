@@ -84,8 +84,8 @@ def _replace(norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.flo
     norm.output.replace_all_uses_with(joined.output)
     Rewriter.erase_op(norm)
     for constant in dict.fromkeys(constants):
-        if isinstance(constant, ConstantOp) and not constant.output.uses:
-            Rewriter.erase_op(constant)
+        if isinstance(constant, ConstantOp):
+            constant.erase_if_unused()
 
 
 def _flatten(further: ConcatOp, concat: ConcatOp) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import logic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
-from byoc_mlir.frontend.ops.microsoft.heads import (
+from byoc_mlir.frontend.ops.heads import (
     added,
     blocked,
     causal_mask,
@@ -23,6 +22,7 @@ from byoc_mlir.frontend.ops.microsoft.heads import (
     split_heads,
     weighted,
 )
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
 from byoc_mlir.frontend.ops.nn import matmul
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value

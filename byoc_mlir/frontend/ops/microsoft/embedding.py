@@ -10,8 +10,8 @@ from byoc_mlir.dialects.relay import index, logic, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.heads import expect_rank, expect_shape
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
-from byoc_mlir.frontend.ops.microsoft.heads import expect_rank, expect_shape
 from byoc_mlir.frontend.ops.norm import layer_normalization
 from byoc_mlir.frontend.ops.quantize import dequantize_linear
 from byoc_mlir.frontend.registry import register_op

@@ -9,15 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import elementwise, index, logic, reduce, transform
+from byoc_mlir.dialects.relay import index, logic, reduce, transform
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.branches import either
 from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
-from byoc_mlir.frontend.ops.microsoft.heads import (
+from byoc_mlir.frontend.ops.heads import (
     LOWEST,
     added,
     blocked,
@@ -27,10 +26,12 @@ from byoc_mlir.frontend.ops.microsoft.heads import (
     merge_heads,
     scale_of,
     scores_of,
+    softcapped,
     softmax,
     split_heads,
     weighted,
 )
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.microsoft.norm import simplified_layer_normalization
 from byoc_mlir.frontend.ops.microsoft.rotary import angles_of, rotate
 from byoc_mlir.frontend.ops.prefixes import up_to
@@ -196,9 +197,7 @@ class _Attention:
         """What queries get of the first `seen` keys and values, which are all that have tokens."""
         k, v = (arith.section(context, each, 2, 0, seen) for each in (k, v))
         scores = scores_of(context, q, k, self.scale)
-        if self.softcap:
-            bent = context.emit(elementwise.TanhOp, arith.divide(context, scores, self.softcap))
-            scores = arith.multiply(context, bent, self.softcap)
+        scores = softcapped(context, scores, self.softcap)
         bias = self.bias
         if bias is not None and bias.sizes[-1] == tokens.most:
             bias = arith.section(context, bias, bias.rank - 1, 0, seen)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.heads import expect_rank
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
 from byoc_mlir.frontend.ops.microsoft.attention import attention_of, cut
-from byoc_mlir.frontend.ops.microsoft.heads import expect_rank
 from byoc_mlir.frontend.ops.microsoft.quantized import parameters
 from byoc_mlir.frontend.ops.qnn import (
     dequantized,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.heads import expect_rank, expect_shape
 from byoc_mlir.frontend.ops.lstm import looped_lstm
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
-from byoc_mlir.frontend.ops.microsoft.heads import expect_rank, expect_shape
 from byoc_mlir.frontend.ops.qnn import IntegerWeight, scale_of, zero_point_of
 from byoc_mlir.frontend.ops.recurrent import Operands
 from byoc_mlir.frontend.ops.recurrent_attributes import CellAttributes

@@ -9,13 +9,13 @@ from byoc_mlir.dialects.relay import index
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
-from byoc_mlir.frontend.ops.microsoft.heads import (
+from byoc_mlir.frontend.ops.heads import (
     expect_rank,
     expect_shape,
     merge_heads,
     split_heads,
 )
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 

@@ -47,18 +47,19 @@ def split_heads(context: NodeContext, data: Value, heads: int, what: str) -> Val
         VerifyException: the shape is another.
     """
     expect_rank(data, what, 3)
-    batch, sequence, width = data.shape
+    batch, sequence, _ = data.sizes
+    width = data.number(2)
     if heads < 1 or width % heads:
-        raise VerifyException(f"{what} has shape {list(data.shape)}, {heads} heads do not fit")
+        raise VerifyException(f"{what} has shape {list(data.sizes)}, {heads} heads do not fit")
     parts = arith.reshape(context, data, [batch, sequence, heads, width // heads])
     return arith.transpose(context, parts, [0, 2, 1, 3])
 
 
 def merge_heads(context: NodeContext, data: Value) -> Value:
     """`[batch, heads, sequence, size]` as `[batch, sequence, heads * size]`."""
-    batch, heads, sequence, size = data.shape
+    batch, heads, sequence, size = data.sizes
     rows = arith.transpose(context, data, [0, 2, 1, 3])
-    return arith.reshape(context, rows, [batch, sequence, heads * size])
+    return arith.reshape(context, rows, [batch, sequence, index(heads) * index(size)])
 
 
 def scale_of(scale: float, head_size: int) -> float:
@@ -66,14 +67,26 @@ def scale_of(scale: float, head_size: int) -> float:
     return scale or 1.0 / math.sqrt(head_size)
 
 
-def scores_of(context: NodeContext, query: Value, key: Value, scale: float) -> Value:
+def products_of(context: NodeContext, query: Value, key: Value) -> Value:
     """`[batch, heads, queries, keys]`; each key head serves as many query heads in a row."""
-    batch, heads, queries, size = query.shape
+    batch, heads, queries, size = query.sizes
     shared = index(key.sizes[1])
-    grouped = arith.reshape(context, query, [batch, shared, heads // shared * queries, size])
+    grouped = arith.reshape(context, query, [batch, shared, index(heads) // shared * queries, size])
     product = context.emit(nn.MatmulOp, grouped, key, transpose_b=True)
-    whole = arith.reshape(context, product, [batch, heads, queries, key.sizes[2]])
-    return arith.multiply(context, whole, scale)
+    return arith.reshape(context, product, [batch, heads, queries, key.sizes[2]])
+
+
+def scores_of(context: NodeContext, query: Value, key: Value, scale: float) -> Value:
+    """Products of queries and keys, `[batch, heads, queries, keys]`, times `scale`."""
+    return arith.multiply(context, products_of(context, query, key), scale)
+
+
+def softcapped(context: NodeContext, scores: Value, most: float) -> Value:
+    """Scores bent to lie between `-most` and `most`; as they are where `most` is 0."""
+    if not most:
+        return scores
+    bent = context.emit(elementwise.TanhOp, arith.divide(context, scores, most))
+    return arith.multiply(context, bent, most)
 
 
 def weighted(context: NodeContext, weights: Value, value: Value) -> Value:
