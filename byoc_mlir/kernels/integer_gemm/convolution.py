@@ -154,7 +154,7 @@ class IntegerConvolution:
         """What sums begin with, scales and offsets of columns, and the weights `[O, I / groups, H,
         W]` as the code reads them."""
         gemm = self._gemm
-        packed = gemm.pack(weights.astype(np.int16).transpose(2, 3, 1, 0)).reshape(-1)
+        packed = gemm.pack(weights.transpose(2, 3, 1, 0)).reshape(-1)
         starts = -self._zero_byte * weights.sum((1, 2, 3), np.int32)
         columns = np.zeros((3, self._told().columns), np.int32)
         columns[0, : gemm.columns] = gemm.in_columns(starts)
