@@ -112,6 +112,11 @@ class IntegerConvolution:
         """About what it takes, with weights from memory."""
         return self._gemm.milliseconds(int(self._gemm.rows)) / threads
 
+    @property
+    def weight_bytes(self) -> int:
+        """The memory of packed weights."""
+        return round(self._gemm.right_bytes * self.overlap)
+
     def for_weights(self, weights: NDArray[np.int8]) -> IntegerConvolution:
         """The same in words that overlap as the weights `[O, I / groups, H, W]` ask, where that is
         estimated to take less time."""
