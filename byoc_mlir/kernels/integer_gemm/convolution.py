@@ -117,12 +117,11 @@ class IntegerConvolution:
         """The memory of packed weights."""
         return round(self._gemm.right_bytes * self.overlap)
 
-    def for_weights(self, weights: NDArray[np.int8]) -> IntegerConvolution:
-        """The same in words that overlap as the weights `[O, I / groups, H, W]` ask, where that is
-        estimated to take less time."""
+    def forms(self, weights: NDArray[np.int8]) -> tuple[IntegerConvolution, ...]:
+        """The same, and in words that overlap as the weights `[O, I / groups, H, W]` ask, where
+        words may."""
         found = self._gemm.overlapping(weights.transpose(2, 3, 1, 0))
-        others = [replace(self, unit=one.unit, overlap=one.overlap) for one in found]
-        return min((self, *others), key=lambda one: one.milliseconds(1))
+        return (self, *(replace(self, unit=one.unit, overlap=one.overlap) for one in found))
 
     def workspace_bytes(self, threads: int) -> int:
         """The memory for the source as it is multiplied, where it is not so already."""
