@@ -115,6 +115,7 @@ class Cut:
             divmod(state, states) for state in (self.before, self.behind)
         )
         words[...] = sliding_window_view(lines, WORD, axis=2)[run, :, self.places]
+        # bytes that belong to the words before and behind are zeros
         bytes_ = self.places[:, None] + np.arange(WORD, dtype=np.int32)
         is_kept = (bytes_ >= first[:, None]) & (bytes_ < end[:, None])
         words.view(np.int32)[..., 0] &= (-is_kept.astype(np.int8)).view(np.int32)
@@ -124,6 +125,7 @@ class Cut:
             pairs = np.add(*(lines[run[some], :, next_ - back] for back in (2, 1)), dtype=np.int16)
             return _excess(pairs).astype(np.int8)
 
+        # of a weight that is too much beside its neighbour, the rest is in the next word
         (late,), (early,) = was_left.nonzero(), is_left.nonzero()
         words[late, :, (first - 1 - self.places)[late]] = excess(late, first[late])
         words[early, :, (end - 1 - self.places)[early]] -= excess(early, end[early])
@@ -148,7 +150,7 @@ def _steps(is_exact: Flags, is_rest_exact: Flags) -> tuple[NDArray[np.int32], ND
     place = np.stack((first - ~stays, first - 2 + rest_stays), 1)
     # of the words that begin at the bytes from -2 on
     end = np.minimum(np.arange(2, length + WORD + 1, dtype=np.int32), length)
-    behind_word = end + (length + 1) * ~is_exact[:, end - 2]
+    behind_word = end + np.int32(length + 1) * ~is_exact[:, end - 2]
     one_back, two_back = behind_word[:, 1:-1], behind_word[:, :-2]
     alone = np.where(stays, behind_word[:, 2:], one_back)
     behind = np.stack((alone, np.where(rest_stays, one_back, two_back)), 1)
