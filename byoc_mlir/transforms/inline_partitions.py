@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -62,20 +62,21 @@ class InlinePartitions(ModulePass):
         inline_regions(op, [regions[name] for name in self.functions or regions])
 
 
-def inline_partition(module: ModuleOp, region: FuncOp, reason: str = "") -> None:
-    """Puts one outlined region back into its callers and removes it.
+def inline_partitions(module: ModuleOp, reasons: Mapping[FuncOp, str]) -> None:
+    """Puts outlined regions back into their callers and removes them.
 
     Args:
-        module: the module that holds region and callers; composites in the region are dissolved.
-        region: the outlined function.
-        reason: why, kept on each of the ops as `byoc.reason`, with the region's `byoc.times`.
+        module: the module that holds regions and callers; composites in them are dissolved.
+        reasons: why, for each region: kept on its ops as `byoc.reason`, with its `byoc.times`.
     """
-    if reason:
-        times = {TIMES: region.attributes[TIMES]} if TIMES in region.attributes else {}
+    for region, reason in reasons.items():
+        kept: dict[str, Attribute] = {REASON: StringAttr(reason)}
+        if TIMES in region.attributes:
+            kept[TIMES] = region.attributes[TIMES]
         for op in region.walk():
             if op is not region and not is_constant(op) and not is_terminator(op):
-                op.attributes |= {REASON: StringAttr(reason), **times}
-    inline_regions(module, [region])
+                op.attributes |= kept
+    inline_regions(module, reasons)
 
 
 def inline_regions(module: ModuleOp, regions: Iterable[FuncOp]) -> None:

@@ -16,6 +16,7 @@ from byoc_mlir.dialects.byoc import WEIGHT_GROWTH, CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp, WeightAttr
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.relay.window import ConvOp
@@ -77,12 +78,15 @@ def _bytes_of(constants: Iterable[ConstantOp]) -> int:
 
 
 def _convolved(module: ModuleOp) -> Iterator[ConstantOp]:
-    """The weights of convolutions in `f32`."""
+    """The weights of convolutions in `f32`, and of those of bytes: some are computed by way of
+    `f32`."""
     for op in module.walk():
-        if isinstance(op, ConvOp) and tensor_type(op.weight).element_type == f32:
-            constant = _outside(op.weight).owner
-            if isinstance(constant, ConstantOp):
-                yield constant
+        if not isinstance(op, ConvOp | QuantizedConvOp):
+            continue
+        constant = _outside(op.weight).owner
+        is_counted = isinstance(op, QuantizedConvOp) or tensor_type(op.weight).element_type == f32
+        if is_counted and isinstance(constant, ConstantOp):
+            yield constant
 
 
 def _outside(value: SSAValue) -> SSAValue:

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import CompositeOp, region_compiler
 from byoc_mlir.dialects.relay.base import relay_name
-from byoc_mlir.transforms.inline_partitions import inline_partition
+from byoc_mlir.transforms.inline_partitions import inline_partitions
 from byoc_mlir.transforms.work import estimated_work
 
 
@@ -74,13 +74,14 @@ def prune_regions(module: ModuleOp, refuse: Callable[[FuncOp], str | None]) -> l
     Returns:
         The symbols of the regions that are gone. Their ops say `demoted: ` and the reason.
     """
-    pruned: list[str] = []
-    for op in list(module.walk()):
-        if isinstance(op, FuncOp) and region_compiler(op) is not None:
-            reason = refuse(op)
-            if reason is not None:
-                pruned.append(op.sym_name.data)
-                inline_partition(module, op, reason=f"{DEMOTED}{reason}")
+    reasons = {
+        op: f"{DEMOTED}{reason}"
+        for op in module.ops
+        if isinstance(op, FuncOp) and region_compiler(op) is not None
+        if (reason := refuse(op)) is not None
+    }
+    pruned = [region.sym_name.data for region in reasons]
+    inline_partitions(module, reasons)
     return pruned
 
 

@@ -209,7 +209,7 @@ class Costs:
             if isinstance(kernel, DepthwiseOfBytes):
                 milliseconds = kernel.milliseconds(self._api.threads)
                 if milliseconds < accepted:
-                    yield Cost(milliseconds, kernel.name)
+                    yield Cost(milliseconds, kernel.name, weight_bytes=kernel.weight_bytes)
 
     def _by_our_integer_kernels(
         self, op: QuantizedConvolutionOp, layout: LayoutOf
@@ -221,10 +221,12 @@ class Costs:
         found: list[Cost] = []
         for kernel in integer_kernels(op, layout):
             if not isinstance(kernel, ThroughFloats):
-                found.append(Cost(kernel.milliseconds(threads), kernel.name))
+                milliseconds = kernel.milliseconds(threads)
             elif self._choices.winograd == MEASURED:
-                direct = self._products(kernel.kernel)
-                found.append(Cost(kernel.milliseconds(direct, threads), kernel.name))
+                milliseconds = kernel.milliseconds(self._products(kernel.kernel), threads)
+            else:
+                continue
+            found.append(Cost(milliseconds, kernel.name, weight_bytes=kernel.weight_bytes))
         return found or [Cost(_UNWANTED_PENALTY, op.algorithm.data)]
 
     def _products(self, kernel: ConvolutionKernel) -> float:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, i8
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.descriptions import LayoutOf
@@ -38,6 +39,7 @@ from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.tensors import Array
 
 Kernel: TypeAlias = "IntegerConvolution | DepthwiseOfBytes | ThroughFloats"
+Forms: TypeAlias = tuple[IntegerConvolution, ...]
 
 
 def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Kernel]:
@@ -66,7 +68,7 @@ def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Ke
     product = IntegerConvolution(
         unit, image, signed, zero_point, outputs, *windows, epilogue, groups
     )
-    yield product.for_weights(planes(_known(op.weights)))
+    yield min(_forms(product, op.weights), key=lambda one: one.milliseconds(1))
     if groups > 1:
         return
     result = (images, outputs, *pair_of(shape_of(op.output)[2:], 1))
@@ -79,6 +81,18 @@ def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Ke
     for kernel in convolution_kernels(floats, VectorUnit.of(features)):
         if isinstance(kernel, Winograd) and not kernel.is_heavy:
             yield ThroughFloats(kernel, signed, zero_point, epilogue)
+
+
+_FORMS: WeakKeyDictionary[Operation | Block, dict[IntegerConvolution, Forms]] = WeakKeyDictionary()
+"""Of products with the weights of a constant, which are looked at once: layouts are planned in
+several rounds, and each asks for all kernels."""
+
+
+def _forms(product: IntegerConvolution, weights: SSAValue) -> Forms:
+    known = _FORMS.setdefault(weights.owner, {})
+    if product not in known:
+        known[product] = product.forms(planes(_known(weights)))
+    return known[product]
 
 
 def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kernel:

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 
 from byoc_mlir.dialects.byoc import TIMES, WEIGHT_GROWTH
-from byoc_mlir.transforms.inline_partitions import inline_partition
+from byoc_mlir.transforms.inline_partitions import inline_regions
 
 _NAME = "region"
 
@@ -19,7 +19,7 @@ def alone(region: FuncOp) -> ModuleOp:
 def alone_on_host(region: FuncOp) -> ModuleOp:
     """The same, its ops given back to the host."""
     module, function = _with_region(region)
-    inline_partition(module, function)
+    inline_regions(module, [function])
     return module
 
 

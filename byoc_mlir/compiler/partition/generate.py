@@ -17,7 +17,7 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
 from byoc_mlir.ir_dump import dump_text, located_text
 from byoc_mlir.lowering.region_calls import RegionCall, region_functions
-from byoc_mlir.transforms.inline_partitions import inline_partition
+from byoc_mlir.transforms.inline_partitions import inline_partitions
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def generate_regions(
             region.sym_name.data: answer for region, answer in zip(regions, found, strict=True)
         }
     codes: list[RegionCode] = []
-    problems: list[str] = []
+    problems: dict[FuncOp, str] = {}
     for region in region_functions(module):
         symbol = region.sym_name.data
         answer = answers[symbol]
@@ -59,11 +59,11 @@ def generate_regions(
         problem = f"compile_failed: {attempt}: {_words(answer)}"
         if options.fallback == "forbid":
             raise FallbackForbiddenError(problem) from answer
-        problems.append(problem)
-        inline_partition(module, region, reason=problem)
+        problems[region] = problem
     if problems:
+        inline_partitions(module, problems)
         module.verify()
-    return GeneratedRegions(tuple(codes), tuple(problems))
+    return GeneratedRegions(tuple(codes), tuple(problems.values()))
 
 
 def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:

@@ -133,12 +133,8 @@ class _EstimatingJudge:
     ):
         self._backends = {backend.name: backend for backend in backends}
         self._compile_part = compile_part
-        self._keys = {
-            region: Keys.of(region, options)
-            for region in regions
-            if _size(region) <= _MOST_MEASURED_OPS
-        }
-        """Of those that are small enough to be measured."""
+        self._options = options
+        self._keys: dict[FuncOp, Keys] = {}
         context = CodegenContext(options.threads)
         self._times = {region: self._known_times(region, context) for region in regions}
         self._seconds = 0.0
@@ -151,8 +147,16 @@ class _EstimatingJudge:
         return self._measured_before(region) or estimated_times(region, backend, context)
 
     def _measured_before(self, region: FuncOp) -> RegionTimes | None:
-        keys = self._keys.get(region)
-        return None if keys is None else known_verdicts().find(keys)
+        verdicts = known_verdicts()
+        if not verdicts.times or _size(region) > _MOST_MEASURED_OPS:
+            return None
+        return verdicts.find(self._keys_of(region))
+
+    def _keys_of(self, region: FuncOp) -> Keys:
+        """Those of a region, whose text is long: made when they are needed, and once."""
+        if region not in self._keys:
+            self._keys[region] = Keys.of(region, self._options)
+        return self._keys[region]
 
     def __call__(self, region: FuncOp) -> str | None:
         times = self._times[region]
@@ -161,7 +165,7 @@ class _EstimatingJudge:
         found = self._measured_before(region)
         if found is None and self._is_worth_measuring(region):
             start = time.process_time()
-            found = _measured(region, self._keys[region], self._compile_part)
+            found = _measured(region, self._keys_of(region), self._compile_part)
             self._seconds += time.process_time() - start
         if found is not None:
             return _decide(region, found)
@@ -174,7 +178,8 @@ class _EstimatingJudge:
             return False
         total = sum(one.backend_milliseconds or 0.0 for one in self._times.values())
         matters = milliseconds >= _LEAST_MEASURED_SHARE * total
-        return region in self._keys and matters and self._seconds < MEASURING_SECONDS
+        is_small = _size(region) <= _MOST_MEASURED_OPS
+        return is_small and matters and self._seconds < MEASURING_SECONDS
 
 
 def _size(region: FuncOp) -> int:

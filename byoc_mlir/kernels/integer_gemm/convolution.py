@@ -112,12 +112,16 @@ class IntegerConvolution:
         """About what it takes, with weights from memory."""
         return self._gemm.milliseconds(int(self._gemm.rows)) / threads
 
-    def for_weights(self, weights: NDArray[np.int8]) -> IntegerConvolution:
-        """The same in words that overlap as the weights `[O, I / groups, H, W]` ask, where that is
-        estimated to take less time."""
+    @property
+    def weight_bytes(self) -> int:
+        """The memory of packed weights."""
+        return round(self._gemm.right_bytes * self.overlap)
+
+    def forms(self, weights: NDArray[np.int8]) -> tuple[IntegerConvolution, ...]:
+        """The same, and in words that overlap as the weights `[O, I / groups, H, W]` ask, where
+        words may."""
         found = self._gemm.overlapping(weights.transpose(2, 3, 1, 0))
-        others = [replace(self, unit=one.unit, overlap=one.overlap) for one in found]
-        return min((self, *others), key=lambda one: one.milliseconds(1))
+        return (self, *(replace(self, unit=one.unit, overlap=one.overlap) for one in found))
 
     def workspace_bytes(self, threads: int) -> int:
         """The memory for the source as it is multiplied, where it is not so already."""
@@ -154,7 +158,7 @@ class IntegerConvolution:
         """What sums begin with, scales and offsets of columns, and the weights `[O, I / groups, H,
         W]` as the code reads them."""
         gemm = self._gemm
-        packed = gemm.pack(weights.astype(np.int16).transpose(2, 3, 1, 0)).reshape(-1)
+        packed = gemm.pack(weights.transpose(2, 3, 1, 0)).reshape(-1)
         starts = -self._zero_byte * weights.sum((1, 2, 3), np.int32)
         columns = np.zeros((3, self._told().columns), np.int32)
         columns[0, : gemm.columns] = gemm.in_columns(starts)

@@ -113,6 +113,11 @@ class DepthwiseOfBytes:
         """About what it takes."""
         return self.products / rates(IntegerRates).depthwise / threads
 
+    @property
+    def weight_bytes(self) -> int:
+        """The memory of packed weights."""
+        return self.shape[3] * self.variant.pairs * i32.size
+
     def workspace_bytes(self, threads: int) -> int:
         """The memory for the centred source."""
         lines, pixels = self._padded

@@ -9,7 +9,9 @@ these were one long pixel.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +22,11 @@ from byoc_mlir.kernels.convolution import Pair, result_sizes
 from byoc_mlir.kernels.costs import ConvolutionRates, IntegerRates, rates
 from byoc_mlir.kernels.integer_gemm.code import Variant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
-from byoc_mlir.kernels.integer_gemm.overlapping import WORD, OverlappingWords
+from byoc_mlir.kernels.integer_gemm.overlapping import WORD, Cut, OverlappingWords
 from byoc_mlir.kernels.integer_gemm.parameters import Parameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.parameters import words
+from byoc_mlir.tensors import aligned_empty
 
 _SUMS = IntegerEpilogue()
 
@@ -172,36 +175,34 @@ class IntegerGemm:
         unit = replace(self.unit, overlaps=True).for_outputs(self._group_outputs)
         it = replace(self, unit=unit)
         runs = it._runs(right[:, :, :_SAMPLED_CHANNELS, : self._group_outputs])
-        if runs.shape[1] < WORD:
+        numbers = runs.shape[1]
+        if numbers < WORD:
             return ()
-        sample = unit.panels_of(runs[..., : _SAMPLED_PANELS * unit.panel])
-        words = len(OverlappingWords.of(sample).places)
-        overlap = words / (len(sample) * -(-sample.shape[1] // unit.group))
+        cut = Cut.of(list(islice(unit.panels_of(runs), _SAMPLED_PANELS)))
+        overlap = cut.words / (len(cut.counts) * -(-numbers // unit.group))
         return (replace(it, overlap=overlap),)
 
     def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
-        """The weights `[height, width, channels / groups, outputs]` as the code reads them."""
-        if self.unit.overlaps:
-            return self.overlapped(right).packed
-        return np.concatenate([self._pack_group(one) for one in np.split(right, self.groups, -1)])
+        """The weights `[height, width, channels / groups, outputs]` as the code reads them; they
+        may be large, so nothing but the result is as large as they are."""
+        unit, panels = self.unit, self._in_panels(right)
+        if unit.overlaps:
+            return OverlappingWords.of(panels).packed
+        shape = (self._panels, self.depth // unit.group, unit.panel, unit.group)
+        packed = aligned_empty(shape, unit.right_type)
+        for words_, panel in zip(packed, panels, strict=True):
+            words_[...] = unit.words_of(panel - self.shift)
+        return packed
 
-    def overlapped(self, right: NDArray[np.integer]) -> OverlappingWords:
-        """The words of the weights `[height, width, channels / groups, outputs]`."""
-        groups = [self.unit.panels_of(self._runs(one)) for one in np.split(right, self.groups, -1)]
-        return OverlappingWords.of(np.concatenate(groups))
+    def _in_panels(self, right: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
+        for group in np.split(right, self.groups, -1):
+            yield from self.unit.panels_of(self._runs(group))
 
     def _runs(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
         """The weights of a group as `[runs, numbers, outputs]`."""
         height, width, channels, outputs = right.shape
         together = self._together if self.is_dense or self.unit.overlaps else 1
         return right.reshape(height * width // together, channels * together, outputs)
-
-    def _pack_group(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
-        runs = self._runs(right)
-        count, depth, outputs = runs.shape
-        words = np.zeros((count, self._filled(depth), outputs), self.unit.right_type)
-        words[:, :depth] = runs - self.shift
-        return self.unit.packed(words.reshape(-1, outputs))
 
     def in_columns(self, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
         """One number for each output, as many as there are columns: zeros behind each group."""

@@ -137,6 +137,11 @@ class ThroughFloats:
         """About what it takes, see `ConvolutionKernel.milliseconds`."""
         return self.kernel.milliseconds(direct, threads)
 
+    @property
+    def weight_bytes(self) -> int:
+        """The memory of packed weights."""
+        return self.kernel.weight_bytes
+
     def workspace_bytes(self, threads: int) -> int:
         """The memory for the kernel."""
         return self.kernel.workspace_bytes(threads)

@@ -9,7 +9,7 @@ instructions. Words of four bytes that overlap use that instruction nevertheless
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -153,27 +153,20 @@ class IntegerUnit:
         """What tells the code of units apart."""
         return f"{self.words}_{self.panel_vectors}x{self.lanes}"
 
-    def packed(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
-        """A matrix `[steps, columns]` in the order in which tiles read it.
+    def panels_of(self, runs: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
+        """`[runs, numbers, columns]` in panels `[runs, numbers, panel]`, with zeros behind the last
+        column."""
+        for first in range(0, runs.shape[2], self.panel):
+            some = runs[..., first : first + self.panel]
+            missing = self.panel - some.shape[2]
+            yield np.pad(some, ((0, 0), (0, 0), (0, missing))) if missing else some
 
-        That is `[panels, words, panel, group]`, with zeros where columns or steps end before the
-        last panel or word does.
-        """
-        steps, columns = right.shape
-        words, panels = -(-steps // self.group), -(-columns // self.panel)
-        padded = np.zeros((words * self.group, panels * self.panel), self.right_type)
-        padded[:steps, :columns] = right
-        grouped = padded.reshape(words, self.group, panels, self.panel)
-        return np.ascontiguousarray(grouped.transpose(2, 0, 3, 1))
-
-    def panels_of(self, runs: NDArray[np.integer]) -> NDArray[np.integer]:
-        """`[runs, bytes, columns]` as `[panels and runs, bytes, panel]`."""
-        count, depth, columns = runs.shape
-        panels = -(-columns // self.panel)
-        padded = np.zeros((count, depth, panels * self.panel), runs.dtype)
-        padded[..., :columns] = runs
-        split = padded.reshape(count, depth, panels, self.panel).transpose(2, 0, 1, 3)
-        return split.reshape(panels * count, depth, self.panel)
+    def words_of(self, panel: NDArray[np.integer]) -> NDArray[np.integer]:
+        """A panel `[runs, numbers, panel]` in the order in which tiles read it: `[words, panel,
+        group]`, with zeros where a run ends before its last word does."""
+        _, numbers, columns = panel.shape
+        filled = np.pad(panel, ((0, 0), (0, -numbers % self.group), (0, 0)))
+        return filled.reshape(-1, self.group, columns).transpose(0, 2, 1)
 
 
 @dataclass(frozen=True)

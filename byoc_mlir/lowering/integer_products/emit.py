@@ -94,8 +94,8 @@ class ProductWriter:
 
     def _packed(self, gemm: IntegerGemm) -> Array:
         weights = self.product.weights
-        how = ("integer_gemm", gemm.unit, gemm.shift)
-        return derived_array(how, [weights], lambda: gemm.pack(weights).reshape(-1))
+        how = ("integer_gemm", gemm.unit, gemm.shift, weights.shape, weights.strides)
+        return derived_array(how, [self.product.constant], lambda: gemm.pack(weights).reshape(-1))
 
     def _left(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
         """The left numbers: pixels with channels last, filled up and padded."""

@@ -30,6 +30,7 @@ class Padding:
 
 
 _NO_PADDING = Padding()
+_BYTES = np.iinfo(np.int8)
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ class Product:
     zero_point: SSAValue
     """That of the data, of rank 0."""
     weights: Array
-    """`[height, width, channels, outputs]` of `i16`, their zero point taken off."""
+    """`[height, width, channels, outputs]`, their zero point taken off: a view of `constant`."""
+    constant: Array
+    """The same as they are in memory, of `i8` or `i16`."""
     image: tuple[Size, Size, Size]
     """How many images there are, their lines and pixels; a matrix is one line."""
     strides: Pair = (1, 1)
@@ -71,9 +74,9 @@ def product_of(op: Operation) -> Product | None:
     match op:
         case qnn.DenseOp():
             weights = _weights(op.weight, op.weight_zero_point, (1,))
-            return (
-                None if weights is None else _of_matrix(op, op.data, op.data_zero_point, weights.T)
-            )
+            if weights is None:
+                return None
+            return _of_matrix(op, op.data, op.data_zero_point, weights, weights.T)
         case qnn.MatmulOp():
             return _of_matmul(op)
         case qnn_window.Conv1DOp() | qnn_window.Conv2DOp() if op.groups.value.data == 1:
@@ -93,17 +96,17 @@ def _of_matmul(op: qnn.MatmulOp) -> Product | None:
     if weights is None or rank_of(op.b) > rank_of(op.a):
         return None
     matrix = weights.reshape(weights.shape[-2:])
-    return _of_matrix(op, op.a, op.a_zero_point, matrix)
+    return _of_matrix(op, op.a, op.a_zero_point, weights, matrix)
 
 
 def _of_matrix(
-    op: RelayOp, data: SSAValue, zero_point: SSAValue, matrix: Array | None
+    op: RelayOp, data: SSAValue, zero_point: SSAValue, weights: Array, matrix: Array
 ) -> Product | None:
     *rows, _ = sizes_of(data)
     count = math.prod(rows)
-    if matrix is None or count == 0 or not matrix.size:
+    if count == 0 or not matrix.size:
         return None
-    return Product(op, data, zero_point, matrix[None, None], (1, 1, count))
+    return Product(op, data, zero_point, matrix[None, None], weights, (1, 1, count))
 
 
 def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | None:
@@ -119,6 +122,7 @@ def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | 
         op.data,
         op.data_zero_point,
         planes(weights).transpose(2, 3, 1, 0),
+        weights,
         (batch, lines, pixels),
         pair_of(strides, 1),
         pair_of(dilation, 1),
@@ -128,7 +132,7 @@ def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | 
 
 
 def _weights(value: SSAValue, zero_point: SSAValue, inner: tuple[int, ...]) -> Array | None:
-    """Constant weights with their zero point taken off.
+    """Constant weights with their zero point taken off, of `i8` where that holds them all.
 
     Args:
         inner: what the shape of a vector of zero points ends with, so that it broadcasts.
@@ -136,12 +140,22 @@ def _weights(value: SSAValue, zero_point: SSAValue, inner: tuple[int, ...]) -> A
     weights, zeros = constant_of(value), constant_of(zero_point)
     if weights is None or zeros is None:
         return None
+    if not weights.size or (weights.dtype == np.int8 and not zeros.any()):
+        return weights
+    shape = (*zeros.shape, *inner) if zeros.ndim == 1 else zeros.shape
+    shape = (1,) * (weights.ndim - len(shape)) + shape
+    how, sources = ("centred", shape), [weights, zeros]
+    return derived_array(how, sources, lambda: _centred(weights, zeros.reshape(shape)))
 
-    def centred() -> Array:
-        shape = (*zeros.shape, *inner) if zeros.ndim == 1 else zeros.shape
-        return weights.astype(np.int16) - zeros.astype(np.int16).reshape(shape)
 
-    return derived_array(("centred", inner), [weights, zeros], centred)
+def _centred(weights: Array, zeros: Array) -> Array:
+    same = tuple(axis for axis, size in enumerate(zeros.shape) if size == 1)
+    differences = np.stack([one(same, keepdims=True) for one in (weights.min, weights.max)])
+    differences = differences - zeros.astype(np.int16)
+    fits = _BYTES.min <= differences.min() and differences.max() <= _BYTES.max
+    found = weights.astype(np.int8 if fits else np.int16)
+    found -= zeros.astype(found.dtype)  # what does not fit on the way does in the end
+    return found
 
 
 def constant_of(value: SSAValue) -> Array | None:

@@ -35,3 +35,16 @@ func.func @products(%x: tensor<1x32xf32>) -> tensor<1x32xf32> {
 }
 // CHECK-LABEL: func.func @products
 // CHECK-NOT:     byoc.weight_growth
+
+// -----
+
+// 576 bytes of weights of a convolution of bytes; 128 bytes and 128 sums live at once:
+// 1 + (576 + 640) / 576
+func.func @bytes(%x: tensor<1x8x4x4xui8>) -> tensor<1x8x4x4xi32> {
+  %w = relay.constant #relay.weight<"w", "00000000000000000000000000000001"> : tensor<8x8x3x3xi8>
+  %x_zero = relay.constant dense<9> : tensor<ui8>
+  %w_zero = relay.constant dense<0> : tensor<i8>
+  %0 = relay.qnn.conv2d %x, %w, %x_zero, %w_zero {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1]} : (tensor<1x8x4x4xui8>, tensor<8x8x3x3xi8>, tensor<ui8>, tensor<i8>) -> tensor<1x8x4x4xi32>
+  func.return %0 : tensor<1x8x4x4xi32>
+}
+// CHECK-LABEL: func.func @bytes{{.*}}byoc.weight_growth = 3.111{{.*}}e+00 : f64}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from onnx import TensorProto, helper
 import byoc_mlir
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
+from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.program import ObjectCode
 
 CHANNELS = 384
@@ -59,6 +62,46 @@ def test_weights_take_no_more(targets: tuple[str, ...]) -> None:
     bounded, found = _constants(targets)
     assert bounded <= 2 * weights + live < free
     np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def _quantised() -> onnx.ModelProto:
+    """A convolution of bytes that is faster by way of `f32`, without instructions for bytes."""
+    rng, channels = np.random.default_rng(0), 512
+    constants: dict[str, np.ndarray[Any, Any]] = {
+        "x_scale": np.float32(0.02),
+        "x_zero": np.uint8(3),
+        "w": rng.integers(-127, 128, (channels, channels, 3, 3)).astype(np.int8),
+        "w_scale": np.float32(0.001),
+        "w_zero": np.int8(0),
+        "y_scale": np.float32(0.1),
+        "y_zero": np.uint8(128),
+    }
+    node = helper.make_node("QLinearConv", ["x", *constants], ["y"], pads=[1, 1, 1, 1])
+    shape = [1, channels, 14, 14]
+    ends = [helper.make_tensor_value_info(name, TensorProto.UINT8, shape) for name in ("x", "y")]
+    arrays = [
+        onnx.numpy_helper.from_array(np.asarray(one), name) for name, one in constants.items()
+    ]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_weights_of_bytes_count(tmp_path: Path) -> None:
+    """Winograd's are of `f32`: 16 or 28 times as many bytes, which nobody had counted."""
+    rates, model = tmp_path / "rates.json", _quantised()
+    rates.write_text('{"version": 1, "parts": {}}')
+    sizes: list[int] = []
+    for options in (FREE, {}):
+        with byoc_mlir.compile(
+            model, ("dnnl",), 1, fallback="allow", cache=False, rates=rates, **options
+        ) as executable:
+            code = executable.program.code
+            assert isinstance(code, ObjectCode)
+            sizes.append(sum(array.nbytes for array in code.weights.values()))
+    free, bounded = sizes
+    weights = 512 * 512 * 9
+    assert bounded <= weights + (1 << 23)
+    assert IntegerUnit.of(Cpu.host().features).has_vnni or free > 16 * weights
 
 
 def test_small_models_take_what_is_fastest() -> None:

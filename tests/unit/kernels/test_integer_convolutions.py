@@ -181,4 +181,5 @@ def test_words_that_overlap_too_often(saturates: bool, weight: int, words: str) 
             {"convolutions": known, "integers": {"products": 8e7, "bytes": 1e8, "depthwise": 1e7}}
         )
     ):
-        assert it.for_weights(weights).unit.words == words
+        fastest = min(it.forms(weights), key=lambda one: one.milliseconds(1))
+    assert fastest.unit.words == words

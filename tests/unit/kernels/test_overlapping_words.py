@@ -21,7 +21,7 @@ _WEIGHTS = [
 
 @pytest.mark.parametrize("weights", _WEIGHTS, ids=lambda it: f"{it.shape}")
 def test_no_weight_is_lost(weights: NDArray[np.int8]) -> None:
-    words = OverlappingWords.of(weights)
+    words = OverlappingWords.of([weights])
     found = np.zeros(weights.shape, np.int32)
     for run in range(len(weights)):
         for word in range(words.begins[run], words.begins[run + 1]):
@@ -33,14 +33,14 @@ def test_no_weight_is_lost(weights: NDArray[np.int8]) -> None:
 
 @pytest.mark.parametrize("weights", _WEIGHTS, ids=lambda it: f"{it.shape}")
 def test_no_pair_saturates(weights: NDArray[np.int8]) -> None:
-    pairs = OverlappingWords.of(weights).weights.reshape(-1, 2).astype(np.int32)
+    pairs = OverlappingWords.of([weights]).weights.reshape(-1, 2).astype(np.int32)
     ends = np.iinfo(np.int16)
     assert 255 * np.maximum(pairs, 0).sum(1).max() <= ends.max
     assert 255 * np.minimum(pairs, 0).sum(1).min() >= ends.min
 
 
 def test_weights_that_need_not_overlap() -> None:
-    words = OverlappingWords.of(np.full((2, 10, 3), 64, np.int8))
+    words = OverlappingWords.of([np.full((2, 10, 3), 64, np.int8)])
     assert words.begins.tolist() == [0, 3, 6]
     assert words.places.tolist() == [0, 4, 6] * 2
 
@@ -48,6 +48,6 @@ def test_weights_that_need_not_overlap() -> None:
 def test_one_pair_too_much_moves_a_word() -> None:
     """The second weight stands in both words, in parts: the first has as much as its pair can."""
     weights = np.array([1, 2, 100, 100, 3, 4, 5]).reshape(1, 7, 1)
-    words = OverlappingWords.of(weights)
+    words = OverlappingWords.of([weights])
     assert words.places.tolist() == [0, 3]
     assert words.weights[:, 0].tolist() == [[1, 2, 100, 28], [72, 3, 4, 5]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -142,6 +143,26 @@ def test_product_to_numbers(lowering: LowerIntegerProducts, shape: tuple[int, ..
         numbers = network.add(elementwise.MultiplyOp(factor, cast))
     module = network.returning(network.add(elementwise.AddOp(numbers, network.constant(bias))))
     _check(module, [data, scale, zero], lowering)
+
+
+@PASSES
+@pytest.mark.parametrize(("dtype", "zero", "copies"), [(np.int8, 0, 0), (np.uint8, 128, 1)])
+def test_weights_are_not_widened(
+    lowering: LowerIntegerProducts, dtype: Any, zero: int, copies: int
+) -> None:
+    """They may be most of a model: memory is taken for what is kept, and for bytes without their
+    zero point. Packing took 20 times as much as the weights."""
+    weights = np.random.default_rng(0).normal(zero, 20, (1024, 4096)).clip(zero - 99, zero + 99)
+    network = Network(np.zeros((1, 4096), np.uint8))
+    given = [network.constant(one) for one in (weights.astype(dtype), np.uint8(9), dtype(zero))]
+    sums = network.add(qnn.DenseOp(network.args[0], *given))
+    module = network.returning(sums)
+    tracemalloc.start()
+    lowering.apply(Context(), module)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    kept = 2 if lowering.words == "pairs" else 1
+    assert peak < (kept + copies + 0.7) * weights.size
 
 
 def _of_two_tensors(network: Network) -> SSAValue:

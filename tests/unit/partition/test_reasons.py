@@ -13,7 +13,7 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import CompositePattern, is_op, wildcard
-from byoc_mlir.transforms.inline_partitions import inline_partition
+from byoc_mlir.transforms.inline_partitions import inline_partitions
 from byoc_mlir.transforms.merge_composite import MergeComposite
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.placement import HOST, Placement, placements
@@ -137,7 +137,7 @@ def test_a_check_that_refuses_reaches_the_host_op_too():
 def test_a_region_that_fails_goes_back_with_the_reason():
     result = partitioned(MIXED)
     region = next(op for op in result.walk() if isinstance(op, FuncOp) and region_compiler(op))
-    inline_partition(result, region, reason="compile_failed: no such primitive")
+    inline_partitions(result, {region: "compile_failed: no such primitive"})
     result.verify()
     found = rows(result)
     assert found["Add"].backend == HOST

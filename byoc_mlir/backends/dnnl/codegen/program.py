@@ -29,7 +29,12 @@ from byoc_mlir.backends.dnnl.codegen.places import (
 from byoc_mlir.backends.dnnl.codegen.selection import Found, Instead, select
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
 from byoc_mlir.backends.dnnl.descriptions import Operand, data_type_of
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, ExecutedOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import (
+    ConvolutionOp,
+    ExecutedOp,
+    QuantizedConvolutionOp,
+    layout_of,
+)
 from byoc_mlir.backends.dnnl.enums import Arg, DataType
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
@@ -316,6 +321,6 @@ def _detail(found: Found | OwnCode) -> OpDetail:
     milliseconds = None if measured is None else measured.value.data
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
-    if isinstance(found.op, ConvolutionOp) and found.op.too_large is not None:
+    if isinstance(found.op, ConvolutionOp | QuantizedConvolutionOp) and found.op.too_large:
         note += f", weights of {found.op.too_large.data} would be too large"
     return OpDetail(node_names(found.op), implementation, milliseconds, note, is_slow)

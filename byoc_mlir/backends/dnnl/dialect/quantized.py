@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType, f32, i8, i32
+from xdsl.dialects.builtin import StringAttr, TensorType, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
@@ -31,13 +31,15 @@ class QuantizedConvolutionOp(WeightedWindowOp):
     to the range of the bytes. Operands are the source, the weights (`i8`), the bias `[O]` and the
     scales `[O]`, both `f32`, in units of the result's scale, and two zero points `[1]`.
     `algorithm` is `direct` (oneDNN's), or one of ours: `integer_gemm`,
-    `integer_depthwise`, `f4x3`.
+    `integer_depthwise`, `f4x3`. `too_large` is the faster one, where its weights would take too
+    much memory.
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 
     name = "dnnl.quantized_convolution"
     element = prop_def(Attribute)
     algorithm = str_prop("direct")
+    too_large = opt_prop_def(StringAttr)
 
     @property
     def bias(self) -> SSAValue:

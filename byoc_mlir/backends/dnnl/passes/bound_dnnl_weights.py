@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
 from byoc_mlir.backends.dnnl.costs import Cost, Costs
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, QuantizedConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.byoc import weight_growth
-from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
+
+_Convolution: TypeAlias = ConvolutionOp | QuantizedConvolutionOp
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class BoundDnnlWeights(RegionPass):
         if math.isinf(growth) or self.convolution != MEASURED:
             return
         offers = self._offers(region)
-        most = growth * sum(4 * math.prod(shape_of(op.weights)) for op in offers)
+        most = growth * sum(_plain_bytes(op) for op in offers)
         if sum(some[op.algorithm.data].weight_bytes for op, some in offers.items()) <= most:
             return
         ways = fastest_within([list(map(_way, some.values())) for some in offers.values()], most)
@@ -54,17 +58,23 @@ class BoundDnnlWeights(RegionPass):
                 op.too_large = op.algorithm
                 decide(op, some[way.algorithm])
 
-    def _offers(self, region: FuncOp) -> Mapping[ConvolutionOp, Mapping[str, Cost]]:
+    def _offers(self, region: FuncOp) -> Mapping[_Convolution, Mapping[str, Cost]]:
         """What convolutions take by each algorithm, where their own one is among them."""
         costs = Costs(Choices(self.winograd, self.convolution))
-        found: dict[ConvolutionOp, Mapping[str, Cost]] = {}
+        found: dict[_Convolution, Mapping[str, Cost]] = {}
         with openmp_threads(1):
             for op in region.body.block.ops:
-                if isinstance(op, ConvolutionOp):
+                if isinstance(op, ConvolutionOp | QuantizedConvolutionOp):
                     offers = {one.algorithm: one for one in costs.offers(op, layout_of)}
                     if op.algorithm.data in offers:
                         found[op] = offers
         return found
+
+
+def _plain_bytes(op: _Convolution) -> int:
+    """The memory of weights that are not packed."""
+    type_ = tensor_type(op.weights)
+    return math.prod(shape_of(op.weights)) * numpy_dtype(type_.element_type).itemsize
 
 
 def _way(cost: Cost) -> Way:
