@@ -1,4 +1,4 @@
-"""What short runs are measured by where the threads' clock is a coarse one, as in some sandboxes."""
+"""What short runs are measured by where threads are told their time in ticks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.runtime.thread_clock import thread_clock
 
 @pytest.fixture
 def in_ticks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads are told their time in ticks of 10 ms."""
+    """Of 10 ms."""
     fine = time.thread_time
     monkeypatch.setattr(time, "thread_time", lambda: fine() // 0.01 * 0.01)
     thread_clock.cache_clear()

@@ -1,4 +1,4 @@
-"""The algorithms that are taken where memory for weights is short, where each takes a given time."""
+"""The algorithms that are taken where memory for weights is short, by given times."""
 
 from __future__ import annotations
 
