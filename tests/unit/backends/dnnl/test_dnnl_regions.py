@@ -118,10 +118,11 @@ def test_regions_share_functions(generated: list[NativeCode]) -> None:
 
 
 def test_workspace_is_reused(generated: list[NativeCode]) -> None:
-    check(_chain(8), backend_options={"dnnl": {"winograd": "off"}})  # its matrices are larger
+    """By code that needs little of its own: matrices of other algorithms would be larger."""
+    check(_chain(16), target="dnnl{convolution=direct layout=channels_last}", threads=1)
     (code,) = generated
     activation = 32 * 20 * 20 * 4
-    assert code.workspace_bytes < 4 * activation
+    assert code.workspace_bytes < 8 * activation
 
 
 def test_a_shared_weight_is_one_constant(generated: list[NativeCode]) -> None:
