@@ -21,10 +21,11 @@ from byoc_mlir.rates import Rates, using
 from byoc_mlir.runtime.cpu import Cpu
 
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
+_WORDS = ("pairs", "widened", *(["overlapping"] if "avx2" in Cpu.host().features else []))
 PASSES = pytest.mark.parametrize(
     "lowering",
     [
-        *(LowerIntegerProducts(8, words=words) for words in ("pairs", "widened", "overlapping")),
+        *(LowerIntegerProducts(8, words=words) for words in _WORDS),
         *([LowerIntegerProducts(8, True)] if _HAS_VNNI else []),
     ],
     ids=lambda it: it.words or "bytes",
