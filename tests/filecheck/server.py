@@ -24,7 +24,7 @@ from byoc_mlir.tools.byoc_opt import main as byoc_opt
 from byoc_mlir.tools.passes import all_passes
 
 COMMANDS = {"byoc-opt": byoc_opt, "filecheck": filecheck}
-SECONDS = 60
+SECONDS = 300
 """After these a command is ended."""
 
 

@@ -38,6 +38,7 @@ from byoc_mlir.errors import CompilationError
 from byoc_mlir.runtime.addresses import c_array
 from byoc_mlir.runtime.forks import ForkSafeLock
 from byoc_mlir.runtime.signals import signals_held
+from byoc_mlir.runtime.thread_clock import thread_clock
 
 _ALIGNMENT = 64
 
@@ -173,7 +174,7 @@ class Api:
         """What a measurement reads: with one thread, the time that it had a core, so that waiting
         for one does not count.
         """
-        return time.thread_time if self.threads == 1 else time.perf_counter
+        return thread_clock() if self.threads == 1 else time.perf_counter
 
     def find(self, call: PrimitiveCall) -> PrimitiveDescriptor | None:
         """What oneDNN offers for a call with the threads that are set now; `None`: nothing."""

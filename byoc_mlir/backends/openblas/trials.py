@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -17,6 +16,7 @@ from byoc_mlir.backends.openblas.library import SET_THREADS, SGEMM, load_library
 from byoc_mlir.backends.openblas.products import AS_STORED, ROW_MAJOR, TRANSPOSED, Block
 from byoc_mlir.runtime import libraries
 from byoc_mlir.runtime.program import Array
+from byoc_mlir.runtime.thread_clock import thread_clock
 
 _ROUNDS = 6
 """Runs of each way, in turns; the shortest counts."""
@@ -81,10 +81,11 @@ def _function() -> Callable[..., None]:
 
 def _seconds(function: Callable[..., None], calls: Sequence[_Call]) -> float:
     """By the time of this thread: neighbours are not measured."""
-    start = time.thread_time()
+    clock = thread_clock()
+    start = clock()
     for call in calls:
         function(*call)
-    return time.thread_time() - start
+    return clock() - start
 
 
 def _calls(whole: Block, way: Way, a: Array, b: Array, out: Array) -> Iterator[_Call]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -92,12 +91,16 @@ def test_chunks_are_small_enough_to_share(parallel_for: ParallelFor) -> None:
 
 
 def test_a_slow_thread_does_less(parallel_for: ParallelFor) -> None:
-    caller, done = threading.get_ident(), Counter[bool]()
+    """One that stays in its first chunk until the other one has done three quarters of the loop."""
+    caller, done, most_is_done = threading.get_ident(), Counter[bool](), threading.Event()
 
     def body(begin: int, end: int) -> None:
         is_slow = threading.get_ident() == caller
+        if is_slow:
+            most_is_done.wait(60)
         done[is_slow] += end - begin
-        time.sleep(0.05 if is_slow else 0.001)
+        if done[False] >= 1200:
+            most_is_done.set()
 
     parallel_for(body, 1600, 2)
     assert done.total() == 1600

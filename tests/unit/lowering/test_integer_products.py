@@ -18,13 +18,15 @@ from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn, qnn_window
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
+from byoc_mlir.rates import Rates, using
 from byoc_mlir.runtime.cpu import Cpu
 
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
+_WORDS = ("pairs", "widened", *(["overlapping"] if "avx2" in Cpu.host().features else []))
 PASSES = pytest.mark.parametrize(
     "lowering",
     [
-        *(LowerIntegerProducts(8, words=words) for words in ("pairs", "widened", "overlapping")),
+        *(LowerIntegerProducts(8, words=words) for words in _WORDS),
         *([LowerIntegerProducts(8, True)] if _HAS_VNNI else []),
     ],
     ids=lambda it: it.words or "bytes",
@@ -77,6 +79,26 @@ def test_dense(
     sums = network.add(qnn.DenseOp(network.args[0], constants[0], given[0], constants[1]))
     module = network.returning(network.add(nn.BiasAddOp(sums, given[1], axis=-1)))
     _check(module, list(network.inputs), lowering)
+
+
+@pytest.mark.parametrize(
+    ("rows", "weight_bytes", "words"), [(2, 1e6, "widened"), (2, 1e9, "pairs"), (200, 1e6, "pairs")]
+)
+def test_few_rows_read_bytes_where_memory_is_slow(
+    rows: int, weight_bytes: float, words: str
+) -> None:
+    """Twice as many weights as bytes take longer to be read than bytes take to be widened."""
+    rates = {
+        "integers": {"products": 1e7, "bytes": 1e7, "depthwise": 1e7},
+        "convolutions": {"products": 1e7, "transformed_bytes": 1e7, "weight_bytes": weight_bytes},
+    }
+    zero = np.zeros((), np.int8)
+    network = Network(_bytes(np.int8, rows, 64))
+    constants = (network.constant(one) for one in (_bytes(np.int8, 32, 64), zero, zero))
+    module = network.returning(network.add(qnn.DenseOp(network.args[0], *constants)))
+    with using(Rates(rates, may_measure=False)):
+        LowerIntegerProducts(8).apply(Context(), module)
+    assert f"_matrix_{words}_" in str(module)
 
 
 def _convolution(

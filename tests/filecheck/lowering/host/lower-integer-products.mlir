@@ -1,5 +1,5 @@
 // RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8 words=pairs}' | filecheck %s
-// RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8}' | filecheck %s --check-prefix FEW
+// RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8 words=widened}' | filecheck %s --check-prefix WIDENED
 // RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=8 words=overlapping}' | filecheck %s --check-prefix OVER
 // RUN: byoc-opt %s --split-input-file -p 'lower-integer-products{lanes=16 vnni=true}' | filecheck %s --check-prefix VNNI
 
@@ -25,10 +25,10 @@ func.func @dense(%x: tensor<2x4xui8>) -> tensor<2x1xui8> {
 // CHECK:       llvm.call @byoc_integer_gemm_2_matrix_pairs_2x8_bytes
 // CHECK:       llvm.func internal @byoc_integer_gemm_2_matrix_pairs_2x8_bytes
 
-// Weights of so few rows are bytes in memory: the panel of 2 words by 16 columns, two bytes each.
-// FEW-LABEL:  func.func @dense
-// FEW:        host.kernel "requantize" %{{.*}}, {{.*}} : (tensor<1x1x2x4xi16>, tensor<64xi8>, {{.*}} -> tensor<2x1xui8>
-// FEW:        llvm.call @byoc_integer_gemm_2_matrix_widened_2x8_bytes
+// Weights are bytes in memory: the panel of 2 words by 16 columns, two bytes each.
+// WIDENED-LABEL: func.func @dense
+// WIDENED:       host.kernel "requantize" %{{.*}}, {{.*}} : (tensor<1x1x2x4xi16>, tensor<64xi8>, {{.*}} -> tensor<2x1xui8>
+// WIDENED:       llvm.call @byoc_integer_gemm_2_matrix_widened_2x8_bytes
 
 // Words of bytes that overlap: told are where those of the run begin and how many there are, then
 // the place of the only one; weights begin at the next cache line.

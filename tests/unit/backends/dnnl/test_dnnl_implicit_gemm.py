@@ -112,8 +112,8 @@ def test_padding_needs_channels_last() -> None:
 
 
 def test_it_is_taken_where_it_is_estimated_to_gain(tmp_path: Path) -> None:
-    """By the rates of the machine, whatever its vectors are."""
-    built, path = convolution((1, 256, 14, 14), 64, (1, 1)), tmp_path / "rates.json"
+    """By the rates of the machine, whatever its vectors are: work that a kernel's code is worth."""
+    built, path = convolution((1, 256, 28, 28), 64, (1, 1)), tmp_path / "rates.json"
     target = _target(algorithm="measured")
     _algorithm(built, target)
     parts = rates_of(None).as_json()

@@ -95,11 +95,12 @@ def test_resnet50_reorders_no_weight_and_hardly_an_activation() -> None:
     assert kinds.count("reorder") <= 2
 
 
-def test_a_chain_stays_in_one_layout(generated: list[NativeCode]) -> None:
-    check(_chain(4))
+def test_a_chain_stays_in_the_layout_that_is_asked_for(generated: list[NativeCode]) -> None:
+    """Without a wish times decide: test_plan_dnnl_layouts.py."""
+    check(_chain(4), target="dnnl{layout=channels_last}")
     (code,) = generated
     convolutions = [detail for detail in code.details if detail.nodes]
-    assert len({detail.note.partition(",")[0] for detail in convolutions[:-1]}) == 1
+    assert {detail.note.partition(",")[0] for detail in convolutions[:-1]} == {"acdb"}
     assert not any(detail.is_warning for detail in code.details)
 
 
@@ -117,10 +118,11 @@ def test_regions_share_functions(generated: list[NativeCode]) -> None:
 
 
 def test_workspace_is_reused(generated: list[NativeCode]) -> None:
-    check(_chain(8), backend_options={"dnnl": {"winograd": "off"}})  # its matrices are larger
+    """By code that needs little of its own: matrices of other algorithms would be larger."""
+    check(_chain(16), target="dnnl{convolution=direct layout=channels_last}", threads=1)
     (code,) = generated
     activation = 32 * 20 * 20 * 4
-    assert code.workspace_bytes < 4 * activation
+    assert code.workspace_bytes < 8 * activation
 
 
 def test_a_shared_weight_is_one_constant(generated: list[NativeCode]) -> None:
@@ -194,7 +196,7 @@ def test_ops_with_fewer_instructions(isa: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
