@@ -21,7 +21,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.memory import return_freed_memory
+from byoc_mlir.runtime.system.memory import return_freed_memory
 
 _CHANNELS = 16
 _TARGETS = {"host": (), "dnnl": ("dnnl",), "symbolic": ("dnnl",)}

@@ -14,7 +14,7 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from byoc_mlir.compiler import compile
 from byoc_mlir.errors import ByocError
-from byoc_mlir.frontend.load import MAX_OPSET
+from byoc_mlir.frontend.files.load import MAX_OPSET
 from byoc_mlir.runtime import Executable
 
 

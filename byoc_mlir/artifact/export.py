@@ -17,15 +17,15 @@ from byoc_mlir.artifact.staged_header import staged_header
 from byoc_mlir.artifact.staged_objects import StagedParts
 from byoc_mlir.artifact.toolchain import Toolchain
 from byoc_mlir.errors import ExportError
-from byoc_mlir.runtime.container import write_container
+from byoc_mlir.runtime.executables.sized import SizedProgram
+from byoc_mlir.runtime.files.container import write_container
+from byoc_mlir.runtime.files.serialise import Blob, Json, encode
+from byoc_mlir.runtime.files.shared_object import TABLE_SYMBOL
+from byoc_mlir.runtime.files.stored import encode_program
+from byoc_mlir.runtime.files.stored_sizes import SIZES, StoredSizes
+from byoc_mlir.runtime.files.stored_stages import PROGRAMS, STAGES, StoredStages
 from byoc_mlir.runtime.program import Program, PythonRegion
-from byoc_mlir.runtime.serialise import Blob, Json, encode
-from byoc_mlir.runtime.shared_object import TABLE_SYMBOL
-from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.runtime.staged_program import AnyProgram, LoopProgram, StagedProgram
-from byoc_mlir.runtime.stored import encode_program
-from byoc_mlir.runtime.stored_sizes import SIZES, StoredSizes
-from byoc_mlir.runtime.stored_stages import PROGRAMS, STAGES, StoredStages
 
 _Parts: TypeAlias = ProgramParts | StagedParts
 

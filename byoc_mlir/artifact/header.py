@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from byoc_mlir.artifact.interface import Interface, Parameter
 from byoc_mlir.artifact.sizes import c_expression, c_guards, greatest_size
-from byoc_mlir.runtime.sized import SizedProgram
+from byoc_mlir.runtime.executables.sized import SizedProgram
 
 ERROR_CODES = {
     "OK": "success",

@@ -10,8 +10,8 @@ import numpy as np
 
 from byoc_mlir.artifact.names import unique_identifiers
 from byoc_mlir.dims import Size
+from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Program, TensorSpec
-from byoc_mlir.runtime.sized import SizedProgram
 
 SingleProgram: TypeAlias = Program | SizedProgram
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from byoc_mlir.dims import Call, Size, Symbol, SymbolInfo
 from byoc_mlir.dims.dim import Atom, Monomial, terms_of
+from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Program
-from byoc_mlir.runtime.sized import SizedProgram
 
 GREATEST_SIZE = (1 << 31) - 1
 """Of a symbol in C. Products of two are exact in a `long double`."""

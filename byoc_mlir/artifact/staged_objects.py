@@ -11,8 +11,8 @@ from byoc_mlir.artifact.objects import ProgramParts
 from byoc_mlir.artifact.stages import StageTables, constant_symbol, part_symbol
 from byoc_mlir.artifact.tables import data_assembly, write_weights
 from byoc_mlir.artifact.toolchain import Toolchain
+from byoc_mlir.runtime.files.shared_object import stage_table
 from byoc_mlir.runtime.program import Program
-from byoc_mlir.runtime.shared_object import stage_table
 from byoc_mlir.runtime.staged_program import StagedProgram
 
 _SOURCES = ("stages.c", "failure.h", "part.h")

@@ -11,8 +11,8 @@ from byoc_mlir.artifact.interface import SingleProgram, program_of
 from byoc_mlir.artifact.staged_interface import StagedInterface, symbols_of
 from byoc_mlir.artifact.tables import c_array, defines, error_codes, quoted
 from byoc_mlir.dims import Size, symbol
+from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.runtime.staged_program import LoopProgram, ProgramStage, StagedProgram
 from byoc_mlir.tensors import MOST_SIZES, TensorInfo, size_input
 

@@ -10,11 +10,11 @@ from byoc_mlir.abi import ARENA_ALIGNMENT, FOUND_SLOT, REGION_SHIFT, RUNTIME_FUN
 from byoc_mlir.artifact.header import ERROR_CODES
 from byoc_mlir.artifact.interface import Interface, c_type
 from byoc_mlir.artifact.sizes import greatest_size, size_functions
-from byoc_mlir.runtime.cpu import Cpu
-from byoc_mlir.runtime.libraries import open_system_libraries
+from byoc_mlir.runtime.files.serialise import array_bytes
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
-from byoc_mlir.runtime.serialise import array_bytes
-from byoc_mlir.runtime.threads import OPENMP_SPINS
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.libraries import open_system_libraries
+from byoc_mlir.runtime.system.threads import OPENMP_SPINS
 
 WEIGHTS_FILE = "weights.bin"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from byoc_mlir.backends.base import CSource
 from byoc_mlir.errors import BackendError
-from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.program import SharedLibrary
+from byoc_mlir.runtime.system.cpu import Cpu
 
 _FLAGS = ("-shared", "-fPIC", "-Werror=return-type", "-Werror=implicit-function-declaration")
 """A forgotten `return 0` or prototype would be undefined behaviour."""

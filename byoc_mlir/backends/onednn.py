@@ -11,9 +11,9 @@ from pathlib import Path
 
 from byoc_mlir.backends.wheels import library_in_wheel
 from byoc_mlir.errors import BackendError
-from byoc_mlir.runtime.libraries import limit_isa
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
-from byoc_mlir.runtime.threads import prepare_openmp_environment
+from byoc_mlir.runtime.system.libraries import limit_isa
+from byoc_mlir.runtime.system.threads import prepare_openmp_environment
 
 ENVIRONMENT_VARIABLE = "BYOC_DNNL_LIBRARY"
 """Names the shared object to use instead of the installed one."""

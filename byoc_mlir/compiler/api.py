@@ -24,7 +24,7 @@ from byoc_mlir.compiler.verifying import Verifying
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.memory import return_freed_memory
+from byoc_mlir.runtime.system.memory import return_freed_memory
 
 if TYPE_CHECKING:
     from byoc_mlir.backends import Setting

@@ -18,15 +18,15 @@ from byoc_mlir.compiler.source import ModelSource, Source, read_source
 from byoc_mlir.compiler.specialise import ModelSpecialiser
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import BackendError, ExportError, InputValuesNeededError
-from byoc_mlir.frontend.split import split_model
+from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.frontend.string_labels import with_looked_up_strings
 from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits, limited
 from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime.arguments import Arguments, Shape
-from byoc_mlir.runtime.machine import Machine, generating_for
-from byoc_mlir.runtime.sized_executable import usual_shape
+from byoc_mlir.runtime.executables.sized_executable import usual_shape
+from byoc_mlir.runtime.system.machine import Machine, generating_for
 
 
 def cross_compile(

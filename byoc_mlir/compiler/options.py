@@ -16,7 +16,7 @@ from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import Document
-from byoc_mlir.runtime.threads import available_threads
+from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.transforms.to_mixed_precision import Precision
 
 Fallback: TypeAlias = Literal["allow", "warn", "forbid"]

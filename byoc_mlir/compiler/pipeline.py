@@ -48,8 +48,8 @@ from byoc_mlir.lowering.shared_functions import name_apart, separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.progress import shown
 from byoc_mlir.rates import using
-from byoc_mlir.runtime.libraries import find_openmp
 from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.system.libraries import find_openmp
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger

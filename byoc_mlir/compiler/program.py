@@ -23,8 +23,6 @@ from byoc_mlir.compiler.link import external_functions, external_globals
 from byoc_mlir.dialects.relay.base import Ints
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.runtime.libraries import find_openmp
-from byoc_mlir.runtime.machine import target_cpu
 from byoc_mlir.runtime.program import (
     ObjectCode,
     Program,
@@ -33,6 +31,8 @@ from byoc_mlir.runtime.program import (
     TensorSpec,
     ValueCheck,
 )
+from byoc_mlir.runtime.system.libraries import find_openmp
+from byoc_mlir.runtime.system.machine import target_cpu
 from byoc_mlir.tensors import TensorInfo
 
 

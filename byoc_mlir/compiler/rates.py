@@ -14,9 +14,9 @@ from byoc_mlir.errors import ArtifactError
 from byoc_mlir.kernels.costs import MEASURED, Table
 from byoc_mlir.kernels.tuned import PART, Tuned
 from byoc_mlir.rates import Document, Rates
-from byoc_mlir.runtime.cpu import model_name
-from byoc_mlir.runtime.libraries import find_openmp
-from byoc_mlir.runtime.serialise import decode, encode_fields
+from byoc_mlir.runtime.files.serialise import decode, encode_fields
+from byoc_mlir.runtime.system.cpu import model_name
+from byoc_mlir.runtime.system.libraries import find_openmp
 
 VERDICTS = "verdicts"
 """The part that says what regions were measured to take (`byoc_mlir.compiler.partition`)."""

@@ -12,7 +12,7 @@ from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import Document
-from byoc_mlir.runtime.threads import available_threads, check_threads
+from byoc_mlir.runtime.system.threads import available_threads, check_threads
 
 if TYPE_CHECKING:
     from byoc_mlir.backends import Setting

@@ -38,7 +38,7 @@ from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.limits import ADDRESS_SPACE
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.runtime.sized import SizedProgram, SizedTensor
+from byoc_mlir.runtime.executables.sized import SizedProgram, SizedTensor
 
 
 @collection_paused()

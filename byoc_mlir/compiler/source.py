@@ -20,16 +20,16 @@ from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.files.in_memory import ModelInMemory, with_tensors_apart
+from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.mlir_file import check_module_size, check_order, read_mlir
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.importer import import_loaded
-from byoc_mlir.frontend.in_memory import ModelInMemory, with_tensors_apart
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
-from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.mlir_file import check_module_size, check_order, read_mlir
 from byoc_mlir.frontend.model import ImportedModel, ImportVariant
 from byoc_mlir.frontend.normal_form import in_normal_form
-from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
 

@@ -15,9 +15,9 @@ from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import CompilationError, InputValuesNeededError, UndecidedSizeError
 from byoc_mlir.lowering.shared_kernels import SharedKernels
+from byoc_mlir.runtime.executables.promotion import Verdict
+from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Array, Program
-from byoc_mlir.runtime.promotion import Verdict
-from byoc_mlir.runtime.sized import SizedProgram
 
 MAX_VALUE_ELEMENTS = 4096
 """Inputs of up to this size are compiled in where shapes depend on their values. Larger ones are

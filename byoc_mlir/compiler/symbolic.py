@@ -26,10 +26,10 @@ from byoc_mlir.errors import (
     OutOfMemoryError,
     UndecidedSizeError,
 )
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.importer import import_symbolic
 from byoc_mlir.frontend.inputs import model_inputs, sizes_of_symbols
 from byoc_mlir.frontend.model import NODE_NOTES, ImportedModel, ImportVariant, OnnxNode
-from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.specialise_dims import check_sizes, specialised
 

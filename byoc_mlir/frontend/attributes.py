@@ -9,7 +9,7 @@ import onnx
 from onnx import AttributeProto
 
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.tensors import TensorReader
+from byoc_mlir.frontend.files.tensors import TensorReader
 
 _READERS: dict[int, Callable[[AttributeProto, TensorReader], Any]] = {
     AttributeProto.FLOAT: lambda attribute, _: attribute.f,

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper
 
-from byoc_mlir.dialects.relay.evaluate_blockwise import packed
+from byoc_mlir.dialects.relay.evaluate.blockwise import packed
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.value import Array
 

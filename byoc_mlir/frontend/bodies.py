@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from byoc_mlir.dims import SymbolInfo
-from byoc_mlir.frontend.formulas import Iterations
+from byoc_mlir.frontend.loops.formulas import Iterations
 from byoc_mlir.frontend.model import OnnxNode
 from byoc_mlir.limits import current_limits
 

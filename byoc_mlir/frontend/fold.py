@@ -15,7 +15,7 @@ from onnx.defs import OpSchema
 from onnx.shape_inference import InferenceError
 
 from byoc_mlir.dialects.relay.evaluate import MAX_FOLDED_BYTES
-from byoc_mlir.dialects.relay.evaluate_onnx import reference_outputs
+from byoc_mlir.dialects.relay.evaluate.onnx import reference_outputs
 from byoc_mlir.frontend.external import has_graphs, inferred_types, is_random
 from byoc_mlir.frontend.value import Array, Value
 

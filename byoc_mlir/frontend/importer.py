@@ -24,17 +24,17 @@ from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
 from byoc_mlir.frontend.bodies import Bodies
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
-from byoc_mlir.frontend.check import opset_versions
 from byoc_mlir.frontend.declared import declared_shapes
 from byoc_mlir.frontend.either_rank import refuse_either_rank
+from byoc_mlir.frontend.files.check import opset_versions
+from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import BoundInput, bind_inputs, size_names, symbolic_inputs
-from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
 from byoc_mlir.frontend.normal_form import in_normal_form
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.structures import kind_of
-from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, ValueNeeded
 from byoc_mlir.limits import check_time
 from byoc_mlir.tensors import item_name

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx
 
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
-from byoc_mlir.frontend.check import opset_versions
+from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.order import names_of
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, op_schema

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from byoc_mlir.frontend.branch_searches import with_searches_outside
-from byoc_mlir.frontend.counting_loops import with_counted_loops
+from byoc_mlir.frontend.loops.counting import with_counted_loops
+from byoc_mlir.frontend.stages.branch_searches import with_searches_outside
 
 
 def in_normal_form(model: ModelProto) -> ModelProto:

@@ -24,6 +24,7 @@ from byoc_mlir.frontend.either_rank import (
     with_their_rank,
 )
 from byoc_mlir.frontend.external import external_node, invalid_by_onnx
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.fold import computed_by_onnx
 from byoc_mlir.frontend.functions import (
     bound_node,
@@ -36,7 +37,6 @@ from byoc_mlir.frontend.model import NodeStatus, OnnxNode
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, check_types, op_schema
-from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
 
 

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.order import read_names
-from byoc_mlir.frontend.parts import Part, parts_around
+from byoc_mlir.frontend.stages.parts import Part, parts_around
 
 
 def string_parts(model: onnx.ModelProto) -> tuple[Part, ...]:

@@ -10,8 +10,8 @@ from onnx import helper
 
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.inference_session.model_info import type_name
-from byoc_mlir.runtime.addresses import array_at
 from byoc_mlir.runtime.program import Array
+from byoc_mlir.runtime.system.addresses import array_at
 
 
 class OrtValue:

@@ -14,8 +14,8 @@ from byoc_mlir.backends import backend_names
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler import compile
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.frontend.files.load import parse_model
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
-from byoc_mlir.frontend.load import parse_model
 from byoc_mlir.inference_session.binding import IOBinding, OrtValue
 from byoc_mlir.inference_session.model_info import ModelInfo, ModelMetadata, NodeArg
 from byoc_mlir.inference_session.options import RunOptions, SessionOptions

@@ -40,11 +40,11 @@ from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.lowering.eviction import eviction_code
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
-from byoc_mlir.runtime.cpu import Cpu
-from byoc_mlir.runtime.forks import OPENMP
-from byoc_mlir.runtime.jit import NativeModule
-from byoc_mlir.runtime.libraries import load_library, resolve_symbol
-from byoc_mlir.runtime.thread_clock import thread_clock
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.forks import OPENMP
+from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.system.libraries import load_library, resolve_symbol
+from byoc_mlir.runtime.system.thread_clock import thread_clock
 
 if TYPE_CHECKING:  # imported where they are measured: few models have them
     from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.convolution import Code, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu
 
 _NAME = "byoc_evict_weights"
 

@@ -23,7 +23,7 @@ from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
-from byoc_mlir.runtime.machine import target_cpu
+from byoc_mlir.runtime.system.machine import target_cpu
 
 _FEWEST_VECTORS = 2
 """Rows that are shorter gain nothing by them."""

@@ -17,7 +17,7 @@ from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.recurrent import RecurrentOp
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import fills_panels
-from byoc_mlir.runtime.machine import target_cpu
+from byoc_mlir.runtime.system.machine import target_cpu
 
 _CACHE = 1 << 15
 """Bytes of a first cache, the smallest that x86-64 servers have."""

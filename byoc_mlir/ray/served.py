@@ -13,7 +13,7 @@ from onnx import ValueInfoProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from byoc_mlir.errors import InvalidInputError, NodeProblem, UnsupportedModelError
-from byoc_mlir.frontend.load import parse_model
+from byoc_mlir.frontend.files.load import parse_model
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.tensors import StructureInfo, TensorInfo
 

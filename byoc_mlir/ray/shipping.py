@@ -15,7 +15,7 @@ from byoc_mlir.compiler.cache.folder import own_folder
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 from byoc_mlir.extras import import_extra
 from byoc_mlir.files import read_file
-from byoc_mlir.frontend.load import parse_model
+from byoc_mlir.frontend.files.load import parse_model
 from byoc_mlir.ray.served import EXTRA
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.runtime.addresses import address_of
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.instance import Instance, new_outputs
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.system.addresses import address_of
 
 
 def run_into(instance: Instance, inputs: Sequence[Array], out: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,11 +17,7 @@ from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, FOUND_SLOT, split_statu
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.errors import ExecutionError, OutOfMemoryError
 from byoc_mlir.runtime import packed
-from byoc_mlir.runtime.addresses import address_of, array_at, c_array, function_address
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.forks import ForkSafeLock, on_live_threads
-from byoc_mlir.runtime.libraries import load_own_library, load_shared_library, resolve_symbol
-from byoc_mlir.runtime.memory import return_freed_memory
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.profiled import TimedPart
 from byoc_mlir.runtime.program import (
@@ -32,6 +28,10 @@ from byoc_mlir.runtime.program import (
     Step,
     TensorSpec,
 )
+from byoc_mlir.runtime.system.addresses import address_of, array_at, c_array, function_address
+from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
+from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
+from byoc_mlir.runtime.system.memory import return_freed_memory
 
 _empty = np.empty  # found faster than an attribute
 

@@ -10,17 +10,17 @@ from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.errors import InvalidArtifactError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS
-from byoc_mlir.runtime.container import Container, read_container
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.executables.sized import SizedProgram
+from byoc_mlir.runtime.executables.staged_file import executable_of
+from byoc_mlir.runtime.files.container import Container, read_container
+from byoc_mlir.runtime.files.serialise import Json, decode
+from byoc_mlir.runtime.files.shared_object import TABLE_SYMBOL, SharedCode, SharedFile, stage_table
+from byoc_mlir.runtime.files.stored import decode_program
+from byoc_mlir.runtime.files.stored_sizes import SIZES, StoredSizes
+from byoc_mlir.runtime.files.stored_stages import PROGRAMS, STAGES, StoredStages
 from byoc_mlir.runtime.program import Program
-from byoc_mlir.runtime.serialise import Json, decode
-from byoc_mlir.runtime.shared_object import TABLE_SYMBOL, SharedCode, SharedFile, stage_table
-from byoc_mlir.runtime.sized import SizedProgram
-from byoc_mlir.runtime.staged_file import executable_of
-from byoc_mlir.runtime.stored import decode_program
-from byoc_mlir.runtime.stored_sizes import SIZES, StoredSizes
-from byoc_mlir.runtime.stored_stages import PROGRAMS, STAGES, StoredStages
-from byoc_mlir.runtime.threads import check_threads
+from byoc_mlir.runtime.system.threads import check_threads
 
 
 def load(path: str | Path, threads: int | None = None) -> Executable:

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.tensors import Array
 
 
@@ -164,7 +164,7 @@ class ObjectCode:
         return sum(map(len, self.files))
 
     def load(self, symbols: Mapping[str, int], threads: int) -> LoadedCode:
-        from byoc_mlir.runtime.jit import link  # LLVM, which an artifact does without
+        from byoc_mlir.runtime.system.jit import link  # LLVM, which an artifact does without
 
         return link(self, symbols, threads)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import ReportRow
-from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.tensors import TensorInfo, Trim
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 
-from byoc_mlir.runtime.cpu import Cpu
-from byoc_mlir.runtime.isa import LEVELS, MAX_ISA, max_level, missing_by_level
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.isa import LEVELS, MAX_ISA, max_level, missing_by_level
 
 _CALL = """
 import importlib, sys

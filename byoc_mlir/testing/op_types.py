@@ -22,8 +22,8 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import ByocError, InputValuesNeededError
-from byoc_mlir.frontend.check import MAX_OPSET
-from byoc_mlir.frontend.split import first_stage
+from byoc_mlir.frontend.files.check import MAX_OPSET
+from byoc_mlir.frontend.stages.split import first_stage
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops, model_of
 from byoc_mlir.testing.fuzz.values import Dtype

@@ -24,7 +24,7 @@ from byoc_mlir.dialects import core_dialects
 from byoc_mlir.dialects.boundary import node_of
 from byoc_mlir.errors import ByocError, CompilationError, InvalidModelError
 from byoc_mlir.files import open_file
-from byoc_mlir.frontend.mlir_file import (
+from byoc_mlir.frontend.files.mlir_file import (
     STORE_SUFFIX,
     attach_weights,
     check_module_size,

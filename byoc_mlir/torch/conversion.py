@@ -11,7 +11,7 @@ import numpy as np
 
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
 from byoc_mlir.extras import import_extra
-from byoc_mlir.frontend.in_memory import ModelInMemory, borrowed
+from byoc_mlir.frontend.files.in_memory import ModelInMemory, borrowed
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.torch.capture import check_effects
 from byoc_mlir.torch.places import place_of_node

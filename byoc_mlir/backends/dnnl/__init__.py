@@ -34,7 +34,7 @@ from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
 
 if TYPE_CHECKING:
-    from byoc_mlir.backends.dnnl.measurements import Measuring
+    from byoc_mlir.backends.dnnl.costs.measurements import Measuring
     from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _one_at_a_time = Lock()
@@ -63,7 +63,7 @@ class DnnlBackend(Backend):
     @cached_property
     def _measuring(self) -> Measuring:
         """What all regions of a model share of measurements."""
-        from byoc_mlir.backends.dnnl.measurements import current_measuring
+        from byoc_mlir.backends.dnnl.costs.measurements import current_measuring
 
         return current_measuring()
 
@@ -75,18 +75,18 @@ class DnnlBackend(Backend):
         return f"oneDNN {'.'.join(map(str, library.version))}, {library.path}"
 
     def op_rules(self) -> Mapping[str, Rule]:
-        from byoc_mlir.backends.dnnl.rules import op_rules
+        from byoc_mlir.backends.dnnl.partition.rules import op_rules
 
         return op_rules()
 
     def patterns(self) -> Sequence[CompositePattern]:
-        from byoc_mlir.backends.dnnl.patterns import patterns
+        from byoc_mlir.backends.dnnl.partition.patterns import patterns
 
         return patterns(has_all_products=self.settings["quantized_products"] == "all")
 
     def gains_from(self, element_type: str) -> Gains:
-        from byoc_mlir.backends.dnnl.api import api
-        from byoc_mlir.backends.dnnl.patterns import ANCHORS, BATCH_NORM_RELU
+        from byoc_mlir.backends.dnnl.library.api import api
+        from byoc_mlir.backends.dnnl.partition.patterns import ANCHORS, BATCH_NORM_RELU
 
         if element_type not in ("bf16", "bf16x3"):
             return Gains()
@@ -102,8 +102,8 @@ class DnnlBackend(Backend):
         )
 
     def _gains_from_splitting(self) -> Gains:
-        from byoc_mlir.backends.dnnl.api import api
-        from byoc_mlir.backends.dnnl.patterns import SPLIT_ANCHORS
+        from byoc_mlir.backends.dnnl.library.api import api
+        from byoc_mlir.backends.dnnl.partition.patterns import SPLIT_ANCHORS
 
         if self.settings["split_products"] == "all":
             return Gains(SPLIT_ANCHORS)
@@ -112,24 +112,27 @@ class DnnlBackend(Backend):
         return Gains(SPLIT_ANCHORS, least=2**16, faster_in_f32=self._faster_whole)
 
     def _faster_whole(self, op: Operation) -> str | None:
-        from byoc_mlir.backends.dnnl.measurements import measuring
-        from byoc_mlir.backends.dnnl.split_gains import faster_whole
+        from byoc_mlir.backends.dnnl.costs.measurements import measuring
+        from byoc_mlir.backends.dnnl.costs.split_gains import faster_whole
 
         with _one_at_a_time, measuring(self._measuring):
             return faster_whole(op, Choices.of(self.settings))
 
     def _faster_in_f32(self, op: Operation) -> str | None:
-        from byoc_mlir.backends.dnnl.measurements import measuring
-        from byoc_mlir.backends.dnnl.mixed_gains import faster_in_f32
+        from byoc_mlir.backends.dnnl.costs.measurements import measuring
+        from byoc_mlir.backends.dnnl.costs.mixed_gains import faster_in_f32
 
         with _one_at_a_time, measuring(self._measuring):
             return faster_in_f32(op, Choices.of(self.settings))
 
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
         """Of a region that will hardly go back, the estimate is that of its plan, which is kept."""
-        from byoc_mlir.backends.dnnl.api import api
-        from byoc_mlir.backends.dnnl.measurements import measuring
-        from byoc_mlir.backends.dnnl.region_costs import planned_milliseconds, separate_milliseconds
+        from byoc_mlir.backends.dnnl.costs.measurements import measuring
+        from byoc_mlir.backends.dnnl.costs.regions import (
+            planned_milliseconds,
+            separate_milliseconds,
+        )
+        from byoc_mlir.backends.dnnl.library.api import api
 
         choices = Choices.of(self.settings)
         with _one_at_a_time, measuring(self._measuring):
@@ -141,7 +144,7 @@ class DnnlBackend(Backend):
             return planned_milliseconds(planned, choices)
 
     def faster_on_host(self, region: FuncOp) -> str | None:
-        from byoc_mlir.backends.dnnl.host_regions import faster_on_host
+        from byoc_mlir.backends.dnnl.partition.host_regions import faster_on_host
 
         return faster_on_host(region)
 
@@ -169,9 +172,9 @@ class DnnlBackend(Backend):
     def _generate(
         self, region: FuncOp, context: CodegenContext, shared: ModuleBuilder
     ) -> NativeCode:
-        from byoc_mlir.backends.dnnl.api import api, openmp_threads
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
+        from byoc_mlir.backends.dnnl.library.api import api, openmp_threads
 
         key = region, context.threads
         func = self._planned.pop(key, None) or self.lowered(*key)
@@ -195,8 +198,8 @@ class DnnlBackend(Backend):
             region: in `relay` ops.
             threads: the OpenMP threads that will run it.
         """
-        from byoc_mlir.backends.dnnl.api import api
-        from byoc_mlir.backends.dnnl.measurements import measuring
+        from byoc_mlir.backends.dnnl.costs.measurements import measuring
+        from byoc_mlir.backends.dnnl.library.api import api
         from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
 
         func = region.clone()

@@ -14,9 +14,9 @@ import numpy as np
 from byoc_mlir.backends.json_module import Engine, JsonModule
 from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.addresses import c_array
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.signals import signals_held
+from byoc_mlir.runtime.system.addresses import c_array
+from byoc_mlir.runtime.system.signals import signals_held
 
 SRC, SRC_1, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 2, 17, 33, 41, 80
 USER_SCRATCHPAD, QUERY_SCRATCHPAD, ALLOCATE = 1, 136, ctypes.c_void_p(-1)

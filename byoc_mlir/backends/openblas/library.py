@@ -10,8 +10,8 @@ from pathlib import Path
 
 from byoc_mlir.backends.wheels import library_in_wheel
 from byoc_mlir.errors import BackendError, ExecutionError
-from byoc_mlir.runtime import libraries
 from byoc_mlir.runtime.program import SharedLibrary
+from byoc_mlir.runtime.system import libraries
 
 ENVIRONMENT_VARIABLE = "BYOC_OPENBLAS_LIBRARY"
 """Names the shared object to use instead of the installed one."""

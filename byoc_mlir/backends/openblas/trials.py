@@ -14,9 +14,9 @@ import numpy as np
 
 from byoc_mlir.backends.openblas.library import SET_THREADS, SGEMM, load_library
 from byoc_mlir.backends.openblas.products import AS_STORED, ROW_MAJOR, TRANSPOSED, Block
-from byoc_mlir.runtime import libraries
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.thread_clock import thread_clock
+from byoc_mlir.runtime.system import libraries
+from byoc_mlir.runtime.system.thread_clock import thread_clock
 
 _ROUNDS = 6
 """Runs of each way, in turns; the shortest counts."""

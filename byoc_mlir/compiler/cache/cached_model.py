@@ -22,12 +22,12 @@ from byoc_mlir.compiler.rates import model_key
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError
 from byoc_mlir.runtime.arguments import Shape
+from byoc_mlir.runtime.executables.promotion import Verdict
+from byoc_mlir.runtime.executables.sized import SizedProgram
+from byoc_mlir.runtime.files.serialise import Blob, Json, decode, encode, encode_fields
+from byoc_mlir.runtime.files.stored import decode_program, encode_program
+from byoc_mlir.runtime.files.stored_sizes import StoredSizes
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
-from byoc_mlir.runtime.promotion import Verdict
-from byoc_mlir.runtime.serialise import Blob, Json, decode, encode, encode_fields
-from byoc_mlir.runtime.sized import SizedProgram
-from byoc_mlir.runtime.stored import decode_program, encode_program
-from byoc_mlir.runtime.stored_sizes import StoredSizes
 from byoc_mlir.tensors import TensorInfo
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
 from byoc_mlir.compiler.cache.stored_weights import StoredWeights
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.forks import ForkSafeLock
+from byoc_mlir.runtime.executables.promotion import Verdict
+from byoc_mlir.runtime.executables.sized import SizedProgram
+from byoc_mlir.runtime.executables.sized_executable import MOST_VARIANTS
+from byoc_mlir.runtime.executables.specialising import Specialiser
+from byoc_mlir.runtime.files.stored_sizes import StoredSizes
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
-from byoc_mlir.runtime.promotion import Verdict
-from byoc_mlir.runtime.sized import SizedProgram
-from byoc_mlir.runtime.sized_executable import MOST_VARIANTS
-from byoc_mlir.runtime.specialising import Specialiser
-from byoc_mlir.runtime.stored_sizes import StoredSizes
+from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 if TYPE_CHECKING:
     from byoc_mlir.compiler.options import CompileOptions

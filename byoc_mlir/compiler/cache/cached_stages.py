@@ -14,10 +14,10 @@ from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ArtifactError
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.executables.specialising import Specialiser
+from byoc_mlir.runtime.executables.staged import ExecutableStage, StagedExecutable, taken
+from byoc_mlir.runtime.files.serialise import decode, encode_fields
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.serialise import decode, encode_fields
-from byoc_mlir.runtime.specialising import Specialiser
-from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable, taken
 from byoc_mlir.tensors import TensorInfo, Trim
 
 

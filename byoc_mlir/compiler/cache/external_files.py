@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-from byoc_mlir.frontend.tensor_check import external_entries
+from byoc_mlir.frontend.files.tensor_check import external_entries
 
 
 def external_locations(model: ModelProto) -> set[str]:

@@ -17,10 +17,10 @@ from typing import Any, cast
 
 from byoc_mlir.files import open_regular
 from byoc_mlir.installed import installed_points, installed_version
-from byoc_mlir.runtime.cpu import Cpu
-from byoc_mlir.runtime.libraries import find_openmp
+from byoc_mlir.runtime.files.serialise import array_bytes
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.serialise import array_bytes
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.libraries import find_openmp
 
 _PACKAGES = ("xdsl", "llvmlite", "onnx", "numpy", "ml_dtypes")
 _VERSIONED = frozenset((*_PACKAGES, *sys.stdlib_module_names))

@@ -18,8 +18,8 @@ from typing import Literal, TypeAlias
 
 from byoc_mlir.errors import ArtifactError, ByocError, UnsafeCacheError
 from byoc_mlir.files import open_regular
-from byoc_mlir.runtime.container import Container, read_container, write_container
-from byoc_mlir.runtime.serialise import Blob, Json
+from byoc_mlir.runtime.files.container import Container, read_container, write_container
+from byoc_mlir.runtime.files.serialise import Blob, Json
 
 SWITCH_VARIABLE = "BYOC_CACHE"
 FOLDER_VARIABLE = "BYOC_CACHE_DIR"

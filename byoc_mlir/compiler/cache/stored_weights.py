@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.errors import ArtifactError
+from byoc_mlir.runtime.files.serialise import Blob, decode, encode
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.serialise import Blob, decode, encode
 
 _LEAST_BYTES = 1 << 12
 """Smaller weights stay with their program."""

@@ -25,20 +25,20 @@ from byoc_mlir.errors import (
     NodeProblem,
     UnsupportedModelError,
 )
-from byoc_mlir.frontend.check import opset_versions, subgraphs
+from byoc_mlir.frontend.files.check import opset_versions, subgraphs
+from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.importer import import_loaded, import_symbolic
 from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import standard_name, unknown_op
-from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.frontend.order import names_of, ordered_nodes
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import op_schema
-from byoc_mlir.frontend.split import split_model
+from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
-from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.limits import Limits, limited
 from byoc_mlir.runtime.profile import WIDTH
 

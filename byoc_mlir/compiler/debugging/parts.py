@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, helper
 
+from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs
-from byoc_mlir.frontend.load import load_model
 from byoc_mlir.frontend.order import names_of, needed_nodes, ordered_nodes, read_names
-from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.frontend.value import Array
 
 Values = Mapping[str, Array]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from byoc_mlir.artifact import write
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.limits import Limits
-from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.forks import on_live_threads
-from byoc_mlir.runtime.sized_executable import SizedExecutable
-from byoc_mlir.runtime.specialising import Specialiser, SpecialisingExecutable
+from byoc_mlir.runtime.executables.compiled import CompiledExecutable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
+from byoc_mlir.runtime.executables.specialising import Specialiser, SpecialisingExecutable
+from byoc_mlir.runtime.system.forks import on_live_threads
 from byoc_mlir.tensors import TensorInfo
 
 

@@ -11,26 +11,26 @@ from onnx import ModelProto
 from byoc_mlir.artifact import write
 from byoc_mlir.compiler.execution.staged import stage_source
 from byoc_mlir.compiler.source import Source
-from byoc_mlir.dialects.relay.evaluate_onnx import reference_outputs
-from byoc_mlir.frontend.check import opset_versions
-from byoc_mlir.frontend.growing_loops import (
+from byoc_mlir.dialects.relay.evaluate.onnx import reference_outputs
+from byoc_mlir.frontend.files.check import opset_versions
+from byoc_mlir.frontend.files.tensors import TensorReader
+from byoc_mlir.frontend.inferred import known_sizes
+from byoc_mlir.frontend.known_ops import check_nodes
+from byoc_mlir.frontend.loops.ends import body_of
+from byoc_mlir.frontend.loops.growing import (
     LoopBody,
     growing_loops,
     grown_axes,
     parts_around_loops,
 )
-from byoc_mlir.frontend.inferred import known_sizes
-from byoc_mlir.frontend.known_ops import check_nodes
-from byoc_mlir.frontend.loop_ends import body_of
-from byoc_mlir.frontend.loop_invariants import with_invariants_outside
-from byoc_mlir.frontend.parts import Part
-from byoc_mlir.frontend.stage import stage_model
-from byoc_mlir.frontend.tensors import TensorReader
+from byoc_mlir.frontend.loops.invariants import with_invariants_outside
+from byoc_mlir.frontend.stages.parts import Part
+from byoc_mlir.frontend.stages.stage import stage_model
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
-from byoc_mlir.runtime.looped import LoopedExecutable
+from byoc_mlir.runtime.executables.looped import LoopedExecutable
+from byoc_mlir.runtime.executables.staged import ExecutableStage, StagedExecutable
 from byoc_mlir.runtime.report import ReportRow
-from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
 from byoc_mlir.runtime.staged_program import LoopNames
 
 

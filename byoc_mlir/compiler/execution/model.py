@@ -20,8 +20,8 @@ from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.limits import limited
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.executables.specialising import Specialiser
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.specialising import Specialiser
 
 
 def compile_model(request: Request, cached: CachedModel | None = None) -> Executable:

@@ -14,11 +14,11 @@ from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.frontend.inferred import Sizes, known_sizes
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
-from byoc_mlir.frontend.split import split_model
-from byoc_mlir.frontend.stage import Stage, stage_model
+from byoc_mlir.frontend.stages.split import split_model
+from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
-from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
+from byoc_mlir.runtime.executables.staged import ExecutableStage, StagedExecutable
 
 
 @dataclass(frozen=True)

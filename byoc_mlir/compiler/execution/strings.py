@@ -16,15 +16,15 @@ from byoc_mlir.compiler.source import Source
 from byoc_mlir.frontend.inferred import known_sizes
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.order import read_names
-from byoc_mlir.frontend.parts import Part
-from byoc_mlir.frontend.stage import Stage, stage_model
+from byoc_mlir.frontend.stages.parts import Part
+from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.string_labels import with_looked_up_strings
 from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
-from byoc_mlir.runtime.interpreted import InterpretedExecutable
+from byoc_mlir.runtime.executables.interpreted import InterpretedExecutable
+from byoc_mlir.runtime.executables.staged import ExecutableStage, StagedExecutable
 from byoc_mlir.runtime.report import Report, ReportRow
-from byoc_mlir.runtime.staged import ExecutableStage, StagedExecutable
 
 
 def compile_around_strings(

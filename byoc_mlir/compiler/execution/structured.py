@@ -16,7 +16,7 @@ from byoc_mlir.frontend.structures import (
     output_kinds,
 )
 from byoc_mlir.runtime import Executable
-from byoc_mlir.runtime.structured import StructuredExecutable, Structures
+from byoc_mlir.runtime.executables.structured import StructuredExecutable, Structures
 from byoc_mlir.tensors import StructureInfo
 
 

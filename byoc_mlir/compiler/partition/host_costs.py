@@ -25,7 +25,7 @@ from byoc_mlir.lowering.convolutions.description import convolutions
 from byoc_mlir.lowering.integer_products.product import Product, product_of
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import TILE_ROWS
 from byoc_mlir.lowering.to_llvm.types import byte_width
-from byoc_mlir.runtime.machine import target_cpu
+from byoc_mlir.runtime.system.machine import target_cpu
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 from byoc_mlir.transforms.work import multiplications
 

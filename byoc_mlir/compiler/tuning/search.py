@@ -19,8 +19,8 @@ import numpy as np
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.kernels.tuned import USUAL, Question, Trial, trying
-from byoc_mlir.runtime.compiled import CompiledExecutable
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.executables.compiled import CompiledExecutable
 from byoc_mlir.runtime.profile import ProfileRow
 from byoc_mlir.tensors import TensorInfo
 

@@ -22,7 +22,7 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.vision import kept_boxes
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.sizes import size_array, size_content
-from byoc_mlir.frontend.stage import STAGE_DOMAIN
+from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN
 from byoc_mlir.frontend.value import Value
 
 register_op(STAGE_DOMAIN, "NonMaxSuppression")(kept_boxes)

@@ -34,7 +34,7 @@ from byoc_mlir.frontend.ops.counted import (
 from byoc_mlir.frontend.ops.iterated import range_of_iteration
 from byoc_mlir.frontend.ops.unrolled import Scanned, stacked, unrolled_loop, unrolled_scan
 from byoc_mlir.frontend.registry import onnx_op, register_op
-from byoc_mlir.frontend.stage import STAGE_DOMAIN
+from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN
 from byoc_mlir.frontend.value import (
     NodeRefused,
     Value,

@@ -34,7 +34,7 @@ from byoc_mlir.lowering.convolutions.description import (
 from byoc_mlir.lowering.convolutions.neighbours import neighbours
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.rates import using_file
-from byoc_mlir.runtime.machine import target_cpu
+from byoc_mlir.runtime.system.machine import target_cpu
 
 _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3

@@ -40,7 +40,7 @@ from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_function
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
-from byoc_mlir.runtime.machine import target_cpu
+from byoc_mlir.runtime.system.machine import target_cpu
 
 _ELEMENT_BYTES = 4
 

@@ -19,9 +19,9 @@ from byoc_mlir.ir_dump import dump_text
 from byoc_mlir.lowering.llvm_ir.parts import cut
 from byoc_mlir.lowering.llvm_ir.threads import at_once, emit_unlocked, run_passes
 from byoc_mlir.lowering.llvm_ir.translate import translate_module, translate_part
-from byoc_mlir.runtime.cpu import Cpu
-from byoc_mlir.runtime.isa import compiler_features_up_to
-from byoc_mlir.runtime.machine import other_machine
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.isa import compiler_features_up_to
+from byoc_mlir.runtime.system.machine import other_machine
 
 Timing = Callable[[str, float], None]
 """Called after each pass with its name and the seconds it took, verification included."""

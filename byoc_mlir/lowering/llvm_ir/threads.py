@@ -2,7 +2,7 @@
 
 llvmlite holds one lock in each call. LLVM needs none for modules of different contexts with target
 machines of their own, so the two calls that take long are made here without it. A fork waits for
-them as it waits for that lock (`runtime/forks.py`).
+them as it waits for that lock (`runtime/system/forks.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.runtime.forks import llvm_at_work
-from byoc_mlir.runtime.threads import available_threads, starts
+from byoc_mlir.runtime.system.forks import llvm_at_work
+from byoc_mlir.runtime.system.threads import available_threads, starts
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.dialects.x86vector import DotBF16Op
 from byoc_mlir.kernels.ops import float_arithmetic
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
-from byoc_mlir.runtime.machine import target_cpu
+from byoc_mlir.runtime.system.machine import target_cpu
 
 _DOT = "llvm.x86.avx512bf16.dpbf16ps.512"
 _LANES = 16

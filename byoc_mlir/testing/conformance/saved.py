@@ -14,7 +14,7 @@ from byoc_mlir.backends.region import nodes_of
 from byoc_mlir.compiler.source import main_function
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.frontend.mlir_file import read_mlir, write_mlir
+from byoc_mlir.frontend.files.mlir_file import read_mlir, write_mlir
 from byoc_mlir.testing.conformance.graph import Case
 
 COMMAND = "python -m byoc_mlir.testing.conformance"

@@ -28,7 +28,7 @@ _CONTEXT.set_forkserver_preload(  # what a case needs; else each worker imports 
         "byoc_mlir.testing.reference",
         "byoc_mlir.compiler.execution.model",
         "byoc_mlir.compiler.specialise",
-        "byoc_mlir.runtime.jit",
+        "byoc_mlir.runtime.system.jit",
     ]
 )
 

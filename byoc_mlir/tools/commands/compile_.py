@@ -15,8 +15,8 @@ from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.rates import write_rates
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.arguments import Shape
+from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import ObjectCode
-from byoc_mlir.runtime.sized import SizedProgram
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,

@@ -23,10 +23,10 @@ from byoc_mlir.kernels.costs import MEASURED, rates
 from byoc_mlir.kernels.costs import Table as Costs
 from byoc_mlir.lowering.llvm_ir.codegen import Target
 from byoc_mlir.rates import using
-from byoc_mlir.runtime.cpu import Cpu, model_name
-from byoc_mlir.runtime.isa import MAX_ISA, missing_by_level
-from byoc_mlir.runtime.libraries import find_openmp
-from byoc_mlir.runtime.threads import available_threads
+from byoc_mlir.runtime.system.cpu import Cpu, model_name
+from byoc_mlir.runtime.system.isa import MAX_ISA, missing_by_level
+from byoc_mlir.runtime.system.libraries import find_openmp
+from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.tools.commands.cache import describe
 from byoc_mlir.tools.commands.common import add_json_argument, print_json
 from byoc_mlir.tools.openmp_runtimes import (

@@ -14,7 +14,7 @@ PACKAGE = Path(byoc_mlir.__file__).parent
 
 @cache
 def imports() -> Mapping[str, tuple[str, ...]]:
-    """By file, `backends/dnnl/api.py`: what it imports, `backends.base.Backend`.
+    """By file, `backends/dnnl/library/api.py`: what it imports, `backends.base.Backend`.
 
     Imports inside of functions count, those for type checkers do not. The package itself is `""`.
     """

@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from byoc_mlir.runtime.container import FOOTER_BYTES
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.files.container import FOOTER_BYTES
 
 HASH_BYTES = 32
 

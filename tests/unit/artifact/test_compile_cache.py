@@ -25,9 +25,9 @@ from byoc_mlir.compiler.cache import cached_model, cached_specialiser, fingerpri
 from byoc_mlir.dims import SymbolInfo
 from byoc_mlir.errors import ByocError, InvalidArtifactError, UnsafeCacheError
 from byoc_mlir.limits import Limits
-from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.stored_sizes import StoredGuard, StoredSizes
+from byoc_mlir.runtime.files.stored_sizes import StoredGuard, StoredSizes
+from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.networks.encoder import symbolised
 from byoc_mlir.testing.reference import assert_agrees, random_inputs

@@ -15,10 +15,10 @@ import byoc_mlir
 from byoc_mlir.compiler.cross import program_for, write_program
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import BackendError, ByocError, ExportError, ToolchainError
-from byoc_mlir.runtime.compiled import CompiledExecutable
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.executables.compiled import CompiledExecutable
+from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import ObjectCode, Program
-from byoc_mlir.runtime.sized import SizedProgram
+from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 from byoc_mlir.testing.networks.encoder import encoder
 from byoc_mlir.tools.byoc import main

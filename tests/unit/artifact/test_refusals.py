@@ -31,7 +31,7 @@ from byoc_mlir.errors import (
     InvalidArtifactError,
     ToolchainError,
 )
-from byoc_mlir.runtime.container import FOOTER_BYTES
+from byoc_mlir.runtime.files.container import FOOTER_BYTES
 from byoc_mlir.testing.networks import NETWORKS
 
 MODEL = NETWORKS["mlp3"]()

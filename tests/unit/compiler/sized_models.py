@@ -9,7 +9,7 @@ from onnx import ModelProto, TensorProto
 
 import byoc_mlir
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.compiler.sampled_precision import ERROR, Products, chosen, worst_error
 from byoc_mlir.errors import ByocError
 from byoc_mlir.testing.networks.builder import GraphBuilder

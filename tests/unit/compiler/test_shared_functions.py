@@ -15,7 +15,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_object, emit_objects
 from byoc_mlir.lowering.shared_functions import name_apart, separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SharedKernels
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
-from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.system.jit import NativeModule
 
 NAMES = ("twice", "four", "helper", "counted")
 GLOBAL = """

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 import byoc_mlir
-from byoc_mlir.runtime.staged import StagedExecutable
+from byoc_mlir.runtime.executables.staged import StagedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 

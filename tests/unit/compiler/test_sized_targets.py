@@ -15,9 +15,9 @@ from byoc_mlir.compiler.partition import profitability
 from byoc_mlir.compiler.partition.measuring import Compile
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.rates import Rates, write_rates
-from byoc_mlir.runtime import promotion, sized_executable
+from byoc_mlir.runtime.executables import promotion, sized_executable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.runtime.report import RegionTimes
-from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 

@@ -15,8 +15,8 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.rates import Rates, write_rates
-from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.program import ObjectCode
+from byoc_mlir.runtime.system.cpu import Cpu
 
 CHANNELS = 384
 FREE: dict[str, Any] = {"weight_memory": float("inf")}

@@ -10,7 +10,7 @@ from control_models import f32, model_of
 import byoc_mlir
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend import import_model
-from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 _BODY = """b (int64 i, bool c, int32 n, float[1, 6] h, float[6, 6] v, float t)

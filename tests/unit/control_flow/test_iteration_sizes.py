@@ -10,7 +10,7 @@ from control_models import Array, expected, f32, model_of
 import byoc_mlir
 from byoc_mlir.errors import InvalidModelError, UnsupportedModelError
 from byoc_mlir.frontend import import_model
-from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 

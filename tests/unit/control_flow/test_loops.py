@@ -14,7 +14,7 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import ExecutionError, InvalidModelError, UnsupportedModelError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.lowering.host_pipeline import run_passes
-from byoc_mlir.runtime.compiled import CompiledExecutable
+from byoc_mlir.runtime.executables.compiled import CompiledExecutable
 
 register_backend(Counted)
 

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -11,8 +11,8 @@ import pytest
 from onnx import ModelProto
 
 import byoc_mlir
-from byoc_mlir.frontend.branch_searches import with_searches_outside
-from byoc_mlir.runtime.staged import StagedExecutable
+from byoc_mlir.frontend.stages.branch_searches import with_searches_outside
+from byoc_mlir.runtime.executables.staged import StagedExecutable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 _DETECTOR = """

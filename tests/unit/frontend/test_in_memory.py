@@ -15,9 +15,9 @@ from byoc_mlir.compiler.source import read_source
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.constant import borrow
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.in_memory import ModelInMemory, with_tensors_apart
-from byoc_mlir.frontend.tensors import TensorReader
-from byoc_mlir.runtime.compiled import CompiledExecutable
+from byoc_mlir.frontend.files.in_memory import ModelInMemory, with_tensors_apart
+from byoc_mlir.frontend.files.tensors import TensorReader
+from byoc_mlir.runtime.executables.compiled import CompiledExecutable
 from byoc_mlir.runtime.packed import counted_copies
 from byoc_mlir.runtime.program import ObjectCode
 

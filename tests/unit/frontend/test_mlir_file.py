@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from byoc_mlir.compiler.source import read_source
-from byoc_mlir.frontend.mlir_file import read_mlir, write_mlir
+from byoc_mlir.frontend.files.mlir_file import read_mlir, write_mlir
 from byoc_mlir.testing.networks import NETWORKS
 
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from onnx_models import model_of, node
 
 import byoc_mlir
-from byoc_mlir.dialects.relay.evaluate_random import threefry
+from byoc_mlir.dialects.relay.evaluate.random import threefry
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -9,8 +9,8 @@ from onnx_models import model_of, node
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError
-from byoc_mlir.frontend.split import split_model
-from byoc_mlir.runtime.staged import StagedExecutable
+from byoc_mlir.frontend.stages.split import split_model
+from byoc_mlir.runtime.executables.staged import StagedExecutable
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 

@@ -15,9 +15,9 @@ from xdsl.printer import Printer
 from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay import GuardOp
+from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.importer import import_loaded, import_symbolic
-from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.tensors import TensorReader
 from byoc_mlir.testing.networks import NETWORKS
 
 Shapes = Mapping[str, tuple[int, ...]]

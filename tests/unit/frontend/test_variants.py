@@ -12,8 +12,8 @@ from symbolic_models import encoder, encoder_shapes, symbolised
 
 import byoc_mlir
 from byoc_mlir.compiler.symbolic import SymbolicModel
-from byoc_mlir.frontend.load import load_model
-from byoc_mlir.frontend.tensors import TensorReader
+from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.runtime.report import GuardRow
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.networks.growing import growing_decoder

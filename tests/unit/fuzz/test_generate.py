@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from byoc_mlir.frontend.split import split_model
+from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.testing.fuzz.cases import Plan
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops

@@ -16,8 +16,8 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
-from byoc_mlir.runtime.cpu import Cpu
-from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.jit import NativeModule
 
 _RESULTS = {"sums": np.dtype(np.int32), "numbers": np.dtype(np.float32), "bytes": np.dtype(np.int8)}
 _GUARD = 64

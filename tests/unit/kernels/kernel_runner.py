@@ -19,8 +19,8 @@ from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
-from byoc_mlir.runtime.jit import NativeModule
-from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
+from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
 Array = NDArray[np.float32]
 

@@ -13,7 +13,7 @@ from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.rates import Rates, using
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu
 
 _PAIRS = [IntegerUnit(4, 16, False), IntegerUnit(8, 16, False), IntegerUnit(16, 32, False)]
 _VNNI = [IntegerUnit(lanes, registers, True) for lanes, registers in ((4, 16), (8, 16), (16, 32))]

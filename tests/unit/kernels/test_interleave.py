@@ -9,7 +9,7 @@ from ml_dtypes import bfloat16
 
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.interleave import interleave_code
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu
 
 
 @pytest.mark.skipif(

@@ -13,8 +13,8 @@ from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.runtime.cpu import Cpu
-from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.jit import NativeModule
 
 _GUARD = 64
 """Bytes behind the result that nobody may write to."""

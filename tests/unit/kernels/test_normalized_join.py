@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float32Type, bf16, f32
 
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.normalization.join import NormalizedJoin, Part, fitting_lanes
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu
 
 Array = NDArray[Any]
 

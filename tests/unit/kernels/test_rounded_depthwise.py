@@ -21,7 +21,7 @@ from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.vectors import VectorUnit
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu
 
 UNITS = pytest.mark.parametrize(
     "unit",

@@ -25,8 +25,8 @@ from byoc_mlir.lowering.host_pipeline import (
 )
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.runtime.jit import NativeModule
-from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
+from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

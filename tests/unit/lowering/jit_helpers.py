@@ -17,7 +17,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
-from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.system.jit import NativeModule
 
 MLIR_TYPES = {
     np.dtype(np.float32): "f32",

@@ -17,8 +17,8 @@ from xdsl.parser import Parser
 from byoc_mlir.dialects import make_context
 from byoc_mlir.kernels.parallel import parallel_functions
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.runtime.jit import NativeModule
-from byoc_mlir.runtime.libraries import find_openmp, load_library, resolve_symbol
+from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
 _BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _MAIN = """

@@ -12,7 +12,7 @@ from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.lowering.eviction import eviction_code
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.system.jit import NativeModule
 
 
 @pytest.mark.parametrize("elements", [1, 16, 17, 1000])

@@ -19,7 +19,7 @@ from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn, qnn_window
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
 from byoc_mlir.rates import Rates, using
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu
 
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
 _WORDS = ("pairs", "widened", *(["overlapping"] if "avx2" in Cpu.host().features else []))

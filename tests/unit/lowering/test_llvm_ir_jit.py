@@ -15,7 +15,7 @@ from xdsl.parser import Parser
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.runtime.jit import NativeModule
+from byoc_mlir.runtime.system.jit import NativeModule
 
 _FAR = """
 llvm.func @far(i64) -> i64

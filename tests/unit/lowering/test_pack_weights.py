@@ -12,7 +12,7 @@ from byoc_mlir import compile as compile_model
 from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.lowering import host_pipeline
 from byoc_mlir.lowering.pack_weights import panels
-from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.tensors import transposed
 from byoc_mlir.testing.networks.builder import GraphBuilder
 

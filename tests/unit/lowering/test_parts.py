@@ -23,8 +23,8 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_object, emit_objects
 from byoc_mlir.lowering.llvm_ir.threads import at_once
 from byoc_mlir.lowering.symbols import symbol_of
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
-from byoc_mlir.runtime.jit import NativeModule
 from byoc_mlir.runtime.program import ObjectCode
+from byoc_mlir.runtime.system.jit import NativeModule
 from byoc_mlir.testing.networks import NETWORKS
 
 _said: ContextVar[str] = ContextVar("said", default="nothing")

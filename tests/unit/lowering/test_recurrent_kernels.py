@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
-from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import Arrays, run_onnxruntime
 
 _STEPS, _WIDTH = 4, 5

@@ -11,9 +11,9 @@ from real_models import VOCABULARY, detector, encoder, voice_activity
 
 import byoc_mlir
 from byoc_mlir.compiler import specialise
-from byoc_mlir.runtime import recent
+from byoc_mlir.runtime.executables import recent
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.runtime.program import ObjectCode, Program
-from byoc_mlir.runtime.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import Arrays, assert_agrees, run_onnxruntime
 
 TARGETS = pytest.mark.parametrize("targets", [(), ("dnnl",)], ids=["host", "dnnl"])

@@ -8,7 +8,7 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.compiler.partition.host_costs import host_milliseconds
-from byoc_mlir.frontend.mlir_file import read_mlir
+from byoc_mlir.frontend.files.mlir_file import read_mlir
 from byoc_mlir.rates import using_file
 
 _RATES = '{"version": 1, "parts": {}}'

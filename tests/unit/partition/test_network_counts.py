@@ -13,7 +13,7 @@ from byoc_mlir.compiler.pipeline import CANONICALISATION
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.frontend.importer import import_model
-from byoc_mlir.frontend.split import first_stage
+from byoc_mlir.frontend.stages.split import first_stage
 from byoc_mlir.lowering.host_pipeline import run_verified
 from byoc_mlir.testing.light import light_networks
 from byoc_mlir.testing.networks import NETWORKS

@@ -12,8 +12,8 @@ import byoc_mlir
 from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.lowering.host_pipeline import vector_bits
 from byoc_mlir.lowering.llvm_ir.codegen import Target
-from byoc_mlir.runtime.cpu import Cpu
-from byoc_mlir.runtime.isa import LEVELS, features_up_to, max_level, missing_by_level
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.isa import LEVELS, features_up_to, max_level, missing_by_level
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 _TESTED = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_mlir.runtime.container import container_bytes, read_container, write_container
+from byoc_mlir.runtime.files.container import container_bytes, read_container, write_container
 
 
 def test_blocks_larger_than_a_piece_come_back(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ thread.join()
 """
 
 WITHOUT_PAUSING = """
-from byoc_mlir.runtime import forks
+from byoc_mlir.runtime.system import forks
 forks._end_openmp_threads = lambda: False  # as with libgomp before GCC 9
 
 def compiled_anew():

@@ -6,8 +6,8 @@ import pytest
 from isa_checks import check_level
 
 from byoc_mlir.errors import ByocError
-from byoc_mlir.runtime import isa
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system import isa
+from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.isa import call_at, run_at
 
 
@@ -25,7 +25,7 @@ def test_a_level_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_highest_level_is_the_machine() -> None:
-    script = "from byoc_mlir.runtime.cpu import Cpu; print(Cpu.host() == Cpu.machine())"
+    script = "from byoc_mlir.runtime.system.cpu import Cpu; print(Cpu.host() == Cpu.machine())"
     if isa.max_level() is None:
         assert run_at("amx", script) == "True\n"
     assert set(Cpu.host().features) <= set(Cpu.machine().features)

@@ -18,7 +18,7 @@ from byoc_mlir.errors import (
     IncompatibleArtifactError,
     InvalidArtifactError,
 )
-from byoc_mlir.runtime.pickled import reduced
+from byoc_mlir.runtime.files.pickled import reduced
 
 
 @pytest.mark.parametrize("target", ["host", "dnnl", "examplejson"])

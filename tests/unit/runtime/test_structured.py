@@ -12,8 +12,8 @@ from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
 from byoc_mlir.errors import ExecutionError, ExportError, InvalidInputError
-from byoc_mlir.runtime import recent
-from byoc_mlir.runtime.structured import StructuredExecutable
+from byoc_mlir.runtime.executables import recent
+from byoc_mlir.runtime.executables.structured import StructuredExecutable
 
 TENSOR = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
 SEQUENCE = helper.make_sequence_type_proto(TENSOR)

@@ -9,7 +9,7 @@ import pytest
 
 from byoc_mlir.kernels.costs import ActivationRates
 from byoc_mlir.lowering.calibration import CALIBRATIONS
-from byoc_mlir.runtime.thread_clock import thread_clock
+from byoc_mlir.runtime.system.thread_clock import thread_clock
 
 
 @pytest.fixture

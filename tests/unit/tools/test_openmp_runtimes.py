@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from byoc_mlir.runtime.libraries import find_openmp
+from byoc_mlir.runtime.system.libraries import find_openmp
 from byoc_mlir.tools.openmp_runtimes import (
     describe_runtimes,
     is_openmp_runtime,

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 import byoc_mlir
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.ops.ml.forest import Forest, Item, Node
-from byoc_mlir.runtime.sized_executable import SizedExecutable
+from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 ML = "ai.onnx.ml"

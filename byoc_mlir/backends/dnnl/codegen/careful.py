@@ -16,15 +16,12 @@ from functools import cache, partial
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f64, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.calls import element_bytes
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated, on_result
 from byoc_mlir.backends.dnnl.codegen.special_values import (
     WINDOW_AXES,
     add_max_of_windows,
     add_spread_nan,
 )
-from byoc_mlir.backends.dnnl.descriptions import Operand, Types, data_type_of
 from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     EltwiseAttr,
@@ -34,7 +31,10 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.enums import Arg, DataType
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.calls import element_bytes
+from byoc_mlir.backends.dnnl.library.enums import Arg, DataType
+from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types, data_type_of
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
 from byoc_mlir.kernels.f32_functions import tanh

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from byoc_mlir.backends.base import NativeCode
-from byoc_mlir.backends.dnnl.calls import Descriptors
 from byoc_mlir.backends.dnnl.codegen.contexts import add_close, add_open
 from byoc_mlir.backends.dnnl.codegen.load import add_load, add_unload
 from byoc_mlir.backends.dnnl.codegen.program import Program
 from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode
 from byoc_mlir.backends.dnnl.codegen.run import add_run
 from byoc_mlir.backends.dnnl.codegen.slot_layout import slot_layout
+from byoc_mlir.backends.dnnl.library.calls import Descriptors
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.runtime.program import SharedLibrary
 

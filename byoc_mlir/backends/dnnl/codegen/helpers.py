@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
-from byoc_mlir.backends.dnnl.calls import MemoryDescriptor, PrimitiveCall
 from byoc_mlir.backends.dnnl.codegen.table_arguments import (
     ENGINE_SLOT,
     MAX_DIMS,
@@ -21,8 +20,9 @@ from byoc_mlir.backends.dnnl.codegen.table_arguments import (
     in_table,
     padded_dims,
 )
-from byoc_mlir.backends.dnnl.enums import Query
-from byoc_mlir.backends.dnnl.formats import descriptor_strides, format_tag
+from byoc_mlir.backends.dnnl.library.calls import MemoryDescriptor, PrimitiveCall
+from byoc_mlir.backends.dnnl.library.enums import Query
+from byoc_mlir.backends.dnnl.library.formats import descriptor_strides, format_tag
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 

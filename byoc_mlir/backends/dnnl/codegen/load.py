@@ -6,19 +6,19 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import FREE_PACKED, weight_symbol
-from byoc_mlir.backends.dnnl import enums
-from byoc_mlir.backends.dnnl.calls import (
+from byoc_mlir.backends.dnnl.codegen import helpers
+from byoc_mlir.backends.dnnl.codegen.executions import Threads
+from byoc_mlir.backends.dnnl.codegen.helpers import LOAD_STREAM_SLOT
+from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode, create_stream
+from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT, Slots, in_table
+from byoc_mlir.backends.dnnl.library import enums
+from byoc_mlir.backends.dnnl.library.calls import (
     Argument,
     Attributes,
     Descriptors,
     MemoryDescriptor,
     PostOp,
 )
-from byoc_mlir.backends.dnnl.codegen import helpers
-from byoc_mlir.backends.dnnl.codegen.executions import Threads
-from byoc_mlir.backends.dnnl.codegen.helpers import LOAD_STREAM_SLOT
-from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode, create_stream
-from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT, Slots, in_table
 from byoc_mlir.kernels.builder import POINTER
 
 

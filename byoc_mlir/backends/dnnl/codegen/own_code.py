@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.calls import element_bytes
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
-from byoc_mlir.backends.dnnl.descriptions import Operand, Types
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ConvertOp,
@@ -25,10 +23,12 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
-from byoc_mlir.backends.dnnl.enums import Arg
-from byoc_mlir.backends.dnnl.normalizations import join_of
-from byoc_mlir.backends.dnnl.own_conversions import interleaving
-from byoc_mlir.backends.dnnl.own_kernels import planned, residual_of
+from byoc_mlir.backends.dnnl.library.calls import element_bytes
+from byoc_mlir.backends.dnnl.library.enums import Arg
+from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types
+from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
+from byoc_mlir.backends.dnnl.primitives.own_conversions import interleaving
+from byoc_mlir.backends.dnnl.primitives.own_kernels import planned, residual_of
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
@@ -38,10 +38,10 @@ from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
 from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu
 
 if TYPE_CHECKING:
-    from byoc_mlir.backends.dnnl.own_integer_kernels import Kernel
+    from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import Kernel
 
 _SLOTS = {Arg.SRC: Slot.SOURCE, Arg.DST: Slot.RESULT, Arg.BIAS: Slot.BIAS, Arg.SRC_1: Slot.RESIDUAL}
 """Where a kernel expects the memory of its operands."""
@@ -142,7 +142,10 @@ def _conversion(op: ConvertOp) -> OwnCode | None:
 
 
 def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
-    from byoc_mlir.backends.dnnl.own_integer_kernels import packed, planned_integer_kernel
+    from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import (
+        packed,
+        planned_integer_kernel,
+    )
 
     kernel, types = planned_integer_kernel(op, layout_of), Types(layout_of)
     given = (

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import WORKSPACE
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp
-from byoc_mlir.backends.dnnl.shared_memory import offset_in_root, root
+from byoc_mlir.backends.dnnl.primitives.shared_memory import offset_in_root, root
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints
 from byoc_mlir.errors import CompilationError

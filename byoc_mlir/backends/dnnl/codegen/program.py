@@ -11,13 +11,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.base import OpDetail
-from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor
-from byoc_mlir.backends.dnnl.calls import (
-    Attributes,
-    Binary,
-    MemoryDescriptor,
-    PrimitiveCall,
-)
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated, OwnCode
 from byoc_mlir.backends.dnnl.codegen.places import (
     Place,
@@ -28,14 +21,21 @@ from byoc_mlir.backends.dnnl.codegen.places import (
 )
 from byoc_mlir.backends.dnnl.codegen.selection import Found, Instead, select
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
-from byoc_mlir.backends.dnnl.descriptions import Operand, data_type_of
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     ExecutedOp,
     QuantizedConvolutionOp,
     layout_of,
 )
-from byoc_mlir.backends.dnnl.enums import Arg, DataType
+from byoc_mlir.backends.dnnl.library.api import PrimitiveDescriptor
+from byoc_mlir.backends.dnnl.library.calls import (
+    Attributes,
+    Binary,
+    MemoryDescriptor,
+    PrimitiveCall,
+)
+from byoc_mlir.backends.dnnl.library.enums import Arg, DataType
+from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, data_type_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.program import Program
 from byoc_mlir.backends.dnnl.codegen.slot_layout import SlotLayout
 from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT
+from byoc_mlir.backends.dnnl.library import enums
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.api import PrimitiveDescriptor, api, openmp_threads
-from byoc_mlir.backends.dnnl.calls import Argument, MemoryDescriptor
 from byoc_mlir.backends.dnnl.codegen.careful import Careful, careful
 from byoc_mlir.backends.dnnl.codegen.own_code import OwnCode, own_code
-from byoc_mlir.backends.dnnl.descriptions import Primitive
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp
-from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.api import PrimitiveDescriptor, api, openmp_threads
+from byoc_mlir.backends.dnnl.library.calls import Argument, MemoryDescriptor
+from byoc_mlir.backends.dnnl.primitives.descriptions import Primitive
+from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.errors import CompilationError
 

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import i32
 
 from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.runtime.signals import HELD
+from byoc_mlir.runtime.system.signals import HELD
 
 SET_WORDS = 16
 """Of a C library's set of signals."""

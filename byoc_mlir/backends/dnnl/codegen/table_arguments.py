@@ -10,7 +10,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.calls import (
+from byoc_mlir.backends.dnnl.library.calls import (
     NULL,
     Argument,
     Attributes,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.activations import Reader
 from byoc_mlir.backends.dnnl.dialect import PermuteOp, ReorderOp, SliceOp, ViewOp
 from byoc_mlir.backends.dnnl.dialect.base import like
+from byoc_mlir.backends.dnnl.partition.activations import Reader
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.activations import Activation, Reader
+from byoc_mlir.backends.dnnl.partition.activations import Activation, Reader
 from byoc_mlir.dialects.relay.elementwise import (
     AddOp,
     DivideOp,

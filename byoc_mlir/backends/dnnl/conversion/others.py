@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.activations import Activation
-from byoc_mlir.backends.dnnl.channel_shuffle import ChannelShuffle
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, PerChannel, Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops
@@ -26,8 +23,11 @@ from byoc_mlir.backends.dnnl.dialect import (
     SoftmaxOp,
     layout_of,
 )
-from byoc_mlir.backends.dnnl.layer_norm import LayerNorm
-from byoc_mlir.backends.dnnl.pixel_shuffle import PixelShuffle
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.partition.activations import Activation
+from byoc_mlir.backends.dnnl.partition.channel_shuffle import ChannelShuffle
+from byoc_mlir.backends.dnnl.partition.layer_norm import LayerNorm
+from byoc_mlir.backends.dnnl.partition.pixel_shuffle import PixelShuffle
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.elementwise import CastOp

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.backends.dnnl.activations import Activation
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import PerChannel, Step
 from byoc_mlir.backends.dnnl.dialect import BinaryAttr, EltwiseAttr
+from byoc_mlir.backends.dnnl.partition.activations import Activation
 from byoc_mlir.dialects.relay.base import shape_of
 
 Reshape = Callable[[SSAValue], SSAValue]

@@ -26,7 +26,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     QuantizedMatmulOp,
 )
-from byoc_mlir.backends.dnnl.saturation import saturates
+from byoc_mlir.backends.dnnl.partition.saturation import saturates
 from byoc_mlir.dialects.relay import ConstantOp, qnn
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.activations import Reader
+from byoc_mlir.backends.dnnl.partition.activations import Reader
 from byoc_mlir.dialects.relay import ConstantOp, qnn, qnn_window
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.dialect import ConcatOp, GruOp, LstmOp, PermuteOp
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
-from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, is_zero
+from byoc_mlir.backends.dnnl.partition.recurrent_layer import RecurrentLayer, is_zero
 from byoc_mlir.dialects import relay
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.tensors import Array

@@ -11,7 +11,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends.dnnl import enums
+from byoc_mlir.backends.dnnl.library import enums
 
 BINARY = (*enums.BINARY, "prelu")
 """The algorithms that combine two elements; the slopes of a prelu are one of them here."""

@@ -23,8 +23,8 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_opera
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
-from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
+from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.dialects.relay.base import RelayOp, Tensor, bool_prop, ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 

@@ -9,9 +9,9 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.attributes import BINARY, check_name
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, PostOpsOp, like
+from byoc_mlir.backends.dnnl.library import enums
 from byoc_mlir.dialects.relay.base import float_prop, shape_of, str_prop
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 from byoc_mlir.kernels.activations import FORMULAS

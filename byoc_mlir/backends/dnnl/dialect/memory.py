@@ -10,7 +10,6 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends.dnnl import layouts
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import (
     DnnlOp,
@@ -21,7 +20,8 @@ from byoc_mlir.backends.dnnl.dialect.base import (
     like,
     with_layout,
 )
-from byoc_mlir.backends.dnnl.enums import CONVERSIONS
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.enums import CONVERSIONS
 from byoc_mlir.dialects.relay.base import (
     int_prop,
     ints,

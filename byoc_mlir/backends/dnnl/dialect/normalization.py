@@ -15,7 +15,6 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import (
     ExecutedOp,
@@ -25,6 +24,7 @@ from byoc_mlir.backends.dnnl.dialect.base import (
     like,
     written,
 )
+from byoc_mlir.backends.dnnl.library import enums
 from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
 
 

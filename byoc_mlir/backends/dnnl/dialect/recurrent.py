@@ -11,8 +11,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, like
+from byoc_mlir.backends.dnnl.library import enums
 from byoc_mlir.dialects.relay.base import bool_prop, shape_of, str_prop
 
 

@@ -10,9 +10,9 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends.dnnl import enums
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, ProductOp, like
+from byoc_mlir.backends.dnnl.library import enums
 from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, str_prop
 
 

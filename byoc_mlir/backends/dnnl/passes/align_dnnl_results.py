@@ -8,7 +8,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends.dnnl.dialect import ReorderOp, ResamplingOp
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.shared_memory import root
+from byoc_mlir.backends.dnnl.primitives.shared_memory import root
 
 
 class AlignDnnlResults(RegionPass):

@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
-from byoc_mlir.backends.dnnl.costs import Cost, Costs
+from byoc_mlir.backends.dnnl.costs.costs import Cost, Costs
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, QuantizedConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.byoc import weight_growth

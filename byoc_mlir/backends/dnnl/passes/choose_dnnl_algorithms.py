@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import FloatAttr, StringAttr, f64
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
-from byoc_mlir.backends.dnnl.costs import Cost, Costs
+from byoc_mlir.backends.dnnl.costs.costs import Cost, Costs
 from byoc_mlir.backends.dnnl.dialect import (
     ConvertOp,
     ConvolutionOp,
@@ -17,8 +16,9 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     layout_of,
 )
-from byoc_mlir.backends.dnnl.layout_choices import is_planned
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives.layout_choices import is_planned
 
 
 @dataclass(frozen=True)

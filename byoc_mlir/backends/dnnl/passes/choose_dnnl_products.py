@@ -10,12 +10,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl.api import openmp_threads
-from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import like
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.weighted import is_packable_matrix
+from byoc_mlir.backends.dnnl.primitives.weighted import is_packable_matrix
 from byoc_mlir.dialects.relay.base import shape_of
 
 _PACKINGS = ("ba", "any")

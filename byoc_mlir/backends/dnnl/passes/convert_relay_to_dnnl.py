@@ -11,7 +11,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.backends.dnnl.channel_shuffle import read_channel_shuffle
 from byoc_mlir.backends.dnnl.conversion import matrix, others, window
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
@@ -21,10 +20,11 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     read_sum_with_residual,
 )
 from byoc_mlir.backends.dnnl.conversion.recurrent import recurrent_layer
-from byoc_mlir.backends.dnnl.layer_norm import read_layer_norm
+from byoc_mlir.backends.dnnl.partition.channel_shuffle import read_channel_shuffle
+from byoc_mlir.backends.dnnl.partition.layer_norm import read_layer_norm
+from byoc_mlir.backends.dnnl.partition.pixel_shuffle import read_pixel_shuffle
+from byoc_mlir.backends.dnnl.partition.recurrent_layer import RecurrentLayer, read_recurrent_layer
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.pixel_shuffle import read_pixel_shuffle
-from byoc_mlir.backends.dnnl.recurrent_layer import RecurrentLayer, read_recurrent_layer
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import (

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from byoc_mlir.backends.dnnl.constants import known_array, replace_constant
 from byoc_mlir.backends.dnnl.dialect import EltwiseAttr, QuantizedConvolutionOp, SumAttr
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives.constants import known_array, replace_constant
 
 _BIAS, _SCALES = 2, 3
 """Operands of a quantised convolution."""

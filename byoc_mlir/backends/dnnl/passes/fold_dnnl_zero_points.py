@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import ArrayAttr, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.backends.dnnl.constants import known_array, replace_constant
 from byoc_mlir.backends.dnnl.dialect import (
     EltwiseAttr,
     QuantizedConvolutionOp,
@@ -17,6 +16,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives.constants import known_array, replace_constant
 from byoc_mlir.dialects.relay.base import ints
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 

@@ -9,9 +9,9 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends.dnnl.dialect import BatchNormalizationOp, ConcatOp, NormalizedConcatOp
-from byoc_mlir.backends.dnnl.normalizations import factors_of, normalized_join
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.shared_memory import is_overwritten
+from byoc_mlir.backends.dnnl.primitives.normalizations import factors_of, normalized_join
+from byoc_mlir.backends.dnnl.primitives.shared_memory import is_overwritten
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp
 

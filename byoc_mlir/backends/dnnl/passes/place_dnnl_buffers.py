@@ -10,10 +10,10 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.abi import WORKSPACE
-from byoc_mlir.backends.dnnl.descriptions import Types
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp, layout_of
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.shared_memory import root
+from byoc_mlir.backends.dnnl.primitives.descriptions import Types
+from byoc_mlir.backends.dnnl.primitives.shared_memory import root
 from byoc_mlir.kernels.arena import Request, plan_offsets
 
 _ELSEWHERE = -1

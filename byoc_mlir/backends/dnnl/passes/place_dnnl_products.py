@@ -6,9 +6,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.api import openmp_threads
-from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import (
     MatmulOp,
     PermuteOp,
@@ -17,6 +15,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     with_layout,
 )
 from byoc_mlir.backends.dnnl.dialect.base import like
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 

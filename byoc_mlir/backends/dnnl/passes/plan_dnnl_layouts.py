@@ -9,10 +9,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Layout, Winograd
-from byoc_mlir.backends.dnnl.costs import IMPOSSIBLE, Costs
+from byoc_mlir.backends.dnnl.costs.costs import IMPOSSIBLE, Costs
 from byoc_mlir.backends.dnnl.dialect import (
     MatmulOp,
     PermuteOp,
@@ -21,7 +19,10 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
     with_layout,
 )
-from byoc_mlir.backends.dnnl.layout_choices import (
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives.layout_choices import (
     is_planned,
     kinds,
     laid_out_operands,
@@ -31,7 +32,6 @@ from byoc_mlir.backends.dnnl.layout_choices import (
     read_as,
     sources,
 )
-from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.kernels.costs import ASSUMED

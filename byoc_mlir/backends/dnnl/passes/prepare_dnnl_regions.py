@@ -16,7 +16,7 @@ from byoc_mlir.backends.dnnl.choices import (
     Layout,
     Winograd,
 )
-from byoc_mlir.backends.dnnl.measurements import Measuring, current_measuring, measuring
+from byoc_mlir.backends.dnnl.costs.measurements import Measuring, current_measuring, measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.ir_dump import apply_pass
 from byoc_mlir.rates import Rates, read_rates, using

@@ -6,10 +6,10 @@ from xdsl.dialects.builtin import bf16, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.dialect import ConvertOp, LayerNormalizationOp, SoftmaxOp
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
+from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.dialects.relay.base import tensor_type
 
 

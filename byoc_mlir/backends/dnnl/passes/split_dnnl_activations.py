@@ -8,10 +8,8 @@ from xdsl.dialects.builtin import ArrayAttr, bf16, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl.accuracy import is_inaccurate
-from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.choices import MEASURED, Activation, Choices, Convolution, Winograd
-from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ConvolutionOp,
@@ -21,6 +19,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.library.accuracy import is_inaccurate
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import tensor_type

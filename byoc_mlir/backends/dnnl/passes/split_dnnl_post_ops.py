@@ -9,8 +9,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl.accuracy import is_inaccurate
-from byoc_mlir.backends.dnnl.api import openmp_threads
 from byoc_mlir.backends.dnnl.dialect import (
     BinaryAttr,
     BinaryOp,
@@ -21,8 +19,10 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
+from byoc_mlir.backends.dnnl.library.accuracy import is_inaccurate
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
+from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.reference_code import only_reference
 from byoc_mlir.dialects.relay.base import shape_of
 
 

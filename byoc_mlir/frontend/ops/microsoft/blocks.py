@@ -7,7 +7,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import blockwise, index, logic, nn
-from byoc_mlir.dialects.relay.evaluate_blockwise import packed, unpacked
+from byoc_mlir.dialects.relay.evaluate.blockwise import packed, unpacked
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast

@@ -9,7 +9,7 @@ import onnx
 from onnx import helper
 
 from byoc_mlir.frontend import import_model
-from byoc_mlir.frontend.check import MAX_OPSET
+from byoc_mlir.frontend.files.check import MAX_OPSET
 from byoc_mlir.frontend.functions import has_standard_function
 from byoc_mlir.frontend.registry import registered_ops
 from byoc_mlir.testing.fuzz.generate import (

@@ -10,8 +10,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from byoc_mlir import compile as compile_model
 from byoc_mlir.kernels.vectors import VectorUnit
-from byoc_mlir.runtime.cpu import Cpu
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 OWN_LAYOUTS = (

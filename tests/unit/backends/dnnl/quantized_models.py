@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.runtime.report import Report
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]

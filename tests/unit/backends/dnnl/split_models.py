@@ -6,7 +6,7 @@ import numpy as np
 from onnx import ModelProto
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.runtime import Executable
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime

@@ -9,11 +9,11 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 from byoc_mlir.backends.dnnl.choices import Choices
-from byoc_mlir.backends.dnnl.costs import Cost
-from byoc_mlir.backends.dnnl.descriptions import LayoutOf
+from byoc_mlir.backends.dnnl.costs.costs import Cost
 from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp
 from byoc_mlir.backends.dnnl.passes import bound_dnnl_weights
 from byoc_mlir.backends.dnnl.passes.bound_dnnl_weights import BoundDnnlWeights
+from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
 from byoc_mlir.dialects import make_context
 
 IMAGE, WEIGHTS = "tensor<1x8x9x9xf32>", "tensor<8x8x3x3xf32>"

@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Block
 
-from byoc_mlir.backends.dnnl.rules import op_rules
+from byoc_mlir.backends.dnnl.partition.rules import op_rules
 from byoc_mlir.dialects.relay import ConstantOp, window
 
 

@@ -20,7 +20,7 @@ from bf16_models import (
 from onnx import ModelProto, helper, numpy_helper
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.testing.isa import call_at, distinct_levels, run_at
 from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from split_models import BOUND, MODELS, check_network, compiled, wide
 
-from byoc_mlir.backends.dnnl.api import Api, api
+from byoc_mlir.backends.dnnl.library.api import Api, api
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 

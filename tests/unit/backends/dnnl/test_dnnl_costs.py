@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from xdsl.parser import Parser
 
-from byoc_mlir.backends.dnnl.api import openmp_threads
-from byoc_mlir.backends.dnnl.costs import Costs
+from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.dialects import make_context
 from byoc_mlir.rates import Rates, using
 

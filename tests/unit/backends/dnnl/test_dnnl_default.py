@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir import compile as compile_model
-from byoc_mlir.backends.dnnl.host_regions import faster_on_host
+from byoc_mlir.backends.dnnl.partition.host_regions import faster_on_host
 from byoc_mlir.frontend.importer import import_model
 from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime

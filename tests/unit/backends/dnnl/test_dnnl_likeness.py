@@ -7,13 +7,13 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Block
 from xdsl.parser import Parser
 
-from byoc_mlir.backends.dnnl.costs import work_of
-from byoc_mlir.backends.dnnl.descriptions import LayoutOf, Primitive
+from byoc_mlir.backends.dnnl.costs.costs import work_of
+from byoc_mlir.backends.dnnl.costs.likeness import Alike, likeness_of, problem_of
 from byoc_mlir.backends.dnnl.dialect import layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import LstmOp
-from byoc_mlir.backends.dnnl.likeness import Alike, likeness_of, problem_of
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
-from byoc_mlir.backends.dnnl.primitives import primitive
+from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf, Primitive
+from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.dialects import make_context
 
 PRODUCT = """

@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp
 import byoc_mlir
 from byoc_mlir.backends.dnnl import DnnlBackend
 from byoc_mlir.backends.dnnl.choices import Choices
-from byoc_mlir.backends.dnnl.measurements import Known, Measuring, measuring
+from byoc_mlir.backends.dnnl.costs.measurements import Known, Measuring, measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
 from byoc_mlir.backends.dnnl.passes.write_dnnl_rates import WriteDnnlRates

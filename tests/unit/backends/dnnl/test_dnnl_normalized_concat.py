@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.networks.builder import GraphBuilder

@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
-from byoc_mlir.backends.dnnl import layouts
-from byoc_mlir.backends.dnnl.api import api, openmp_threads
 from byoc_mlir.backends.dnnl.codegen.program import Program, make_program
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, EltwiseAttr, with_layout
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.api import api, openmp_threads
 from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
 from byoc_mlir.backends.dnnl.passes.select_dnnl_primitives import SelectDnnlPrimitives
 from byoc_mlir.dialects import relay

@@ -22,7 +22,7 @@ from quantized_models import (
 )
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.api import api
+from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.reference import run_onnxruntime
 

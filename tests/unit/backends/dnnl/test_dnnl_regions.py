@@ -23,7 +23,7 @@ from byoc_mlir.backends.dnnl import DnnlBackend
 from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.dialects.relay.elementwise import ExpOp
 from byoc_mlir.errors import BackendError
-from byoc_mlir.runtime.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs
 

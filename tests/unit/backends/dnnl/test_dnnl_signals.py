@@ -13,8 +13,8 @@ import pytest
 from dnnl_models import model, node
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
+from byoc_mlir.backends.dnnl.library.api import api
 
 _BEGIN = """
 import signal, sys, time

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byoc_mlir.runtime import threads
+from byoc_mlir.runtime.system import threads
 
 _COUNT = """
 import os, sys

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from byoc_mlir.backends.dnnl.timing import shortest_run
+from byoc_mlir.backends.dnnl.library.timing import shortest_run
 
 
 @pytest.mark.parametrize(

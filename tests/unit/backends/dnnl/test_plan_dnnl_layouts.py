@@ -8,7 +8,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 
 from byoc_mlir.backends.dnnl.choices import Choices
-from byoc_mlir.backends.dnnl.descriptions import LayoutOf
 from byoc_mlir.backends.dnnl.dialect import (
     DNNL,
     ConvertOp,
@@ -18,6 +17,7 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.passes import plan_dnnl_layouts
 from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import PlanDnnlLayouts
+from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay.base import tensor_type
 

@@ -10,9 +10,9 @@ from bf16_models import assert_close
 from xdsl.parser import Parser
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.api import api
 from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp
-from byoc_mlir.backends.dnnl.own_kernels import sharing_code
+from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.backends.dnnl.primitives.own_kernels import sharing_code
 from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.dialects import make_context
 from byoc_mlir.kernels.costs import RoundedRates

@@ -1,0 +1,346 @@
+"""What running a primitive costs: measured with the library itself, estimated where that is enough.
+
+With several threads, a busy neighbour on one core stalls every run at its end, and little but
+noise is measured. What matters for the layouts is therefore measured on one thread; the products
+of matrices, where the threads decide, on all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
+from byoc_mlir.backends.dnnl.costs.likeness import likeness_of, problem_of
+from byoc_mlir.backends.dnnl.costs.measurements import Rate, current_measuring
+from byoc_mlir.backends.dnnl.dialect import (
+    ActivationOp,
+    ConvertOp,
+    ConvolutionOp,
+    LookupOp,
+    NormalizedConcatOp,
+    QuantizedConvolutionOp,
+    layout_of,
+)
+from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.api import PrimitiveDescriptor, api
+from byoc_mlir.backends.dnnl.library.enums import Arg, Query
+from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf, Primitive, Types
+from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
+from byoc_mlir.backends.dnnl.primitives.of_ops import primitive, reorder
+from byoc_mlir.backends.dnnl.primitives.own_conversions import interleaving
+from byoc_mlir.backends.dnnl.primitives.own_kernels import candidates, sharing_code
+from byoc_mlir.backends.dnnl.primitives.weighted import by_algorithm
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.kernels.convolution import ConvolutionKernel
+from byoc_mlir.kernels.costs import (
+    ASSUMED,
+    ActivationRates,
+    ConvolutionRates,
+    RoundedRates,
+    rates,
+)
+from byoc_mlir.kernels.interleave import NAME as INTERLEAVE
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.winograd.winograd import Winograd
+from byoc_mlir.runtime.system.cpu import Cpu
+
+IMPOSSIBLE = math.inf
+
+_REFERENCE_PENALTY = 1e3
+"""Milliseconds added to a reference implementation: taken when there is nothing else."""
+
+_UNWANTED_PENALTY = 1e6
+"""Milliseconds added to a convolution by another algorithm than the one that was asked for, or in
+layouts that its kernel is not written for."""
+
+_REFERENCE_RATE = 1e4
+"""Multiplications or bytes per millisecond of reference code: about, it is never measured."""
+
+_SHARES = (("simple", 0.05), ("x64:gemm", 0.25), ("", 1.0))
+"""What other implementations are taken to get done before one of them was measured, by the start of
+their names: shares of what kernels of our own do on this machine."""
+
+_REORDER_SAMPLES = 2
+"""Reorders between two kinds of layout that are measured before the others are estimated."""
+
+
+@dataclass(frozen=True, order=True)
+class Cost:
+    """What an op takes."""
+
+    milliseconds: float
+    algorithm: str = ""
+    """The convolution's; other ops have one only."""
+    is_measured: bool = False
+    weight_bytes: int = field(default=0, compare=False)
+    """What packed weights of a convolution take."""
+
+
+class Costs:
+    """Milliseconds of ops and of reorders, on the OpenMP threads that are set when they are asked.
+
+    Args:
+        choices: what was asked for instead of the cheapest; left out, nothing was.
+    """
+
+    def __init__(self, choices: Choices | None = None):
+        self._api = api()
+        self._choices = choices or Choices()
+        self._lanes = VectorUnit.of(Cpu.host().features).lanes
+        self._measuring = current_measuring()
+        self._sharing: dict[ConvolutionOp, int] = {}
+        """How many convolutions share the code of one, as they were when it was first asked."""
+
+    def op(self, op: Operation, layout: LayoutOf) -> float:
+        """The time of an op with its operands and results in the given layouts."""
+        return self.best(op, layout).milliseconds
+
+    def best(self, op: Operation, layout: LayoutOf) -> Cost:
+        """The cost of an op by its fastest algorithm, whatever its own one is."""
+        return min(self.offers(op, layout))
+
+    def decided(self, op: Operation) -> float:
+        """The time of an op as it is: in the layouts of its types, by its own algorithm."""
+        if isinstance(op, ActivationOp):
+            return activation_milliseconds(op)
+        if isinstance(op, NormalizedConcatOp):
+            return join_of(op).milliseconds(self._api.threads)
+        offers = self.offers(op, layout_of)
+        if isinstance(op, ConvolutionOp | ConvertOp):
+            offers = [one for one in offers if one.algorithm == op.algorithm.data] or offers
+        return min(offers).milliseconds
+
+    def offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
+        """The costs of an op by each algorithm that may be taken for it."""
+        if isinstance(op, LookupOp):
+            return [Cost(_lookup_milliseconds(op, layout))]
+        if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
+            return self._by_our_integer_kernels(op, layout)
+        described = primitive(op, layout)
+        assert described is not None
+        if isinstance(op, QuantizedConvolutionOp):
+            direct = self._described(described, "direct")
+            return [direct, *self._channels_apart(op, layout, direct.milliseconds)]
+        if isinstance(op, ConvertOp):
+            direct = self._described(described, "direct")
+            return [direct, *self._interleaved(op, layout, direct.milliseconds)]
+        if not isinstance(op, ConvolutionOp):
+            return [self._described(described)]
+        return self._convolution(op, layout, by_algorithm(described, "direct"))
+
+    def _interleaved(self, op: ConvertOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
+        """The cost of a conversion by our own code, if it is estimated to gain enough. The code is
+        short: LLVM's time does not count.
+        """
+        if interleaving(op, layout) is None:
+            return
+        accepted = ASSUMED.estimate_margin * direct
+        elements = math.prod(shape_of(op.output))
+        milliseconds = elements / rates(RoundedRates).interleaved / self._api.threads
+        if milliseconds < accepted:
+            yield Cost(milliseconds, INTERLEAVE)
+
+    def _convolution(
+        self, op: ConvolutionOp, layout: LayoutOf, described: Primitive
+    ) -> Sequence[Cost]:
+        """The cost of a convolution by each algorithm that may be taken for it."""
+        direct = self._from_memory(self._described(described, "direct"))
+        if self._choices.convolution != MEASURED:
+            return [self._asked_for(op, layout, direct)]
+        own = self._by_our_kernels(op, layout, direct.milliseconds)
+        return [direct, *self._by_the_librarys_winograd(op, described), *own]
+
+    def _asked_for(self, op: ConvolutionOp, layout: LayoutOf, direct: Cost) -> Cost:
+        """The algorithm that was asked for, where it is written for the convolution."""
+        wanted = self._choices.convolution
+        written = {"direct", *(one.name for one in candidates(op, layout))}
+        if wanted not in written:
+            return replace(direct, milliseconds=direct.milliseconds + _UNWANTED_PENALTY)
+        return direct if wanted == "direct" else Cost(direct.milliseconds, wanted)
+
+    def _by_the_librarys_winograd(self, op: ConvolutionOp, described: Primitive) -> Iterator[Cost]:
+        is_wanted = self._choices.winograd == MEASURED
+        if is_wanted and self._api.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
+            winograd = by_algorithm(described, "winograd")
+            yield self._from_memory(self._described(winograd, "winograd"))
+
+    def _from_memory(self, cost: Cost) -> Cost:
+        """The cost of a convolution that was measured, whose weights were in caches, where they
+        come from memory, as in a model.
+        """
+        reading = cost.weight_bytes / rates(ConvolutionRates).weight_bytes / self._api.threads
+        return replace(cost, milliseconds=cost.milliseconds + reading)
+
+    def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
+        """The costs by kernels of our own that are estimated to gain enough."""
+        gain = ASSUMED.kernel_code / self._sharing_code(op)
+        accepted = min(ASSUMED.estimate_margin * direct, direct - gain)
+        for kernel in candidates(op, layout):
+            is_winograd = isinstance(kernel, Winograd)
+            if kernel.is_heavy or (is_winograd and self._choices.winograd != MEASURED):
+                continue
+            milliseconds = kernel.milliseconds(self._products(kernel), self._api.threads)
+            if milliseconds < accepted:
+                size = 4 * math.prod(kernel.weights_shape)
+                yield Cost(milliseconds, kernel.name, weight_bytes=size)
+
+    def _sharing_code(self, op: ConvolutionOp) -> int:
+        if op not in self._sharing:
+            self._sharing[op] = sharing_code(op)
+        return self._sharing[op]
+
+    def _channels_apart(
+        self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
+    ) -> Iterator[Cost]:
+        """The cost by our kernel for channels apart, if it is estimated to gain enough."""
+        from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import integer_kernels
+        from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
+
+        if op.post_op_operands:
+            return
+        accepted = min(ASSUMED.estimate_margin * direct, direct - ASSUMED.kernel_code)
+        for kernel in integer_kernels(op, layout):
+            if isinstance(kernel, DepthwiseOfBytes):
+                milliseconds = kernel.milliseconds(self._api.threads)
+                if milliseconds < accepted:
+                    yield Cost(milliseconds, kernel.name, weight_bytes=kernel.weight_bytes)
+
+    def _by_our_integer_kernels(
+        self, op: QuantizedConvolutionOp, layout: LayoutOf
+    ) -> Sequence[Cost]:
+        from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import integer_kernels
+        from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
+
+        threads = self._api.threads
+        found: list[Cost] = []
+        for kernel in integer_kernels(op, layout):
+            if not isinstance(kernel, ThroughFloats):
+                milliseconds = kernel.milliseconds(threads)
+            elif self._choices.winograd == MEASURED:
+                milliseconds = kernel.milliseconds(self._products(kernel.kernel), threads)
+            else:
+                continue
+            found.append(Cost(milliseconds, kernel.name, weight_bytes=kernel.weight_bytes))
+        return found or [Cost(_UNWANTED_PENALTY, op.algorithm.data)]
+
+    def _products(self, kernel: ConvolutionKernel) -> float:
+        """The time of a direct algorithm with a kernel's vectors, on all threads."""
+        rate = rates(ConvolutionRates).products * kernel.unit.lanes / self._lanes
+        return kernel.convolution.products / rate / self._api.threads
+
+    def _described(self, described: Primitive, algorithm: str = "") -> Cost:
+        descriptor = self._api.find(described.call)
+        if descriptor is None:
+            return Cost(IMPOSSIBLE, algorithm)
+        milliseconds = self._milliseconds(described, descriptor)
+        known = self._measuring.known.time(described.call, self._api.threads)
+        size = descriptor.byte_size(Query.EXEC_ARG_MD, Arg.WEIGHTS) if algorithm else 0
+        return Cost(milliseconds, algorithm, known is not None, size)
+
+    def _milliseconds(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
+        implementation = descriptor.implementation
+        if implementation.startswith("ref"):
+            return _REFERENCE_PENALTY + self._time(described, descriptor, implementation, 0)
+        if _unfolds_windows(described, implementation):
+            return self._time(described, descriptor, f"{implementation}, unfolding", 0)
+        return self._time(described, descriptor, implementation, math.inf)
+
+    def reorder(self, value: SSAValue, old: str, new: str) -> float:
+        """The time of bringing a value from one layout to another; 0 where nothing moves."""
+        shape = shape_of(value)
+        if layouts.same_bytes(shape, old, new):
+            return 0.0
+        source, destination = (Types(lambda _, one=one: one).of(value) for one in (old, new))
+        described = reorder(source, destination, value)
+        descriptor = self._api.find(described.call)
+        if descriptor is None:
+            return IMPOSSIBLE
+        return self._time(described, descriptor, f"{old} to {new}", _REORDER_SAMPLES)
+
+    def _time(
+        self,
+        described: Primitive,
+        descriptor: PrimitiveDescriptor,
+        family: str,
+        most_samples: float,
+    ) -> float:
+        known, key = self._measuring.known, (described.call, self._api.threads)
+        found = known.time(*key)
+        if found is not None:
+            return found
+        family_key = (described.call.kind, family, self._api.threads)
+        rate = known.rates.setdefault(family_key, Rate())
+        work = work_of(described)
+        like = likeness_of(described, family, self._api.threads)
+        estimate = known.alike.estimate(like, work)
+        if estimate is not None:
+            return estimate
+        if rate.samples >= most_samples or self._measuring.seconds <= 0:
+            return rate.estimate(work) if rate.samples else self._assumed(described, descriptor)
+        start = time.thread_time()  # not the clock on the wall: neighbours would take the time
+        problem = problem_of(described, self._api.threads)
+        rival = known.shortest.get(problem, math.inf)
+        taken = self._api.measure(descriptor, described.arguments, described.parameters, rival)
+        self._measuring.seconds -= time.thread_time() - start
+        known.times[key] = taken
+        if problem is not None:
+            known.shortest[problem] = min(taken, rival)
+        rate.add(work, taken)
+        known.alike.add(like, work, taken)
+        return taken
+
+    def _assumed(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
+        """The time by an implementation that was never measured."""
+        name, threads = descriptor.implementation, self._api.threads
+        if name.startswith("ref"):
+            return work_of(described) / (_REFERENCE_RATE * threads)
+        own = rates(ConvolutionRates)
+        rate = own.products if _has_weights(described) else own.transformed_bytes
+        share = next(share for start, share in _SHARES if name.startswith(start))
+        return ASSUMED.primitive_call + work_of(described) / (share * rate * threads)
+
+
+def activation_milliseconds(op: ActivationOp) -> float:
+    """About what an activation by our own code takes on one thread."""
+    known = rates(ActivationRates).as_json()
+    return math.prod(shape_of(op.output)) / known[op.algorithm.data]
+
+
+def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
+    """About what a lookup takes; what pads a layout must stay zero, and a table may change it."""
+    shape, wanted = shape_of(op.output), layout(op.output)
+    if layouts.padded(shape, wanted) != shape:
+        return IMPOSSIBLE
+    return ASSUMED.primitive_call + 2 * math.prod(shape) / rates(ConvolutionRates).transformed_bytes
+
+
+def _unfolds_windows(described: Primitive, implementation: str) -> bool:
+    """Whether it is a convolution of one group by way of a larger matrix product: never wins."""
+    if "conv" not in described.call.kind or "gemm" not in implementation:
+        return False
+    result = described.operands[-1].descriptor.dims
+    weights = [one.descriptor.dims for one in described.operands if one.argument == Arg.WEIGHTS]
+    return any(len(dims) == len(result) and math.prod(dims[2:]) > 1 for dims in weights)
+
+
+def _has_weights(described: Primitive) -> bool:
+    return any(operand.argument == Arg.WEIGHTS for operand in described.operands)
+
+
+def work_of(described: Primitive) -> float:
+    """Multiplications of a primitive with weights, bytes moved by the others."""
+    result = described.operands[-1].descriptor.dims
+    weights = {one.argument: math.prod(one.descriptor.dims) for one in described.operands}
+    if Arg.WEIGHTS_1 in weights:  # a recurrent layer: each step multiplies by all of both
+        steps, batch, _ = result
+        return float(steps * batch * (weights[Arg.WEIGHTS] + weights[Arg.WEIGHTS_1]))
+    if Arg.WEIGHTS in weights:
+        outputs = math.prod(result) / result[1 if len(result) > 2 else -1]
+        return outputs * weights[Arg.WEIGHTS]
+    return float(sum(operand.descriptor.byte_size for operand in described.operands))

@@ -1,0 +1,1 @@
+"""oneDNN's C interface: its constants, layouts and calls, without an op of the IR."""

@@ -1,0 +1,185 @@
+"""Descriptions of oneDNN C API calls, made once and used twice.
+
+`api.py` carries them out at compile time, to ask and to measure; `codegen/` writes them down as
+LLVM IR. An argument of a call is a Python value:
+
+| value | C |
+| --- | --- |
+| `int` | `int`, an enum or flags |
+| `Size(n)` | `dnnl_dim_t` |
+| `float` | `float` |
+| `tuple` of `int` | `const dnnl_dims_t` |
+| `MemoryDescriptor`, `None` | `const_dnnl_memory_desc_t`, `NULL` |
+| `Descriptors` | `const const_dnnl_memory_desc_t *` |
+| `Attributes` | `const_dnnl_primitive_attr_t` |
+| `ENGINE` | `dnnl_engine_t` |
+| `NULL` | a pointer that is `NULL` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.enums import DataType
+
+
+@dataclass(frozen=True)
+class MemoryDescriptor:
+    """`dnnl_memory_desc_t`: a shape and where its elements lie.
+
+    `strides` are given for views that no layout string describes; otherwise `layout` says it.
+    """
+
+    dims: tuple[int, ...]
+    layout: str
+    strides: tuple[int, ...] | None = None
+    data_type: DataType = DataType.F32
+
+    @staticmethod
+    def plain(dims: tuple[int, ...], data_type: DataType = DataType.F32) -> MemoryDescriptor:
+        """The row-major descriptor."""
+        return MemoryDescriptor(dims, layouts.plain(len(dims)), data_type=data_type)
+
+    @property
+    def byte_size(self) -> int:
+        """The memory behind it, unless the layout is `any`."""
+        return layouts.byte_size(self.dims, self.layout, element_bytes(self.data_type))
+
+
+_BYTES: Mapping[DataType, int] = {
+    DataType.BF16: 2,
+    DataType.F32: 4,
+    DataType.S32: 4,
+    DataType.S8: 1,
+    DataType.U8: 1,
+}
+
+
+def element_bytes(data_type: DataType) -> int:
+    """The bytes of an element."""
+    return _BYTES[data_type]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A post-op that adds what the destination held before, of its type, times a factor."""
+
+    factor: float = 1.0
+
+    @property
+    def call(self) -> Call:
+        """The call that appends it to a chain."""
+        return Call("dnnl_post_ops_append_sum", (self.factor, 0, DataType.UNDEFINED))
+
+
+@dataclass(frozen=True)
+class Eltwise:
+    """A post-op that applies a function to each element."""
+
+    algorithm: int
+    alpha: float
+    beta: float
+
+    @property
+    def call(self) -> Call:
+        """The call that appends it to a chain."""
+        return Call("dnnl_post_ops_append_eltwise", (self.algorithm, self.alpha, self.beta))
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A post-op that combines each element with one of another tensor, with broadcasting."""
+
+    algorithm: int
+    other: MemoryDescriptor
+
+    @property
+    def call(self) -> Call:
+        """The call that appends it to a chain."""
+        return Call("dnnl_post_ops_append_binary", (self.algorithm, self.other))
+
+
+@dataclass(frozen=True)
+class Prelu:
+    """A post-op that multiplies negative elements by slopes; a set bit of `mask` keeps a dim."""
+
+    mask: int
+
+    @property
+    def call(self) -> Call:
+        """The call that appends it to a chain."""
+        return Call("dnnl_post_ops_append_prelu", (self.mask,))
+
+
+PostOp: TypeAlias = Sum | Eltwise | Binary | Prelu
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Primitive attributes: post-ops, and always a scratchpad that the caller provides.
+
+    `scales` and `zero_points` name arguments that have such, each with a mask: a set bit stands for
+    a dimension along which there is one for each place.
+    """
+
+    post_ops: tuple[PostOp, ...] = ()
+    scales: tuple[tuple[int, int], ...] = ()
+    zero_points: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Size:
+    """A 64-bit number."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """An array of memory descriptors."""
+
+    items: tuple[MemoryDescriptor, ...]
+
+
+class Special(Enum):
+    """Arguments without a value of their own."""
+
+    ENGINE = "engine"
+    NULL = "null"
+
+
+ENGINE, NULL = Special.ENGINE, Special.NULL
+
+Argument: TypeAlias = (
+    int
+    | float
+    | Size
+    | tuple[int, ...]
+    | MemoryDescriptor
+    | Descriptors
+    | Attributes
+    | Special
+    | None
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of the library, and what it is called with behind its first argument."""
+
+    function: str
+    arguments: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True)
+class PrimitiveCall(Call):
+    """The call that creates a primitive descriptor; the first argument is where it goes."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of primitive: `convolution_forward`."""
+        return self.function.removeprefix("dnnl_").removesuffix("_primitive_desc_create")

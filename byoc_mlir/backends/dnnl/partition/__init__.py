@@ -1,0 +1,1 @@
+"""What oneDNN may run: rules for ops, and patterns of composites."""

@@ -1,0 +1,60 @@
+"""Of which types and shapes tensors are that oneDNN has fast code for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+from xdsl.dialects.builtin import bf16, f32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.backends.onednn import unavailable_reason
+from byoc_mlir.dialects.relay.base import DYNAMIC, tensor_type
+from byoc_mlir.dialects.relay.qnn import BYTES
+
+MAX_RANK = 6
+"""oneDNN's element-wise and matrix primitives have fast code up to this rank."""
+
+
+def unsupported_types(op: Operation) -> str | None:
+    """Why an operand or a result is nothing for oneDNN, or `None`."""
+    reasons = map(_unsupported_type, (*op.operands, *op.results))
+    return next((one for one in reasons if one is not None), None)
+
+
+def unsupported_but_bytes(op: Operation) -> str | None:
+    """As `unsupported_types`, where all operands and results may be bytes, too."""
+    values = (*op.operands, *op.results)
+    if any(tensor_type(value).element_type not in BYTES for value in values):
+        return unsupported_types(op)
+    return next((one for one in map(unsupported_shape, values) if one is not None), None)
+
+
+def _unsupported_type(value: SSAValue) -> str | None:
+    type_ = tensor_type(value)
+    if type_.element_type not in element_types():
+        known = " and ".join(map(str, element_types()))
+        return f"element type {type_.element_type} (oneDNN runs {known} here)"
+    return unsupported_shape(value)
+
+
+@cache
+def element_types() -> Sequence[Attribute]:
+    """The floats that the library has fast code for on this machine."""
+    has_bf16 = unavailable_reason() is None and api().has_bf16
+    return (f32, bf16) if has_bf16 else (f32,)
+
+
+def unsupported_shape(value: SSAValue) -> str | None:
+    """Why a tensor of this shape is nothing for oneDNN, or `None`."""
+    type_ = tensor_type(value)
+    shape = type_.get_shape()
+    if DYNAMIC in shape:
+        return f"shape of {type_} is not known at compile time"
+    if math.prod(shape) == 0:
+        return f"{type_} has no elements"
+    if len(shape) > MAX_RANK:
+        return f"rank {len(shape)} (oneDNN's primitives go up to {MAX_RANK})"
+    return None

@@ -1,0 +1,116 @@
+"""Layer norm as exporters write it out, read back from its ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.partition.activations import Reader
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.dialects.relay.elementwise import (
+    AddOp,
+    DivideOp,
+    MultiplyOp,
+    RsqrtOp,
+    SqrtOp,
+    SubtractOp,
+)
+from byoc_mlir.dialects.relay.reduce import MeanOp
+from byoc_mlir.patterns import Pattern, is_constant, is_op, wildcard
+
+
+@dataclass(frozen=True)
+class LayerNorm:
+    """`(data - mean) / sqrt(variance + epsilon) * gamma + beta` over the last dimension."""
+
+    data: SSAValue
+    gamma: SSAValue
+    beta: SSAValue
+    epsilon: float
+
+
+def layer_norm_pattern() -> Pattern:
+    """`c / sqrt(mean(c²) + epsilon) * gamma + beta` for `c = x - mean(x)`."""
+    x = wildcard()
+    centred = x - is_op("mean")(x)
+    square = is_op("power")(centred, is_constant()) | centred * centred
+    shifted = is_op("mean")(square) + is_constant()
+    normed = centred / is_op("sqrt")(shifted) | centred * is_op("rsqrt")(shifted)
+    return normed * is_constant() + is_constant()
+
+
+def read_layer_norm(reader: Reader, value: SSAValue) -> LayerNorm | None:
+    """The layer norm that ends in `value`, if the axes, powers and shapes make it one."""
+    outer = reader.owner(value)
+    if not isinstance(outer, AddOp):
+        return None
+    scaled, beta = _with_constant(reader, outer)
+    inner = reader.owner(scaled)
+    if not isinstance(inner, MultiplyOp):
+        return None
+    normed, gamma = _with_constant(reader, inner)
+    found = _normalised(reader, normed)
+    if found is None:
+        return None
+    data, epsilon = found
+    channels = shape_of(data)[-1:]
+    if shape_of(gamma) != channels or shape_of(beta) != channels:
+        return None
+    return LayerNorm(data, gamma, beta, epsilon)
+
+
+def _with_constant(reader: Reader, op: AddOp | MultiplyOp) -> tuple[SSAValue, SSAValue]:
+    """The operands of a commutative op, the constant one second."""
+    lhs, rhs = reader.resolve(op.lhs), reader.resolve(op.rhs)
+    return (rhs, lhs) if isinstance(lhs.owner, ConstantOp) else (lhs, rhs)
+
+
+def _normalised(reader: Reader, value: SSAValue) -> tuple[SSAValue, float] | None:
+    """`(x, epsilon)` for `c / sqrt(mean(c²) + epsilon)` with `c = x - mean(x)`."""
+    parts = _over_deviation(reader, value)
+    if parts is None:
+        return None
+    centred, variance = parts
+    data, shifted = _centred(reader, centred), reader.shifted(variance)
+    if data is None or shifted is None:
+        return None
+    square = _mean_of(reader, shifted[0])
+    found = reader.activation(square) if square is not None else None
+    if found is None or found.algorithm != "square" or found.data is not centred:
+        return None
+    return data, shifted[1]
+
+
+def _over_deviation(reader: Reader, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+    """`(c, v)` for `c / sqrt(v)` or `c * rsqrt(v)`."""
+    op = reader.owner(value)
+    if isinstance(op, DivideOp):
+        pairs, kind = ((op.lhs, op.rhs),), SqrtOp
+    elif isinstance(op, MultiplyOp):
+        pairs, kind = ((op.lhs, op.rhs), (op.rhs, op.lhs)), RsqrtOp
+    else:
+        return None
+    for centred, root in pairs:
+        owner = reader.owner(root)
+        if isinstance(owner, kind):
+            return reader.resolve(centred), reader.resolve(owner.data)
+    return None
+
+
+def _centred(reader: Reader, value: SSAValue) -> SSAValue | None:
+    op = reader.owner(value)
+    if not isinstance(op, SubtractOp):
+        return None
+    data = reader.resolve(op.lhs)
+    return data if _mean_of(reader, op.rhs) is data else None
+
+
+def _mean_of(reader: Reader, value: SSAValue) -> SSAValue | None:
+    """What the value is the mean of, over the last dimension."""
+    op = reader.owner(value)
+    if not isinstance(op, MeanOp) or not op.keepdims.value.data:
+        return None
+    rank = len(shape_of(op.data))
+    return reader.resolve(op.data) if op.axes == (rank - 1,) else None

@@ -1,0 +1,325 @@
+"""What oneDNN runs, op by op, and why it refuses the rest. Functions of the IR and of
+what the library has code for on the machine at hand.
+
+See `docs/dnnl.md` for the policy behind the element-wise rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, wraps
+from typing import TypeVar
+
+from xdsl.dialects.builtin import bf16, f32
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import Commutative
+
+from byoc_mlir.backends.base import Rule
+from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.backends.dnnl.partition.accepted_tensors import (
+    unsupported_but_bytes,
+    unsupported_shape,
+    unsupported_types,
+)
+from byoc_mlir.backends.dnnl.partition.trial import slow_here
+from byoc_mlir.backends.dnnl.partition.window_rules import (
+    convolution,
+    pooling,
+    quantized_pooling,
+    resampling,
+    spatial_reduction,
+)
+from byoc_mlir.dialects.byoc import CompositeOp
+from byoc_mlir.dialects.relay import (
+    ConstantOp,
+    RelayOp,
+    elementwise,
+    image,
+    nn,
+    pool,
+    qnn_window,
+    recurrent,
+    reduce,
+    transform,
+    window,
+)
+from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
+from byoc_mlir.dialects.relay.qnn import BYTES, LookupOp, RequantizeOp
+from byoc_mlir.kernels.interleave import interleave_code
+
+LARGE_ACTIVATION = 1 << 12
+"""Elements from which on an element-wise op on its own goes to oneDNN."""
+
+Op = TypeVar("Op", bound=RelayOp)
+
+
+@cache
+def op_rules() -> Mapping[str, Rule]:
+    """The rules of all ops that oneDNN has a primitive for."""
+    global_pools = (*pool.GLOBAL_AVG_POOL.values(), *pool.GLOBAL_MAX_POOL.values())
+    means_of_bytes = (*qnn_window.AVG_POOL.values(), *qnn_window.GLOBAL_AVG_POOL.values())
+    table: dict[str, Rule] = {}
+    for rule, classes in (
+        (_guarded(convolution), (*window.CONV.values(), *window.CONV_TRANSPOSE.values())),
+        (_guarded(matrix), (nn.DenseOp, nn.MatmulOp)),
+        (_guarded(pooling, unsupported_but_bytes), pool.MAX_POOL.values()),
+        (_guarded(pooling), pool.AVG_POOL.values()),
+        (_guarded(anything), (*global_pools, reduce.SoftmaxOp, reduce.LogSoftmaxOp)),
+        (quantized_pooling, means_of_bytes),
+        (_guarded(spatial_reduction), (reduce.MeanOp, reduce.MaxOp)),
+        (_guarded(resampling), (image.ResizeOp,)),
+        (_guarded(lrn), (nn.LrnOp,)),
+        (_guarded(batch_norm), (nn.BatchNormOp,)),
+        (_guarded(layer_norm), (nn.LayerNormOp,)),
+        (_projection_missing, (recurrent.LstmOp, recurrent.GruOp)),
+        (_guarded(concatenate, unsupported_but_bytes), (transform.ConcatenateOp,)),
+        (_guarded(split), (transform.SplitOp,)),
+        (_guarded(transpose), (transform.TransposeOp,)),
+        (_guarded(view), _VIEWS),
+        (_guarded(conversion), (elementwise.CastOp,)),
+        (function_of_bytes, (LookupOp, RequantizeOp)),
+    ):
+        table |= {cls.name.removeprefix("relay."): rule for cls in classes}
+    table |= {name: _guarded(large_elementwise) for name in ELEMENTWISE}
+    return table
+
+
+ELEMENTWISE = (
+    "nn.relu",
+    "nn.leaky_relu",
+    "nn.bias_add",
+    "clip",
+    "sigmoid",
+    "tanh",
+    "exp",
+    "log",
+    "sqrt",
+    "abs",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+)
+"""Element-wise ops that oneDNN has as algorithms. Its `max` and `min` of two tensors are not among
+them: they take the other number for a NaN."""
+
+
+FUNCTIONS_OF_BYTES = ("qnn.lookup", "qnn.requantize")
+"""Ops that are looked up in a table, by our own code."""
+
+
+def _guarded(
+    rule: Callable[[Op], str | None],
+    unsupported: Callable[[Operation], str | None] = unsupported_types,
+) -> Rule:
+    """The rule, asked only for ops on tensors that the library supports, which are static ones of
+    floats unless `unsupported` says otherwise, and refused where that has nothing but reference
+    code."""
+
+    @wraps(rule)
+    def guarded(op: Operation) -> str | None:
+        reason = unsupported(op) or rule(op)  # pyright: ignore[reportArgumentType]
+        return reason or slow_here(op)
+
+    return guarded
+
+
+def _projection_missing(op: Operation) -> str | None:
+    return "without the product of its input and constant weights, which oneDNN's layer computes"
+
+
+def anything(op: RelayOp) -> str | None:
+    """Accepts every form of the op."""
+    return None
+
+
+def matrix(op: nn.DenseOp | nn.MatmulOp) -> str | None:
+    """Products of matrices, or of stacks of them."""
+    if len(shape_of(op.results[0])) < 2:
+        return "a vector times a matrix (cheaper on the host)"
+    return None
+
+
+def lrn(op: nn.LrnOp) -> str | None:
+    """Windows over channels that reach equally far to both sides."""
+    rank = len(shape_of(op.data))
+    if op.axis.value.data % rank != 1 or rank < 2:
+        return f"axis {op.axis.value.data} (oneDNN normalises over channels, axis 1)"
+    if op.size.value.data % 2 == 0:
+        return f"size {op.size.value.data} is even (oneDNN's window is symmetric)"
+    if not math.isclose(op.beta.value.data, 0.75, rel_tol=1e-6):
+        return f"beta {op.beta.value.data} (oneDNN has fast code for 0.75)"
+    return None
+
+
+def batch_norm(op: nn.BatchNormOp) -> str | None:
+    """Batch norm over channels that is used for its first result alone."""
+    if op.positive_axis != 1 or not 2 <= len(shape_of(op.data)) <= 5:
+        return f"axis {op.axis.value.data} of {op.data.type} (oneDNN normalises [N, C, ...])"
+    if any(result.uses for result in op.results[1:]):
+        return "the moving mean or variance is used"
+    return None
+
+
+def layer_norm(op: nn.LayerNormOp) -> str | None:
+    """Layer norm over the last dimension."""
+    rank = len(shape_of(op.data))
+    if op.positive_axis != rank - 1 or not 2 <= rank <= 5:
+        return f"axis {op.axis.value.data} of {op.data.type} (oneDNN normalises the last dimension)"
+    return None
+
+
+def concatenate(op: transform.ConcatenateOp) -> str | None:
+    """Joining two or more tensors of at least rank 2."""
+    if len(op.data) < 2:
+        return "one operand (a copy, cheaper on the host)"
+    return None if len(shape_of(op.output)) >= 2 else "a vector (cheaper on the host)"
+
+
+def view(op: RelayOp) -> str | None:
+    """Other names for the same memory, where oneDNN reads or writes it."""
+    if any(not shape_of(value) for value in (op.operands[0], op.results[0])):
+        return "a number (cheaper on the host)"
+    if _is_between(op) or any(map(_is_primitive, (*_sources(op), *_readers(op)))):
+        return None
+    return f"{relay_name(op)} away from any primitive (it is free)"
+
+
+def conversion(op: RelayOp) -> str | None:
+    """Tensors that primitives write and read in other types."""
+    if _is_between(op) or _rounds_image(op):
+        return None
+    return "cast not between two primitives (cheaper on the host)"
+
+
+def _rounds_image(op: RelayOp) -> bool:
+    """Whether it rounds planes that a primitive reads, and our own code may make pixels of them:
+    with AMX, for which the library's convolutions read channels last.
+    """
+    shape = shape_of(op.results[0])
+    types = [tensor_type(value).element_type for value in (op.operands[0], op.results[0])]
+    if types != [f32, bf16] or len(shape) < 3 or not api().has_amx:
+        return False
+    images, channels, *pixels = shape
+    is_written = interleave_code(images, channels, math.prod(pixels)) is not None
+    return is_written and any(map(_is_primitive, _readers(op)))
+
+
+def function_of_bytes(op: Operation) -> str | None:
+    """Functions of bytes beside primitives, whose layouts they keep."""
+    assert isinstance(op, LookupOp | RequantizeOp)
+    types = [tensor_type(value).element_type for value in (op.data, op.output)]
+    if any(one not in BYTES for one in types):
+        return f"{types[0]} becomes {types[1]} (tables are of bytes)"
+    if not all(isinstance(value.owner, ConstantOp) for value in op.operands[1:]):
+        return "parameters that are not known"
+    if isinstance(op, RequantizeOp) and shape_of(op.input_scale):
+        return "scales along an axis"
+    if any(map(_is_primitive, (*_sources(op), *_readers(op)))):
+        return unsupported_shape(op.output)
+    return f"{relay_name(op)} away from any primitive (cheaper on the host)"
+
+
+def split(op: transform.SplitOp) -> str | None:
+    """Parts that lie in one piece each, where oneDNN reads and writes them."""
+    if math.prod(shape_of(op.data)[: op.positive_axis]) != 1:
+        return f"parts along axis {op.positive_axis} do not lie in one piece (cheaper on the host)"
+    return None if _is_between(op) else "split not between two primitives (cheaper on the host)"
+
+
+_RECURRENT = ("dnnl.lstm", "dnnl.gru")
+
+
+def transpose(op: transform.TransposeOp) -> str | None:
+    """Transposes before and after products, which read and write permuted tensors as they are."""
+    neighbours = [_kind(one) for one in (_source(op.data), *_users(op.output))]
+    if any("matmul" in one for one in neighbours) or neighbours[0] in _RECURRENT:
+        return None
+    return "transpose away from any product (cheaper on the host)"
+
+
+_VIEWS = (transform.ReshapeOp, transform.SqueezeOp, transform.ExpandDimsOp)
+
+
+def _source(value: SSAValue) -> Operation | None:
+    """The op behind a value, through ops that only change shapes."""
+    owner = value.owner
+    while isinstance(owner, _VIEWS):
+        owner = owner.data.owner
+    return owner if isinstance(owner, Operation) else None
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    for use in value.uses:
+        if isinstance(use.operation, _VIEWS):
+            yield from _users(use.operation.output)
+        else:
+            yield use.operation
+
+
+def _kind(op: Operation | None) -> str:
+    if isinstance(op, CompositeOp):
+        return op.composite_name.data
+    return "" if op is None else op.name
+
+
+def large_elementwise(op: RelayOp) -> str | None:
+    """Element-wise ops alone, where they would otherwise cut a region in two."""
+    result = shape_of(op.results[0])
+    if not 4 <= len(result) <= 5 or math.prod(result) < LARGE_ACTIVATION:
+        return f"{relay_name(op)} alone on {list(result)} (cheaper in the host's fused loop)"
+    carriers = op.operands if op.has_trait(Commutative) else op.operands[:1]
+    if all(shape_of(value) != result for value in carriers):
+        return f"{relay_name(op)} broadcasts its first operand to {list(result)}"
+    if not _is_between(op):
+        return f"{relay_name(op)} not between two primitives (cheaper in the host's fused loop)"
+    return None
+
+
+_PASSED = (*ELEMENTWISE, *FUNCTIONS_OF_BYTES, "split")
+_NEARBY = 16
+"""How many such ops and transposes are looked at around an op, to find what is beyond them."""
+
+
+def _is_between(op: RelayOp) -> bool:
+    """Whether oneDNN computes what the op reads and reads what it computes, directly or through
+    other such ops: only then would the host interrupt it.
+    """
+    return _reaches_primitive(op, _sources) and _reaches_primitive(op, _readers)
+
+
+def _reaches_primitive(op: Operation, step: Callable[[Operation], Iterator[Operation]]) -> bool:
+    seen = {op}
+    pending = [op]
+    while pending and len(seen) <= _NEARBY:
+        for neighbour in step(pending.pop()):
+            if _is_primitive(neighbour):
+                return True
+            if neighbour not in seen and _is_passed(neighbour):
+                seen.add(neighbour)
+                pending.append(neighbour)
+    return False
+
+
+def _is_passed(op: Operation) -> bool:
+    if isinstance(op, transform.TransposeOp):
+        return transpose(op) is None
+    return relay_name(op) in _PASSED
+
+
+def _is_primitive(op: Operation) -> bool:
+    if isinstance(op, CompositeOp):
+        return op.composite_name.data.startswith("dnnl.")
+    name = relay_name(op)
+    if name in (*_PASSED, "transpose", "cast") or isinstance(op, _VIEWS) or name not in op_rules():
+        return False
+    return op_rules()[name](op) is None
+
+
+def _sources(op: Operation) -> Iterator[Operation]:
+    return (one for value in op.operands if (one := _source(value)) is not None)
+
+
+def _readers(op: Operation) -> Iterator[Operation]:
+    return (one for result in op.results for one in _users(result))

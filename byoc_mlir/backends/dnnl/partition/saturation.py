@@ -1,0 +1,51 @@
+"""Where the library's sums of bytes are not exact on this machine.
+
+Without VNNI it adds products of two bytes in 16 bits, which saturate, and halves the weights of
+sources of `i8`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects.builtin import i8
+
+from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
+    QuantizedConvolution,
+    QuantizedProduct,
+)
+from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.backends.onednn import unavailable_reason
+from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+
+_HARMLESS = 64
+"""Weights up to here: two products with a byte, 2 * 64 * 255, fit 16 bits."""
+
+_RANKS, _PAIR = (3, 4), 2
+"""Of the images that our kernel is written for; what divides the channels of several groups."""
+
+
+def saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
+    """Why the library's sums might be wrong on this machine."""
+    if unavailable_reason() is not None or api().has_vnni:
+        return None
+    if tensor_type(found.data).element_type == i8:
+        return "a source of i8 (without VNNI oneDNN halves the weights)"
+    if isinstance(found, QuantizedConvolution) and _is_depthwise(found):
+        return None
+    if np.abs(found.weights.astype(np.int16)).max() > _HARMLESS:
+        return (
+            f"weights beyond {_HARMLESS} (without VNNI oneDNN's sums of two products saturate in 16"
+            " bits)"
+        )
+    return None
+
+
+def has_own_kernel(found: QuantizedConvolution) -> bool:
+    """Whether code of our own computes such a convolution, on any machine."""
+    groups, channels = found.op.groups.value.data, found.weights.shape[1]
+    return len(shape_of(found.data)) in _RANKS and (groups == 1 or channels % _PAIR == 0)
+
+
+def _is_depthwise(found: QuantizedConvolution) -> bool:
+    """Whether each channel is on its own: the library multiplies those in 32 bits."""
+    return found.op.groups.value.data == shape_of(found.data)[1] == len(found.weights)

@@ -1,0 +1,119 @@
+"""Which convolutions, pools and resizes oneDNN runs, and why it refuses the others."""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.ir import Operation
+
+from byoc_mlir.backends.dnnl.library import enums
+from byoc_mlir.backends.dnnl.partition.accepted_tensors import unsupported_shape
+from byoc_mlir.backends.dnnl.partition.resampling import is_between_centres
+from byoc_mlir.backends.dnnl.partition.trial import slow_here
+from byoc_mlir.dialects.relay import ConstantOp, image, pool, qnn_window, reduce, window
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+
+FEW_OUTPUTS = 8
+"""Output channels from which on a convolution is as fast as on the host; timed with AVX-512."""
+
+MUCH_WORK = 1_000_000
+"""Products of a convolution below which it stays where its neighbours are."""
+
+
+def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:
+    """Any convolution in Relay's default layouts."""
+    rank = len(shape_of(op.data))
+    spatial = "DHW"[-(rank - 2) :]
+    kernel = "OI" if isinstance(op, window.ConvOp) else "IO"
+    if op.data_layout.data != f"NC{spatial}" or op.kernel_layout.data != f"{kernel}{spatial}":
+        return (
+            f"layouts {op.data_layout.data} and {op.kernel_layout.data}"
+            f" (accepted are NC{spatial} and {kernel}{spatial})"
+        )
+    return _badly_vectorised(op) if isinstance(op, window.ConvOp) else None
+
+
+def _badly_vectorised(op: window.ConvOp) -> str | None:
+    """Convolutions that oneDNN makes a larger matrix product of, or whose vectors it leaves empty,
+    and that have enough to do for that to count.
+    """
+    outputs, depth, *kernel = shape_of(op.weight)
+    if math.prod(shape_of(op.output)) * depth * math.prod(kernel) < MUCH_WORK:
+        return None
+    groups = op.groups.value.data
+    if groups == 1 and outputs < FEW_OUTPUTS and math.prod(kernel) > 1:
+        return f"few output channels fill no vector: {outputs} (the host's are of pixels)"
+    if 1 < groups == outputs and len(kernel) == 1:
+        return "a depthwise convolution of lines (oneDNN copies their windows)"
+    return None
+
+
+def pooling(op: pool.PoolOp) -> str | None:
+    """Pools whose windows oneDNN divides by the same number of elements as Relay."""
+    source, kernel = shape_of(op.data), ints(op.pool_size)
+    padding, dilation = ints(op.padding), ints(op.dilation)
+    spatial = len(source) - 2
+    for axis in range(spatial):
+        span = (kernel[axis] - 1) * dilation[axis] + 1
+        if max(padding[axis], padding[axis + spatial]) >= span:
+            return f"padding {list(padding)} is not smaller than the window"
+    if any(step != 1 for step in dilation):
+        return f"dilation {list(dilation)} (oneDNN has only slow reference code for it)"
+    if _counts_padding(op) and _reaches_beyond_padding(op):
+        return "count_include_pad with windows beyond the padding"
+    return None
+
+
+def quantized_pooling(op: Operation) -> str | None:
+    """Means of bytes as bytes of the same type."""
+    assert isinstance(op, qnn_window.QuantizedPoolOp)
+    data, result = (tensor_type(value).element_type for value in (op.data, op.results[0]))
+    if data != result:
+        return f"{data} becomes {result} (oneDNN's pools keep the type)"
+    zero_point = op.input_zero_point.owner
+    if not all(isinstance(value.owner, ConstantOp) for value in op.operands[1:]):
+        return "parameters that are not known"
+    reason = unsupported_shape(op.data) or unsupported_shape(op.results[0])
+    if reason is None and isinstance(op, qnn_window.QuantizedAvgPoolOp):
+        reason = pooling(op)
+        is_zero = isinstance(zero_point, ConstantOp) and not zero_point.array.any()
+        if _counts_padding(op) and any(ints(op.padding)) and not is_zero:
+            return "padding that counts, and is no byte of 0 as oneDNN's"
+    return reason or slow_here(op)
+
+
+def _counts_padding(op: pool.PoolOp) -> bool:
+    averages = (pool.AvgPoolOp, qnn_window.QuantizedAvgPoolOp)
+    return isinstance(op, averages) and bool(op.count_include_pad.value.data)
+
+
+def _reaches_beyond_padding(op: pool.PoolOp) -> bool:
+    source, result, kernel = shape_of(op.data), shape_of(op.output), ints(op.pool_size)
+    padding, strides, dilation = ints(op.padding), ints(op.strides), ints(op.dilation)
+    spatial = len(source) - 2
+    return any(
+        (result[axis + 2] - 1) * strides[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        > source[axis + 2] + padding[axis] + padding[axis + spatial]
+        for axis in range(spatial)
+    )
+
+
+def resampling(op: image.ResizeOp) -> str | None:
+    """Spatial dimensions resized as oneDNN does it: between the centres of pixels."""
+    method, axes = op.method.data, op.resized_axes()
+    if method not in enums.RESAMPLING or not 3 <= len(shape_of(op.data)) <= 5:
+        return f"{method} on {op.data.type} (oneDNN has nearest and linear on [N, C, ...])"
+    if any(axis < 2 for axis, _ in axes):
+        return "the batch or the channels are resized"
+    mode, rounding = op.coordinate_transformation_mode.data, op.rounding_method.data
+    if not all(is_between_centres(taps, shape_of(op.data)[axis], method) for axis, taps in axes):
+        return f"{method} with {mode} and {rounding} (oneDNN maps the centres of pixels)"
+    return None
+
+
+def spatial_reduction(op: reduce.MeanOp | reduce.MaxOp) -> str | None:
+    """A reduction over all spatial dimensions, which is a pool of one window."""
+    rank = len(shape_of(op.data))
+    if not 4 <= rank <= 5 or op.axes != tuple(range(2, rank)):
+        return f"axes {list(op.axes)} of {op.data.type} (oneDNN's pool takes all spatial ones)"
+    return None

@@ -1,0 +1,152 @@
+"""What describes a primitive: its call, its operands, and how they are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.dialects.builtin import FloatAttr, bf16, f32, i8, i32
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.backends.dnnl.dialect import (
+    EltwiseAttr,
+    SumAttr,
+)
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.dialect.window import WindowOp
+from byoc_mlir.backends.dnnl.library import enums
+from byoc_mlir.backends.dnnl.library.calls import (
+    ENGINE,
+    Argument,
+    Attributes,
+    Binary,
+    Eltwise,
+    MemoryDescriptor,
+    PostOp,
+    Prelu,
+    PrimitiveCall,
+    Sum,
+)
+from byoc_mlir.backends.dnnl.library.enums import FORWARD_INFERENCE, Arg, DataType
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.element_types import ui8
+
+LayoutOf = Callable[[SSAValue], str]
+"""The layout in which a value is, or might be."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An argument of an execution: a value, seen through a descriptor."""
+
+    argument: int
+    value: SSAValue
+    descriptor: MemoryDescriptor
+    packed: bool = False
+    """The primitive chooses the layout; the constant is brought there once, at load."""
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One primitive: the call that describes it, and its arguments, the destination last."""
+
+    call: PrimitiveCall
+    operands: tuple[Operand, ...]
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The execution arguments, without the scratchpad."""
+        return tuple(operand.argument for operand in self.operands)
+
+    @property
+    def parameters(self) -> dict[int, MemoryDescriptor]:
+        """The scales and zero points among the arguments."""
+        return {
+            operand.argument: operand.descriptor
+            for operand in self.operands
+            if enums.is_parameter(operand.argument)
+        }
+
+
+_DATA_TYPES: Mapping[Attribute, DataType] = {
+    bf16: DataType.BF16,
+    f32: DataType.F32,
+    i32: DataType.S32,
+    i8: DataType.S8,
+    ui8: DataType.U8,
+}
+
+
+def data_type_of(value: SSAValue) -> DataType:
+    """The library's name for the element type of a tensor."""
+    return _DATA_TYPES[tensor_type(value).element_type]
+
+
+class Types:
+    """Descriptors of values."""
+
+    def __init__(self, layout: LayoutOf):
+        self.layout = layout
+
+    def of(self, value: SSAValue) -> MemoryDescriptor:
+        return MemoryDescriptor(shape_of(value), self.layout(value), data_type=data_type_of(value))
+
+    def operand(self, argument: int, value: SSAValue) -> Operand:
+        return Operand(argument, value, self.of(value))
+
+    def post_ops(self, op: PostOpsOp) -> tuple[Attributes, list[Operand]]:
+        post_ops: list[PostOp] = []
+        operands: list[Operand] = []
+        values = iter(op.post_op_operands)
+        for position, attribute in enumerate(op.post_ops):
+            if isinstance(attribute, EltwiseAttr):
+                post_ops.append(_eltwise_post_op(attribute))
+                continue
+            value = next(values)
+            if isinstance(attribute, SumAttr):
+                post_ops.append(Sum(attribute.factor.value.data))
+                continue
+            algorithm = cast(Any, attribute).algorithm.data
+            if algorithm == "prelu":
+                post_ops.append(Prelu(_kept_dims(shape_of(value))))
+                operands.append(self.operand(enums.prelu_arg(position), value))
+            else:
+                post_ops.append(Binary(enums.BINARY[algorithm], self.of(value)))
+                operands.append(self.operand(enums.post_op_arg(position), value))
+        return Attributes(tuple(post_ops)), operands
+
+
+def _kept_dims(shape: Sequence[int]) -> int:
+    return sum(1 << axis for axis, size in enumerate(shape) if size != 1)
+
+
+def _eltwise_post_op(attribute: EltwiseAttr) -> Eltwise:
+    algorithm = enums.ELTWISE[attribute.algorithm.data]
+    return Eltwise(algorithm, attribute.alpha.value.data, attribute.beta.value.data)
+
+
+def number(attribute: FloatAttr) -> float:
+    return float(attribute.value.data)
+
+
+def dilates(op: WindowOp) -> tuple[int, ...]:
+    return tuple(step - 1 for step in ints(op.dilation))
+
+
+def forward(kind: str, *arguments: Argument) -> PrimitiveCall:
+    """The call that describes a primitive of a kind, for inference."""
+    return PrimitiveCall(
+        f"dnnl_{kind}_forward_primitive_desc_create", (ENGINE, FORWARD_INFERENCE, *arguments)
+    )
+
+
+def unary(
+    call: PrimitiveCall,
+    types: Types,
+    source: SSAValue,
+    result: SSAValue,
+    others: Sequence[Operand] = (),
+) -> Primitive:
+    operands = (types.operand(Arg.SRC, source), *others, types.operand(Arg.DST, result))
+    return Primitive(call, operands)

@@ -1,0 +1,171 @@
+"""Which layouts an op may have: of its source, of its result, and of what it reads besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.choices import LAYOUTS, MEASURED, Choices
+from byoc_mlir.backends.dnnl.dialect import (
+    BatchNormalizationOp,
+    BinaryOp,
+    ConcatOp,
+    ConvertOp,
+    ConvolutionOp,
+    DeconvolutionOp,
+    EltwiseOp,
+    LookupOp,
+    LrnOp,
+    MatmulOp,
+    PermuteOp,
+    PixelShuffleOp,
+    PoolingOp,
+    QuantizedAddOp,
+    QuantizedConvolutionOp,
+    ReorderOp,
+    ResamplingOp,
+    ShuffleOp,
+    SoftmaxOp,
+    ViewOp,
+    layout_of,
+)
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
+from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
+from byoc_mlir.dialects.relay.base import shape_of
+
+ANY_LAYOUT = (
+    BatchNormalizationOp,
+    BinaryOp,
+    ConcatOp,
+    ConvertOp,
+    ConvolutionOp,
+    DeconvolutionOp,
+    EltwiseOp,
+    LookupOp,
+    LrnOp,
+    PixelShuffleOp,
+    PoolingOp,
+    QuantizedAddOp,
+    QuantizedConvolutionOp,
+    ResamplingOp,
+    ShuffleOp,
+    SoftmaxOp,
+)
+"""Ops that run in other layouts than the row-major one; the others see rows of a matrix."""
+
+_LEAST_BLOCKED_CHANNELS = 8
+
+
+def plain_layout(value: SSAValue) -> str:
+    """The row-major layout of a value."""
+    return layouts.plain(len(shape_of(value)))
+
+
+def is_planned(op: Operation) -> bool:
+    """Whether the layout of an op's result is a matter of choice."""
+    return isinstance(op, ANY_LAYOUT) and 3 <= len(shape_of(op.results[0])) <= 5
+
+
+def ways(op: Operation) -> Iterator[LayoutOf]:
+    """All layouts of an op's operands and result that may be chosen."""
+    if not is_planned(op):
+        yield layout_of
+        return
+    for wanted in _layouts_of(op.results[0]):
+        for source in sources(op, wanted):
+            yield layouts_in(op, source, wanted)
+
+
+def laid_out_operands(op: Operation) -> tuple[SSAValue, ...]:
+    """The operands whose layout is a matter of choice: tensors with the rank of the result."""
+    if isinstance(op, ReturnOp | ViewOp | PermuteOp | ReorderOp):
+        return tuple(op.operands)
+    if isinstance(op, WeightedWindowOp):
+        return (op.arguments[0], *_full_rank(op))
+    if isinstance(op, PostOpsOp):
+        extra = op.primary[1:2] if isinstance(op, BinaryOp | MatmulOp | QuantizedAddOp) else ()
+        return (op.primary[0], *_of_rank(op, extra), *_full_rank(op))
+    if isinstance(op, ConcatOp):
+        return tuple(op.sources)
+    if isinstance(op, RecurrentOp):
+        return (op.source, *op.states)
+    return tuple(op.operands[:1])
+
+
+def _full_rank(op: PostOpsOp) -> tuple[SSAValue, ...]:
+    return _of_rank(op, op.post_op_operands)
+
+
+def _of_rank(op: Operation, values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
+    rank = len(shape_of(op.results[0]))
+    return tuple(value for value in values if len(shape_of(value)) == rank)
+
+
+def read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
+    """The layout in which an op reads an operand: a post-op's follows the result."""
+    shape, result = shape_of(operand), shape_of(op.results[0])
+    if (
+        isinstance(op, PostOpsOp)
+        and operand in op.post_op_operands
+        and operand is not op.primary[0]
+    ):
+        return wanted if shape == result else layouts.plain(len(shape))
+    if isinstance(op, BinaryOp) and shape != result:
+        # oneDNN broadcasts along the pixels of a blocked tensor what is blocked like it
+        return source if shape[1] == result[1] else layouts.plain(len(shape))
+    return source
+
+
+def layouts_in(op: Operation, source: str, wanted: str) -> Callable[[SSAValue], str]:
+    """The layouts of an op's operands and result when it reads one layout and writes another."""
+    laid_out = {operand: read_as(op, operand, source, wanted) for operand in laid_out_operands(op)}
+    laid_out[op.results[0]] = wanted
+    return lambda value: laid_out.get(value) or layout_of(value)
+
+
+def layout_of_kind(kind: str, value: SSAValue) -> str:
+    """The layout of a family for a value; few channels are not blocked."""
+    rank, channels = len(shape_of(value)), shape_of(value)[1]
+    if kind == "plain" or (kind != "channels_last" and channels < _LEAST_BLOCKED_CHANNELS):
+        return layouts.plain(rank)
+    if kind == "channels_last":
+        return layouts.channels_last(rank)
+    return layouts.blocked_channels(rank, 16 if kind == "blocked_16" else 8)
+
+
+def kinds(choices: Choices) -> Sequence[str]:
+    """The families of layouts that are tried."""
+    if choices.layout != MEASURED:
+        return (choices.layout,)
+    return LAYOUTS if api().has_avx512 else LAYOUTS[:-1]
+
+
+def sources(op: Operation, wanted: str) -> list[str]:
+    """The layouts in which an op may read its source, given that of its result."""
+    if isinstance(op, ConvertOp):  # the library's copies do both at once
+        return [wanted, *(one for one in _layouts_of(op.source) if one != wanted)]
+    if not isinstance(op, WeightedWindowOp):
+        return [wanted]
+    rank = len(shape_of(op.results[0]))
+    source = op.arguments[0]
+    same = _layout_like(wanted, source)
+    return list(dict.fromkeys([same, layouts.plain(rank)]))
+
+
+def _layouts_of(value: SSAValue) -> Iterable[str]:
+    """All layouts that a value may have."""
+    return dict.fromkeys(layout_of_kind(kind, value) for kind in kinds(Choices()))
+
+
+def _layout_like(wanted: str, value: SSAValue) -> str:
+    """The layout of the same kind for another value: few channels are not blocked."""
+    rank, channels = len(shape_of(value)), shape_of(value)[1]
+    if layouts.blocks(wanted) and channels < _LEAST_BLOCKED_CHANNELS:
+        return layouts.plain(rank)
+    return wanted

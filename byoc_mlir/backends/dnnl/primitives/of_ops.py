@@ -1,0 +1,313 @@
+"""Which oneDNN call a `dnnl` op is, and which values its execution takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.dialect import (
+    BatchNormalizationOp,
+    BinaryOp,
+    ConcatOp,
+    ConvertOp,
+    ConvolutionOp,
+    DeconvolutionOp,
+    EltwiseOp,
+    GruOp,
+    InnerProductOp,
+    LayerNormalizationOp,
+    LrnOp,
+    LstmOp,
+    MatmulOp,
+    PixelShuffleOp,
+    PoolingOp,
+    QuantizedAddOp,
+    QuantizedConvolutionOp,
+    QuantizedMatmulOp,
+    ReorderOp,
+    ResamplingOp,
+    ShuffleOp,
+    SoftmaxOp,
+    layout_of,
+)
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.library import enums, layouts
+from byoc_mlir.backends.dnnl.library.calls import (
+    ENGINE,
+    NULL,
+    Argument,
+    Attributes,
+    Descriptors,
+    MemoryDescriptor,
+    PrimitiveCall,
+    Size,
+)
+from byoc_mlir.backends.dnnl.library.enums import Arg
+from byoc_mlir.backends.dnnl.primitives.descriptions import (
+    LayoutOf,
+    Operand,
+    Primitive,
+    Types,
+    dilates,
+    forward,
+    number,
+    unary,
+)
+from byoc_mlir.backends.dnnl.primitives.recurrent import gru, lstm
+from byoc_mlir.backends.dnnl.primitives.unit_dims import described_one_way
+from byoc_mlir.backends.dnnl.primitives.weighted import (
+    convolution,
+    deconvolution,
+    inner_product,
+    matmul,
+    quantized_convolution,
+    quantized_matmul,
+)
+from byoc_mlir.dialects.relay.base import ints
+
+
+def primitive(op: Operation, layout: LayoutOf = layout_of) -> Primitive | None:
+    """The primitive of a `dnnl` op in the layouts of its type, or in others to try.
+
+    `None` for ops that only name memory: views and constants.
+    """
+    describe = _DESCRIBERS.get(type(op))
+    return None if describe is None else described_one_way(describe(op, Types(layout)))
+
+
+def _of_source(
+    op: PostOpsOp,
+    types: Types,
+    kind: str,
+    first: Sequence[Argument],
+    others: Sequence[Argument] = (),
+) -> Primitive:
+    """A primitive of a source alone, with post-ops.
+
+    Args:
+        first: what the call has before the descriptors of source and result.
+        others: what it has between them and the attributes.
+    """
+    attributes, post_operands = types.post_ops(op)
+    source, result = op.arguments[0], op.result
+    described = (types.of(source), types.of(result))
+    call = forward(kind, *first, *described, *others, attributes)
+    return unary(call, types, source, result, post_operands)
+
+
+def _pooling(op: PoolingOp, types: Types) -> Primitive:
+    window = (ints(op.strides), ints(op.kernel), dilates(op), op.begins, op.ends)
+    return _of_source(op, types, "pooling", [enums.POOLING[op.algorithm.data]], window)
+
+
+def _resampling(op: ResamplingOp, types: Types) -> Primitive:
+    return _of_source(op, types, "resampling", [enums.RESAMPLING[op.algorithm.data], NULL])
+
+
+def _softmax(op: SoftmaxOp, types: Types) -> Primitive:
+    algorithm = enums.SOFTMAX[op.algorithm.data]
+    return _of_source(op, types, "softmax", [algorithm], [op.axis.value.data])
+
+
+def _eltwise(op: EltwiseOp, types: Types) -> Primitive:
+    algorithm = enums.ELTWISE[op.algorithm.data]
+    return _of_source(op, types, "eltwise", [algorithm], [number(op.alpha), number(op.beta)])
+
+
+def _lrn(op: LrnOp, types: Types) -> Primitive:
+    call = forward(
+        "lrn",
+        enums.LRN_ACROSS_CHANNELS,
+        types.of(op.source),
+        types.of(op.output),
+        Size(op.size.value.data),
+        number(op.alpha),
+        number(op.beta),
+        number(op.k),
+        Attributes(),
+    )
+    return unary(call, types, op.source, op.output)
+
+
+def _binary(op: BinaryOp, types: Types) -> Primitive:
+    if op.algorithm.data == "prelu":
+        return _prelu(op, types)
+    attributes, post_operands = types.post_ops(op)
+    a, b = op.primary
+    call = PrimitiveCall(
+        "dnnl_binary_primitive_desc_create",
+        (
+            ENGINE,
+            enums.BINARY[op.algorithm.data],
+            types.of(a),
+            types.of(b),
+            types.of(op.output),
+            attributes,
+        ),
+    )
+    return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *post_operands])
+
+
+def _quantized_add(op: QuantizedAddOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    a, b, a_scale, b_scale = op.primary
+    attributes = replace(attributes, scales=((Arg.SRC, 0), (Arg.SRC_1, 0)))
+    call = PrimitiveCall(
+        "dnnl_binary_primitive_desc_create",
+        (ENGINE, enums.BINARY["add"], types.of(a), types.of(b), types.of(op.output), attributes),
+    )
+    others = (
+        types.operand(Arg.SRC_1, b),
+        types.operand(enums.ATTR_SCALES | Arg.SRC, a_scale),
+        types.operand(enums.ATTR_SCALES | Arg.SRC_1, b_scale),
+    )
+    return unary(call, types, a, op.output, [*others, *post_operands])
+
+
+def _prelu(op: BinaryOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    source, slopes = op.primary
+    described = (types.of(source), types.of(slopes), types.of(op.output))
+    operands = [types.operand(Arg.WEIGHTS, slopes), *post_operands]
+    return unary(forward("prelu", *described, attributes), types, source, op.output, operands)
+
+
+def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:
+    flags = enums.USE_GLOBAL_STATS | enums.USE_SCALE | enums.USE_SHIFT
+    if op.relu.value.data:
+        flags |= enums.FUSE_RELU
+    described = (types.of(op.source), types.of(op.output))
+    call = forward("batch_normalization", *described, number(op.epsilon), flags, Attributes())
+    statistics = [
+        types.operand(argument, value)
+        for argument, value in (
+            (Arg.MEAN, op.mean),
+            (Arg.VARIANCE, op.variance),
+            (Arg.SCALE, op.scale),
+            (Arg.SHIFT, op.shift),
+        )
+    ]
+    return unary(call, types, op.source, op.output, statistics)
+
+
+def _layer_normalization(op: LayerNormalizationOp, types: Types) -> Primitive:
+    described, statistics = (types.of(op.source), types.of(op.output)), None
+    flags, epsilon = enums.USE_SCALE | enums.USE_SHIFT, number(op.epsilon)
+    call = forward("layer_normalization", *described, statistics, epsilon, flags, Attributes())
+    parameters = [types.operand(Arg.SCALE, op.scale), types.operand(Arg.SHIFT, op.shift)]
+    return unary(call, types, op.source, op.output, parameters)
+
+
+def _concat(op: ConcatOp, types: Types) -> Primitive:
+    sources = [
+        types.operand(Arg.MULTIPLE_SRC + position, value)
+        for position, value in enumerate(op.sources)
+    ]
+    call = PrimitiveCall(
+        "dnnl_concat_primitive_desc_create",
+        (
+            ENGINE,
+            types.of(op.output),
+            len(sources),
+            op.axis.value.data,
+            Descriptors(tuple(source.descriptor for source in sources)),
+            Attributes(),
+        ),
+    )
+    return Primitive(call, (*sources, types.operand(Arg.DST, op.output)))
+
+
+def _shuffle(op: ShuffleOp, types: Types) -> Primitive:
+    """oneDNN has code for shuffles of blocked channels; otherwise a reorder does it."""
+    if not layouts.blocks(types.layout(op.source)):
+        return _shuffle_by_reorder(op, types)
+    described, size = (types.of(op.source), types.of(op.output)), Size(op.group_size.value.data)
+    call = forward("shuffle", *described, op.axis.value.data, size, Attributes())
+    return unary(call, types, op.source, op.output)
+
+
+def reorder(source: MemoryDescriptor, destination: MemoryDescriptor, value: SSAValue) -> Primitive:
+    """A copy of `value` from one layout to another."""
+    call = PrimitiveCall(
+        "dnnl_reorder_primitive_desc_create",
+        (source, ENGINE, destination, ENGINE, Attributes()),
+    )
+    return Primitive(call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, value, destination)))
+
+
+def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> Primitive:
+    """A copy between two views of the shuffled dimension as two, one of them transposed."""
+    axis, size = op.axis.value.data, op.group_size.value.data
+    source, destination = types.of(op.source), types.of(op.output)
+    dims = source.dims
+    count = dims[axis] // size
+    split = (*dims[:axis], count, size, *dims[axis + 1 :])
+
+    def view(descriptor: MemoryDescriptor, outer: int, inner: int) -> MemoryDescriptor:
+        steps = layouts.strides(descriptor.dims, descriptor.layout)
+        step = steps[axis]
+        strides = (*steps[:axis], outer * step, inner * step, *steps[axis + 1 :])
+        return MemoryDescriptor(split, layouts.plain(len(split)), strides, descriptor.data_type)
+
+    rows, columns = view(source, size, 1), view(destination, 1, count)
+    call = reorder(rows, columns, op.source).call
+    operands = (Operand(Arg.SRC, op.source, rows), Operand(Arg.DST, op.output, columns))
+    return Primitive(call, operands)
+
+
+def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> Primitive:
+    """A copy between two views as `[N, *block, C, ...]`; the library has none where channels are in
+    blocks, which no strides describe.
+    """
+    source, destination = types.of(op.source), types.of(op.output)
+    if layouts.blocks(source.layout):
+        return reorder(source, destination, op.source)  # refused: the dimensions are not the same
+    block, (images, channels) = ints(op.block), destination.dims[:2]
+    apart = (images, *block, channels, *source.dims[2:])
+    batch, step, *steps = layouts.strides(source.dims, source.layout)
+    places = layouts.strides((*block, channels), layouts.plain(len(block) + 1))
+    read = (batch, *(step * one for one in places), *steps)
+    batch, step, *steps = layouts.strides(destination.dims, destination.layout)
+    inner = (one * size for one, size in zip(steps, block, strict=True))
+    write = (batch, *steps, step, *inner)
+    before, after = (
+        MemoryDescriptor(apart, layouts.plain(len(apart)), strides, source.data_type)
+        for strides in (read, write)
+    )
+    call = reorder(before, after, op.source).call
+    operands = (Operand(Arg.SRC, op.source, before), Operand(Arg.DST, op.output, after))
+    return Primitive(call, operands)
+
+
+def _reorder(op: ReorderOp | ConvertOp, types: Types) -> Primitive:
+    described = reorder(types.of(op.source), types.of(op.output), op.source)
+    return unary(described.call, types, op.source, op.output)
+
+
+_DESCRIBERS: dict[type[Operation], Callable[[Any, Types], Primitive]] = {
+    BatchNormalizationOp: _batch_normalization,
+    BinaryOp: _binary,
+    ConcatOp: _concat,
+    ConvertOp: _reorder,
+    ConvolutionOp: convolution,
+    DeconvolutionOp: deconvolution,
+    EltwiseOp: _eltwise,
+    GruOp: gru,
+    InnerProductOp: inner_product,
+    LayerNormalizationOp: _layer_normalization,
+    LrnOp: _lrn,
+    LstmOp: lstm,
+    MatmulOp: matmul,
+    PixelShuffleOp: _pixel_shuffle,
+    PoolingOp: _pooling,
+    QuantizedAddOp: _quantized_add,
+    QuantizedConvolutionOp: quantized_convolution,
+    QuantizedMatmulOp: quantized_matmul,
+    ReorderOp: _reorder,
+    ResamplingOp: _resampling,
+    ShuffleOp: _shuffle,
+    SoftmaxOp: _softmax,
+}

@@ -1,0 +1,86 @@
+"""Primitives of recurrent layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp, RecurrentOp
+from byoc_mlir.backends.dnnl.library import enums, layouts
+from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.backends.dnnl.library.calls import (
+    ENGINE,
+    Argument,
+    Attributes,
+    MemoryDescriptor,
+    PrimitiveCall,
+)
+from byoc_mlir.backends.dnnl.library.enums import FORWARD_INFERENCE, Arg
+from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Primitive, Types
+
+_FIRST_STATES = (Arg.SRC_ITER, Arg.SRC_ITER_C)
+_LAST_STATES = (Arg.DST_ITER, Arg.DST_ITER_C)
+_NO_FLAGS = 0
+
+
+def lstm(op: LstmOp, types: Types) -> Primitive:
+    no_peepholes, no_projection = None, None
+    return _recurrent(op, types, "dnnl_lstm_forward", no_peepholes, no_projection)
+
+
+def gru(op: GruOp, types: Types) -> Primitive:
+    is_linear = op.linear_before_reset.value.data
+    return _recurrent(op, types, "dnnl_lbr_gru_forward" if is_linear else "dnnl_gru_forward")
+
+
+def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Primitive:
+    """The call `kind`; `between` stands after the weights.
+
+    The layout that oneDNN 3.1 asks for in its reference code is opaque, and reading it crashes.
+    """
+    asked = _described(op, types, kind, between, packed=True)
+    found = api().find(asked.call)
+    if found is not None and not found.implementation.startswith("ref"):
+        return asked
+    return _described(op, types, kind, between, packed=False)
+
+
+def _described(
+    op: RecurrentOp, types: Types, kind: str, between: Sequence[None], *, packed: bool
+) -> Primitive:
+    bias = op.arguments[3]
+    first: list[Argument] = [None] * op.STATES
+    for index, state in enumerate(op.states):
+        first[index] = types.of(state)
+    weights = [_weights(types.of(value), packed) for value in op.arguments[1:3]]
+    call = PrimitiveCall(
+        f"{kind}_primitive_desc_create",
+        (
+            ENGINE,
+            FORWARD_INFERENCE,
+            enums.DIRECTIONS[op.direction.data],
+            types.of(op.source),
+            *first,
+            *weights,
+            *between,
+            types.of(bias),
+            *(types.of(result) for result in op.results),
+            _NO_FLAGS,
+            Attributes(),
+        ),
+    )
+    operands = (
+        types.operand(Arg.SRC, op.source),
+        *map(types.operand, _FIRST_STATES, op.states),
+        *(
+            Operand(argument, value, types.of(value), packed)
+            for argument, value in zip((Arg.WEIGHTS, Arg.WEIGHTS_1), op.arguments[1:3], strict=True)
+        ),
+        types.operand(Arg.BIAS, bias),
+        *map(types.operand, _LAST_STATES, op.results[1:]),
+        types.operand(Arg.DST, op.results[0]),
+    )
+    return Primitive(call, operands)
+
+
+def _weights(stored: MemoryDescriptor, packed: bool) -> MemoryDescriptor:
+    return MemoryDescriptor(stored.dims, layouts.ANY) if packed else stored

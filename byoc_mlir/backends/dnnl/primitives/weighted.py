@@ -1,0 +1,256 @@
+"""Primitives with weights: convolutions, deconvolutions, inner products, matmuls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.ir import SSAValue
+
+from byoc_mlir.backends.dnnl.dialect import (
+    ConvolutionOp,
+    DeconvolutionOp,
+    InnerProductOp,
+    MatmulOp,
+    QuantizedConvolutionOp,
+    QuantizedMatmulOp,
+    ViewOp,
+)
+from byoc_mlir.backends.dnnl.dialect.base import ProductOp
+from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.backends.dnnl.library import enums, layouts
+from byoc_mlir.backends.dnnl.library.calls import (
+    ENGINE,
+    Attributes,
+    MemoryDescriptor,
+    PrimitiveCall,
+)
+from byoc_mlir.backends.dnnl.library.enums import Arg
+from byoc_mlir.backends.dnnl.primitives.descriptions import (
+    Operand,
+    Primitive,
+    Types,
+    data_type_of,
+    dilates,
+    forward,
+)
+from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.base import ints, shape_of
+
+
+def is_packable(value: SSAValue) -> bool:
+    """Whether a weight can be brought into any layout before the first run."""
+    return _constant(value) is not None
+
+
+def is_packable_matrix(value: SSAValue) -> bool:
+    """Whether a matrix can be: products read it as it is where its memory is somebody else's."""
+    constant = _constant(value)
+    return constant is not None and not constant.is_borrowed
+
+
+def _constant(value: SSAValue) -> ConstantOp | None:
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value.owner if isinstance(value.owner, ConstantOp) else None
+
+
+def _weights(
+    value: SSAValue, stored: MemoryDescriptor, packing: str = layouts.ANY
+) -> tuple[MemoryDescriptor, Operand]:
+    """The descriptor to create with, and the argument, which is described as it is stored."""
+    packed = is_packable(value)
+    wanted = MemoryDescriptor(stored.dims, packing, data_type=stored.data_type)
+    return wanted if packed else stored, Operand(Arg.WEIGHTS, value, stored, packed)
+
+
+def _grouped(dims: Sequence[int], groups: int) -> tuple[int, ...]:
+    return tuple(dims) if groups == 1 else (groups, dims[0] // groups, *dims[1:])
+
+
+def _described(value: SSAValue | None, types: Types) -> MemoryDescriptor | None:
+    return None if value is None else types.of(value)
+
+
+def _product(
+    call: PrimitiveCall,
+    op: WeightedWindowOp | ProductOp,
+    types: Types,
+    operands: Sequence[Operand],
+    others: Sequence[Operand],
+) -> Primitive:
+    """A primitive of source and weights, with the op's bias, and others behind that."""
+    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
+    return Primitive(call, (*operands, *biases, *others, types.operand(Arg.DST, op.result)))
+
+
+def _windowed(
+    op: WeightedWindowOp,
+    types: Types,
+    kind: str,
+    algorithm: int,
+    stored: MemoryDescriptor,
+) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    source = types.operand(Arg.SRC, op.arguments[0])
+    wanted, weights = _weights(op.weights, stored)
+    call = forward(
+        kind,
+        algorithm,
+        source.descriptor,
+        wanted,
+        _described(op.bias, types),
+        types.of(op.output),
+        ints(op.strides),
+        dilates(op),
+        op.begins,
+        op.ends,
+        attributes,
+    )
+    return _product(call, op, types, (source, weights), post_operands)
+
+
+def convolution(op: ConvolutionOp, types: Types) -> Primitive:
+    dims = _grouped(shape_of(op.weights), op.groups.value.data)
+    return _windowed(
+        op,
+        types,
+        "convolution",
+        enums.CONVOLUTION[op.algorithm.data],
+        MemoryDescriptor.plain(dims, data_type_of(op.weights)),
+    )
+
+
+def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive:
+    """A convolution of bytes, with the parameters of source, weights and result."""
+    dims = _grouped(shape_of(op.weights), op.groups.value.data)
+    described = _windowed(
+        op,
+        types,
+        "convolution",
+        enums.CONVOLUTION["direct"],
+        MemoryDescriptor.plain(dims, data_type_of(op.weights)),
+    )
+    per_output = 1 if op.groups.value.data == 1 else 3
+    *arguments, attributes = described.call.arguments
+    assert isinstance(attributes, Attributes)
+    scales = types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, op.scales)
+    zero_points = _zero_points((op.source_zero_point, op.zero_point), types)
+    attributes = replace(
+        attributes,
+        scales=((Arg.WEIGHTS, per_output),),
+        zero_points=_of_whole_tensors(zero_points),
+    )
+    call = replace(described.call, arguments=(*arguments, attributes))
+    *operands, result = described.operands
+    return Primitive(call, (*operands, scales, *zero_points, result))
+
+
+def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
+    """Those of source and result, as far as they may be others than 0: the library has its fastest
+    code where it is told of none.
+    """
+    return [
+        types.operand(enums.ATTR_ZERO_POINTS | argument, value)
+        for argument, value in zip((Arg.SRC, Arg.DST), values, strict=False)
+        if not isinstance(value.owner, ConstantOp) or value.owner.array.any()
+    ]
+
+
+def _of_whole_tensors(zero_points: Sequence[Operand]) -> tuple[tuple[int, int], ...]:
+    """The attribute for them: the argument that each is of, and that it is one number."""
+    return tuple((one.argument & ~enums.ATTR_ZERO_POINTS, 0) for one in zero_points)
+
+
+def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
+    """A product of bytes, with the parameters of source, weights and result."""
+    attributes, post_operands = types.post_ops(op)
+    a, b, bias, scales, *rest = op.primary
+    zero_points = _zero_points(rest, types)
+    stored = transposed(types.of(b))
+    wanted, weights = _weights(b, stored)
+    attributes = replace(
+        attributes,
+        scales=((Arg.WEIGHTS, 0 if shape_of(scales) == (1,) else 2),),
+        zero_points=_of_whole_tensors(zero_points),
+    )
+    call = PrimitiveCall(
+        "dnnl_matmul_primitive_desc_create",
+        (ENGINE, types.of(a), wanted, types.of(bias), types.of(op.output), attributes),
+    )
+    operands = (
+        types.operand(Arg.SRC, a),
+        weights,
+        types.operand(Arg.BIAS, bias),
+        types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, scales),
+        *zero_points,
+        *post_operands,
+        types.operand(Arg.DST, op.output),
+    )
+    return Primitive(call, operands)
+
+
+def by_algorithm(described: Primitive, algorithm: str) -> Primitive:
+    """A convolution by another of the library's algorithms, which it may not have."""
+    (engine, kind, _), rest = described.call.arguments[:3], described.call.arguments[3:]
+    arguments = (engine, kind, enums.CONVOLUTION[algorithm], *rest)
+    return replace(described, call=replace(described.call, arguments=arguments))
+
+
+def deconvolution(op: DeconvolutionOp, types: Types) -> Primitive:
+    """oneDNN has output channels before input channels, also here."""
+    inputs, outputs, *kernel = shape_of(op.weights)
+    groups = op.groups.value.data
+    size = math.prod(kernel)
+    inner = layouts.strides(kernel, layouts.plain(len(kernel)))
+    dims = (outputs, inputs // groups, *kernel)
+    strides = (size, size * outputs, *inner)
+    if groups != 1:
+        dims, strides = (groups, *dims), (size * outputs * (inputs // groups), *strides)
+    return _windowed(
+        op,
+        types,
+        "deconvolution",
+        enums.DECONVOLUTION_DIRECT,
+        MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
+    )
+
+
+def inner_product(op: InnerProductOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    source, value = types.operand(Arg.SRC, op.primary[0]), op.primary[1]
+    wanted, weights = _weights(value, types.of(value))
+    bias, result = _described(op.bias, types), types.of(op.output)
+    call = forward("inner_product", source.descriptor, wanted, bias, result, attributes)
+    return _product(call, op, types, (source, weights), post_operands)
+
+
+def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
+    """The same matrices read with their last two dimensions swapped."""
+    dims, strides = descriptor.dims, layouts.strides(descriptor.dims, descriptor.layout)
+    return MemoryDescriptor(
+        (*dims[:-2], dims[-1], dims[-2]),
+        descriptor.layout,
+        (*strides[:-2], strides[-1], strides[-2]),
+        descriptor.data_type,
+    )
+
+
+def matmul(op: MatmulOp, types: Types) -> Primitive:
+    attributes, post_operands = types.post_ops(op)
+    a, b = op.primary[:2]
+    source, stored = types.of(a), types.of(b)
+    if op.transpose_a.value.data:
+        source = transposed(source)
+    if op.transpose_b.value.data:
+        stored = transposed(stored)
+    wanted, weights = stored, Operand(Arg.WEIGHTS, b, stored)
+    if is_packable_matrix(b):
+        wanted, weights = _weights(b, stored, op.packing.data)
+    call = PrimitiveCall(
+        "dnnl_matmul_primitive_desc_create",
+        (ENGINE, source, wanted, _described(op.bias, types), types.of(op.output), attributes),
+    )
+    operands = (Operand(Arg.SRC, a, source), weights)
+    return _product(call, op, types, operands, post_operands)

@@ -1,0 +1,202 @@
+"""What `relay` ops compute, in numpy: constant folding uses it, and tests compare with it.
+
+Half precision (f16, bf16) is computed in f32 and rounded once per op.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import SymbolTable
+
+from byoc_mlir.boundary import value_refused
+from byoc_mlir.dialects.relay.base import RelayOp, one_size, tensor_type
+from byoc_mlir.dialects.relay.checked import CheckedOp
+from byoc_mlir.dialects.relay.constant import ConstantOp
+from byoc_mlir.dialects.relay.control import BindOp, ForOp, IfOp, LoopOp, WhileOp
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.evaluate.bits import BITS
+from byoc_mlir.dialects.relay.evaluate.blockwise import BLOCKWISE
+from byoc_mlir.dialects.relay.evaluate.elementwise import ELEMENTWISE
+from byoc_mlir.dialects.relay.evaluate.image import IMAGE
+from byoc_mlir.dialects.relay.evaluate.index import INDEX
+from byoc_mlir.dialects.relay.evaluate.ml import ML
+from byoc_mlir.dialects.relay.evaluate.nn import NN
+from byoc_mlir.dialects.relay.evaluate.onnx import ONNX_NODE
+from byoc_mlir.dialects.relay.evaluate.pool import POOL
+from byoc_mlir.dialects.relay.evaluate.qnn import QNN
+from byoc_mlir.dialects.relay.evaluate.random import RANDOM
+from byoc_mlir.dialects.relay.evaluate.recurrent import RECURRENT
+from byoc_mlir.dialects.relay.evaluate.size import SIZE
+from byoc_mlir.dialects.relay.evaluate.transform import TRANSFORM
+from byoc_mlir.dialects.relay.evaluate.vision import VISION
+from byoc_mlir.dialects.relay.evaluate.window import WINDOW
+from byoc_mlir.dialects.relay.numbers import with_numbers
+from byoc_mlir.dialects.relay.shape import known_shape
+from byoc_mlir.errors import ByocError
+from byoc_mlir.limits import spanned_bytes
+from byoc_mlir.tensors import Array
+
+Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
+
+
+def _if(op: IfOp, condition: Array, *arguments: Array) -> tuple[Array, ...]:
+    then_branch, else_branch = op.functions()
+    return _run_block((then_branch if condition else else_branch).body.block, arguments)
+
+
+def _for(op: ForOp, *values: Array) -> tuple[Array, ...]:
+    (body,) = op.functions()
+    carried, invariant = values[: len(op.initial)], values[len(op.initial) :]
+    stacked = _empty_rows(op)
+    for iteration in range(operator.index(one_size(op.count))):
+        results = _run_block(body.body.block, (np.array(iteration), *carried, *invariant))
+        carried = _kept(results, len(carried), stacked, iteration)
+    return (*carried, *stacked)
+
+
+def _while(op: WhileOp, limit: Array, condition: Array, *values: Array) -> tuple[Array, ...]:
+    (body,) = op.functions()
+    carried, invariant = values[: len(op.initial)], values[len(op.initial) :]
+    stacked = _empty_rows(op)
+    most = int(limit) if op.most is None else min(int(limit), op.most)
+    iteration = 0
+    while condition and iteration < most:
+        arguments = (np.array(iteration), *carried, *invariant)
+        condition, *results = _run_block(body.body.block, arguments)
+        carried = _kept(results, len(carried), stacked, iteration)
+        iteration += 1
+    return (*carried, *stacked)
+
+
+def _empty_rows(op: LoopOp) -> list[Array]:
+    types = [tensor_type(result) for result in op.stacked]
+    return [np.zeros(known_shape(type_), numpy_dtype(type_.element_type)) for type_ in types]
+
+
+def _kept(
+    results: Sequence[Array], carried: int, stacked: Sequence[Array], iteration: int
+) -> tuple[Array, ...]:
+    """What is carried on; the rows go to their place."""
+    for array, row in zip(stacked, results[carried:], strict=True):
+        array[iteration] = row
+    return tuple(results[:carried])
+
+
+def _checked(op: CheckedOp, data: Array, found: Array) -> Array:
+    least, most = op.least.value.data, op.most.value.data
+    if not least <= found <= most:
+        raise value_refused(op.what.data, int(found), least, most)
+    return data
+
+
+def _bind(op: BindOp, number: Array, *arguments: Array) -> tuple[Array, ...]:
+    (function,) = op.functions()
+    bound = with_numbers(function, {op.bound(): int(number)})
+    return _run_block(bound.body.block, (number, *arguments))
+
+
+CONTROL: Mapping[type[RelayOp], Semantics] = {
+    BindOp: _bind,
+    ForOp: _for,
+    IfOp: _if,
+    WhileOp: _while,
+}
+
+SEMANTICS: Mapping[type[RelayOp], Semantics] = {
+    **ELEMENTWISE,
+    **VISION,
+    **POOL,
+    **BITS,
+    **BLOCKWISE,
+    CheckedOp: _checked,
+    **CONTROL,
+    **IMAGE,
+    **INDEX,
+    **ML,
+    **NN,
+    **ONNX_NODE,
+    **QNN,
+    **RANDOM,
+    **RECURRENT,
+    **SIZE,
+    **TRANSFORM,
+    **WINDOW,
+}
+"""For every op but constants: the op and its operands' arrays in, one array per result out."""
+
+
+MAX_FOLDED_BYTES = 64 << 20
+"""Larger results are left to run time, unless the operands are as large together."""
+
+
+def can_be_folded(
+    op: RelayOp, operands: Sequence[Array], max_bytes: int = MAX_FOLDED_BYTES
+) -> bool:
+    """Whether to compute an op of known operands at compile time.
+
+    Not folded are ops without operands, those whose meaning or result types are not known here,
+    what grows beyond `max_bytes`, and ops that say so (`IS_FOLDED`).
+    """
+    if not op.IS_FOLDED:
+        return False
+    types = [tensor_type(result) for result in op.results]
+    if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):
+        return False
+    size = sum(spanned_bytes(known_shape(t), numpy_dtype(t.element_type).itemsize) for t in types)
+    return size <= max(max_bytes, sum(array.nbytes for array in operands))
+
+
+def evaluate(function: func.FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of a function of `relay` ops, calls and composites for given arguments.
+
+    Raises:
+        ByocError: the function holds an op whose meaning is not known here.
+    """
+    with np.errstate(all="ignore"):
+        return _run_block(function.body.block, inputs)
+
+
+def evaluate_op(op: RelayOp, operands: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of one op, each of the type that the op says.
+
+    Raises:
+        ByocError: the op's meaning is not known here.
+    """
+    if isinstance(op, ConstantOp):
+        return (op.array,)
+    if type(op) not in SEMANTICS:
+        raise ByocError(f"the meaning of {op.name} is not known to the evaluator")
+    with np.errstate(all="ignore"):
+        found = SEMANTICS[type(op)](op, *operands)
+    if isinstance(found, np.ndarray | np.generic):  # numpy makes scalars of rank 0
+        return (np.asarray(found),)
+    return tuple(found)
+
+
+def _run_block(block: Block, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    values: dict[SSAValue, Array] = dict(zip(block.args, inputs, strict=True))
+    for op in block.ops:
+        operands = [values[operand] for operand in op.operands]
+        if op is block.last_op:
+            return tuple(operands)
+        values.update(zip(op.results, _run_op(op, operands), strict=True))
+    raise ByocError("a block to evaluate ends in a terminator")
+
+
+def _run_op(op: Operation, operands: Sequence[Array]) -> tuple[Array, ...]:
+    if isinstance(op, RelayOp):
+        return evaluate_op(op, operands)
+    if isinstance(op, func.CallOp):
+        callee = SymbolTable.lookup_symbol(op, op.callee)
+        if not isinstance(callee, func.FuncOp):
+            raise ByocError(f"there is no function {op.callee}")
+        return _run_block(callee.body.block, operands)
+    if op.name == "byoc.composite":
+        return _run_block(op.regions[0].block, operands)
+    raise ByocError(f"the meaning of {op.name} is not known to the evaluator")

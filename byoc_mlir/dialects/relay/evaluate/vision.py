@@ -1,0 +1,276 @@
+"""Numpy semantics of the ops of detectors and of computed sampling; see `evaluate`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import vision as relay
+from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
+from byoc_mlir.dialects.relay.evaluate.elementwise import widened
+from byoc_mlir.tensors import Array
+
+_CUBIC_ALPHA = -0.75
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """One element to read along an axis, for every point: place, weight, whether in the data."""
+
+    place: Array
+    weight: Array
+    inside: Array
+
+
+def _interpolated(planes: Array, axes: Sequence[Sequence[_Tap]]) -> Array:
+    """`planes [C, d...]` read at every point: `[C, points...]`; zero outside."""
+    total: Array = np.zeros(())
+    for taps in itertools.product(*axes):
+        weight = math.prod(tap.weight for tap in taps)
+        inside = np.logical_and.reduce([tap.inside for tap in taps])
+        read = planes[(slice(None), *(tap.place for tap in taps))]
+        total = total + np.where(inside, read, 0) * weight
+    return total
+
+
+def _reflected(x: Array, low: float, high: float) -> Array:
+    """x mirrored at the borders until it lies between."""
+    length = high - low
+    if length == 0:
+        return np.full_like(x, low)
+    outside = np.where(x < low, low - x, x - high)
+    turns = np.trunc(outside / length)
+    rest = outside - turns * length
+    mirrored = np.where((turns % 2 == 0) == (x < low), low + rest, high - rest)
+    return np.where((x < low) | (x > high), mirrored, x)
+
+
+def _weights(x: Array, method: str) -> list[Array]:
+    if method == "nearest":
+        return [np.ones_like(x)]
+    if method == "linear":
+        return [1 - x, x]
+    a = _CUBIC_ALPHA
+
+    def near(x: Array) -> Array:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Array) -> Array:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(x + 1), near(x), near(1 - x), far(2 - x)]
+
+
+def _grid_taps(op: relay.GridSampleOp, coordinate: Array, size: int) -> list[_Tap]:
+    method, padding = op.method.data, op.padding_mode.data
+    aligned = bool(op.align_corners.value.data)
+    low, high = (0.0, size - 1.0) if aligned else (-0.5, size - 0.5)
+    x = (coordinate + 1) / 2 * (size - 1) if aligned else ((coordinate + 1) * size - 1) / 2
+    if method == "nearest":
+        x = np.rint(x)
+    if padding == "border":
+        x = np.where((x < low) | (x > high), np.clip(x, 0, size - 1), x)
+    elif padding == "reflection":
+        x = _reflected(x, low, high)
+    base = np.trunc(x) if method == "nearest" else np.floor(x)
+    taps: list[_Tap] = []
+    for number, weight in enumerate(_weights(x - base, method)):
+        place = base + number - (1 if method == "cubic" else 0)
+        inside = (place >= 0) & (place < size) if padding == "zeros" else np.ones_like(x, np.bool_)
+        if padding == "reflection":
+            place = np.trunc(_reflected(place, low, high))
+        known = np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64)
+        taps.append(_Tap(known, weight, inside))
+    return taps
+
+
+def _grid_sample(op: relay.GridSampleOp, data: Array, grid: Array) -> Array:
+    sizes = data.shape[2:]
+    images: list[Array] = []
+    for planes, points in zip(widened(data), widened(grid), strict=True):
+        axes = [
+            _grid_taps(op, points[..., len(sizes) - 1 - axis], size)
+            for axis, size in enumerate(sizes)
+        ]
+        images.append(_interpolated(planes, axes))
+    return np.stack(images).astype(data.dtype)
+
+
+def _bilinear_taps(x: Array, size: int) -> list[_Tap]:
+    base = np.floor(x)
+    taps: list[_Tap] = []
+    for number, weight in enumerate((1 - (x - base), x - base)):
+        place = base + number
+        known = np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64)
+        taps.append(_Tap(known, weight, (place >= 0) & (place < size)))
+    return taps
+
+
+def _deformable_conv2d(
+    op: relay.DeformableConv2DOp, data: Array, offset: Array, weight: Array, *mask: Array
+) -> Array:
+    batch, _, *sizes = data.shape
+    _, _, *kernel = weight.shape
+    places = offset.shape[2:]
+    groups, deformable = op.groups.value.data, op.deformable_groups.value.data
+    lines = offset.reshape(batch, deformable, *kernel, 2, *places)
+    planes = data.reshape(batch, deformable, -1, *sizes)
+    columns = np.empty((batch, deformable, planes.shape[2], *kernel, *places), np.float64)
+    steps, around, spread = ints(op.strides), ints(op.padding), ints(op.dilation)
+    grids = np.meshgrid(*(np.arange(size) for size in places), indexing="ij")
+    for at in np.ndindex(batch, deformable, *kernel):
+        axes = [
+            _bilinear_taps(
+                grids[axis] * steps[axis]
+                - around[axis]
+                + at[axis + 2] * spread[axis]
+                + lines[(*at, axis)],
+                sizes[axis],
+            )
+            for axis in range(2)
+        ]
+        columns[(*at[:2], slice(None), *at[2:])] = _interpolated(planes[at[:2]], axes)
+    if mask:
+        columns *= mask[0].reshape(batch, deformable, 1, *kernel, *places)
+    columns = columns.reshape(batch, groups, -1, *kernel, *places)
+    filters = weight.reshape(groups, -1, *weight.shape[1:])
+    result = np.einsum("ngcijhw,gocij->ngohw", columns, filters)
+    return result.reshape(shape_of(op.output)).astype(data.dtype)
+
+
+def _corner_taps(x: float, size: int) -> list[tuple[int, float]]:
+    low = min(int(max(x, 0.0)), size - 1)
+    rest = 0.0 if low >= size - 1 else max(x, 0.0) - low
+    return [(low, 1 - rest), (min(low + 1, size - 1), rest)]
+
+
+def _roi_align(op: relay.RoiAlignOp, data: Array, rois: Array, batch: Array) -> Array:
+    result = np.zeros(shape_of(op.output), data.dtype)
+    sizes, pooled = data.shape[2:], ints(op.pooled_size)
+    ratio, aligned = op.sample_ratio.value.data, bool(op.aligned.value.data)
+    for number, (roi, image) in enumerate(zip(rois, batch, strict=True)):
+        ends = roi.astype(np.float64) * op.spatial_scale.value.data - (0.5 if aligned else 0.0)
+        lengths = [ends[3] - ends[1], ends[2] - ends[0]]
+        lengths = lengths if aligned else [max(length, 1.0) for length in lengths]
+        steps = [length / size for length, size in zip(lengths, pooled, strict=True)]
+        counts = [ratio if ratio > 0 else max(0, math.ceil(step)) for step in steps]
+        for bin_ in np.ndindex(*pooled):
+            samples: list[Array] = []
+            for sample in np.ndindex(*counts):
+                y, x = (
+                    ends[1 - axis]
+                    + bin_[axis] * steps[axis]
+                    + (sample[axis] + 0.5) * steps[axis] / counts[axis]
+                    for axis in range(2)
+                )
+                samples.append(_neighbours(data[image], y, x, sizes))
+            if not samples:
+                continue
+            stacked = np.stack(samples)
+            is_max = op.mode.data == "max"
+            value = stacked.max((0, 1)) if is_max else stacked.sum(1).mean(0)
+            result[(number, slice(None), *bin_)] = value
+    return result
+
+
+def _neighbours(planes: Array, y: float, x: float, sizes: Sequence[int]) -> Array:
+    """The four neighbours of a point, weighted: `[4, C]`."""
+    if not (-1.0 <= y <= sizes[0] and -1.0 <= x <= sizes[1]):
+        return np.zeros((4, planes.shape[0]))
+    return np.stack(
+        [
+            planes[:, row, column] * (one * two)
+            for row, one in _corner_taps(y, sizes[0])
+            for column, two in _corner_taps(x, sizes[1])
+        ]
+    )
+
+
+def _roi_pool(op: relay.RoiPoolOp, data: Array, rois: Array) -> Array:
+    result = np.zeros(shape_of(op.output), data.dtype)
+    pooled, sizes = ints(op.pooled_size), data.shape[2:]
+    for number, roi in enumerate(rois):
+        scaled = roi[1:].astype(np.float64) * op.spatial_scale.value.data
+        ends = np.trunc(scaled + np.copysign(0.5, scaled))
+        for bin_ in np.ndindex(*pooled):
+            part: list[slice] = []
+            for axis in range(2):
+                start, end = ends[1 - axis], ends[3 - axis]
+                step = max(end - start + 1, 1) / pooled[axis]
+                low = np.floor(bin_[axis] * step) + start
+                high = np.ceil((bin_[axis] + 1) * step) + start
+                part.append(slice(_as_place(low, sizes[axis]), _as_place(high, sizes[axis])))
+            window = data[(_as_place(roi[0], len(data) - 1), slice(None), *part)]
+            if window[0].size:
+                result[(number, slice(None), *bin_)] = window.max((1, 2))
+    return result
+
+
+def _as_place(number: float, most: int) -> int:
+    """A float without fraction as a place from 0 to `most`; NaN as 0, as in compiled code."""
+    return int(np.clip(np.nan_to_num(number), 0, most))
+
+
+def _corners(boxes: Array, *, centered: bool) -> tuple[Array, Array]:
+    """The lower and upper corners, `[B, 2]` each, as y, x."""
+    if centered:
+        centers, halves = boxes[:, 1::-1], boxes[:, :1:-1] / 2
+        return centers - halves, centers + halves
+    return np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+
+
+def _kept(
+    boxes: Array, scores: Array, chosen: Array, limit: float, most: int, *, centered: bool
+) -> Iterator[int]:
+    """The boxes kept among `chosen`, best first."""
+    low, high = _corners(boxes, centered=centered)
+    areas = np.prod(high - low, 1)
+    while len(chosen) and most:
+        best = chosen[scores[chosen].argmax()]
+        yield int(best)
+        most -= 1
+        sides = np.minimum(high[chosen], high[best]) - np.maximum(low[chosen], low[best])
+        common = np.where((sides > 0).all(1), np.prod(sides, 1), 0)
+        union = areas[chosen] + areas[best] - common
+        real = (common > 0) & (areas[chosen] > 0) & (areas[best] > 0) & (union > 0)
+        overlaps = real & (common / union > limit)
+        chosen = chosen[~overlaps & (chosen != best)]
+
+
+def _non_max_suppression(
+    op: relay.NonMaxSuppressionOp, boxes: Array, scores: Array, limit: Array, *least: Array
+) -> Sequence[Array]:
+    rows: list[tuple[int, int, int]] = []
+    for image, class_ in np.ndindex(*scores.shape[:2]):
+        row = scores[image, class_]
+        (chosen,) = np.nonzero(row > least[0].reshape(-1)[0] if least else ~np.isnan(row))
+        kept = _kept(
+            boxes[image],
+            row,
+            chosen,
+            limit.reshape(-1)[0],
+            max(0, op.max_output_size.value.data),
+            centered=bool(op.center_point_box.value.data),
+        )
+        rows += [(image, class_, box) for box in kept]
+    indices = np.zeros(shape_of(op.indices), np.int64)
+    indices[: len(rows)] = np.array(rows, np.int64).reshape(-1, 3)
+    return indices, np.array(len(rows), np.int64)
+
+
+def _det(op: relay.DetOp, data: Array) -> Array:
+    return np.asarray(np.linalg.det(widened(data))).astype(data.dtype)
+
+
+VISION: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+    relay.DeformableConv2DOp: _deformable_conv2d,
+    relay.DetOp: _det,
+    relay.GridSampleOp: _grid_sample,
+    relay.NonMaxSuppressionOp: _non_max_suppression,
+    relay.RoiAlignOp: _roi_align,
+    relay.RoiPoolOp: _roi_pool,
+}

@@ -1,0 +1,1 @@
+"""Models in files and in memory: read, and checked before anything else looks at them."""

@@ -1,0 +1,197 @@
+"""What must hold before anything else looks at a model: versions, names, order, sizes.
+
+The checks are ours, in Python, since a hostile model is to be refused before C++ code reads it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+
+import onnx
+from onnx import AttributeProto
+
+from byoc_mlir.errors import InvalidModelError, LimitExceededError
+from byoc_mlir.frontend.files.tensor_check import check_sparse_tensor, check_tensor
+from byoc_mlir.frontend.order import ordered_nodes
+from byoc_mlir.limits import current_limits
+
+MAX_OPSET = onnx.defs.onnx_opset_version()
+"""The newest version of the default opset that is accepted."""
+
+
+def check_model(model: onnx.ModelProto) -> None:
+    """Checks the model, its subgraphs and functions, and every tensor in them.
+
+    Raises:
+        InvalidModelError: naming the node, tensor or version, with what was found.
+        LimitExceededError: there are too many nodes, or names or nesting are too long.
+    """
+    _check_versions(model)
+    nodes = _check_text(model.graph, 0)
+    nodes += sum(_check_text(function, 0) for function in model.functions)
+    current_limits().check("nodes", nodes, "nodes of the model")
+    _check_graph(model.graph, frozenset())
+    _check_functions(model)
+
+
+def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
+    """The opset version of each domain; the default domain is the empty name."""
+    versions = {
+        "" if entry.domain == "ai.onnx" else entry.domain: entry.version
+        for entry in model.opset_import
+    }
+    return versions if "" in versions or model.ir_version >= 3 else {**versions, "": 1}
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs among a node's attributes."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _check_versions(model: onnx.ModelProto) -> None:
+    if model.ir_version > onnx.IR_VERSION:
+        raise InvalidModelError(
+            f"the model has IR version {model.ir_version}, the newest supported is"
+            f" {onnx.IR_VERSION}; export it with an older one, or update the package onnx"
+        )
+    imported = {(entry.domain, entry.version) for entry in model.opset_import}  # also said twice
+    domains = Counter(domain for domain, _ in imported)
+    repeated = [domain for domain, count in domains.items() if count > 1]
+    if repeated:
+        raise InvalidModelError(f"opset domain '{repeated[0]}' is imported in several versions")
+    version = opset_versions(model).get("")
+    if version is not None and not 1 <= version <= MAX_OPSET:
+        raise InvalidModelError(
+            f"the model uses opset {version}, supported are 1 to {MAX_OPSET}; export it with an"
+            " older one, or update the package onnx"
+        )
+
+
+def _check_graph(graph: onnx.GraphProto, outer: Set[str]) -> None:
+    for tensor in graph.initializer:
+        check_tensor(tensor, f"initializer '{tensor.name}'")
+    for sparse in graph.sparse_initializer:
+        check_sparse_tensor(sparse, f"sparse initializer '{sparse.values.name}'")
+    initializers = [tensor.name for tensor in graph.initializer]
+    initializers += [sparse.values.name for sparse in graph.sparse_initializer]
+    inputs = [value.name for value in graph.input]
+    outputs = [value.name for value in graph.output]
+    for what, names in (("initializer", initializers), ("input", inputs), ("output", outputs)):
+        _check_names(what, names)
+    known = {*inputs, *initializers}
+    defined = known.union(ordered_output_names(graph, known, outer))
+    for output in outputs:
+        if output not in defined and output not in outer:
+            raise InvalidModelError(f"graph output '{output}' is defined by nothing")
+    for node in graph.node:
+        _check_attributes(node)
+        for subgraph in subgraphs(node):
+            _check_graph(subgraph, outer | defined)
+
+
+def ordered_output_names(graph: onnx.GraphProto, known: Set[str], outer: Set[str]) -> list[str]:
+    """The names that the nodes of a graph define, once the nodes are found to be in order."""
+    return [
+        name for node in ordered_nodes(graph.node, known, outer) for name in node.output if name
+    ]
+
+
+def _check_text(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
+    """Names must be text: the protobuf parser hands on what is not UTF-8 as bytes.
+
+    Returns:
+        The number of nodes, those of subgraphs included.
+    """
+    current_limits().check("nesting", depth, "graphs in each other")
+    count = len(body.node)
+    texts: list[object] = [body.name]
+    if isinstance(body, onnx.GraphProto):
+        texts += [value.name for value in (*body.input, *body.output)]
+        texts += [tensor.name for tensor in body.initializer]
+        texts += [sparse.values.name for sparse in body.sparse_initializer]
+    else:
+        texts += [body.domain, *body.input, *body.output]
+    for node in body.node:
+        texts += [node.op_type, node.domain, node.name, *node.input, *node.output]
+        texts += [attribute.name for attribute in node.attribute]
+        for subgraph in subgraphs(node):
+            count += _check_text(subgraph, depth + 1)
+    longest = current_limits().name_length
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidModelError(f"the name {text!r} is not valid UTF-8")
+        if len(text) > longest:
+            raise LimitExceededError(
+                "name_length", f"characters of the name {text[:40]!r}…", len(text), longest
+            )
+    return count
+
+
+def _check_names(what: str, names: list[str]) -> None:
+    if "" in names:
+        raise InvalidModelError(f"an {what} of the graph has no name")
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidModelError(f"{what} '{repeated[0]}' is defined more than once")
+
+
+def _check_attributes(node: onnx.NodeProto) -> None:
+    where = f"node '{node.name}' ({node.op_type})"
+    repeated = [n for n, count in Counter(a.name for a in node.attribute).items() if count > 1]
+    if repeated:
+        raise InvalidModelError(f"{where}: attribute '{repeated[0]}' is given more than once")
+    for attribute in node.attribute:
+        what = f"{where}, attribute '{attribute.name}'"
+        if attribute.type == AttributeProto.UNDEFINED and not attribute.ref_attr_name:
+            raise InvalidModelError(f"{what}: it has no type")
+        if attribute.HasField("t"):
+            check_tensor(attribute.t, what)
+        if attribute.HasField("sparse_tensor"):
+            check_sparse_tensor(attribute.sparse_tensor, what)
+        for tensor in attribute.tensors:
+            check_tensor(tensor, what)
+        for sparse in attribute.sparse_tensors:
+            check_sparse_tensor(sparse, what)
+
+
+def _check_functions(model: onnx.ModelProto) -> None:
+    bodies = {(function.domain, function.name): function for function in model.functions}
+    for function in model.functions:
+        known = set(function.input)
+        nodes = ordered_nodes(function.node, known, frozenset())
+        defined = known.union(name for node in nodes for name in node.output)
+        for node in nodes:
+            _check_attributes(node)
+            for subgraph in subgraphs(node):
+                _check_graph(subgraph, defined)
+    done: set[tuple[str, str]] = set()
+    for key in bodies:
+        _check_calls(key, bodies, done, ())
+
+
+def _check_calls(
+    key: tuple[str, str],
+    bodies: dict[tuple[str, str], onnx.FunctionProto],
+    done: set[tuple[str, str]],
+    stack: tuple[tuple[str, str], ...],
+) -> None:
+    current_limits().check("nesting", len(stack), "functions that call each other")
+    if key in stack:
+        chain = " -> ".join(name for _, name in (*stack, key))
+        raise InvalidModelError(f"functions of the model call each other without end: {chain}")
+    if key in done or key not in bodies:
+        return
+    done.add(key)
+    for node in _all_nodes(bodies[key].node):
+        _check_calls((node.domain, node.op_type), bodies, done, (*stack, key))
+
+
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for subgraph in subgraphs(node):
+            yield from _all_nodes(subgraph.node)

@@ -1,0 +1,48 @@
+"""Reading an ONNX model from a path, bytes, or a `ModelProto`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.files import read_file
+from byoc_mlir.frontend.files.check import MAX_OPSET, check_model
+
+__all__ = ["MAX_OPSET", "load_model"]
+
+
+def load_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
+    """The model, checked; external data stays where it is (see `tensors.TensorReader`).
+
+    Nothing but the protobuf parser touches what is not checked yet.
+
+    Raises:
+        InvalidModelError: the file cannot be read, is not an ONNX model, or an inconsistent one.
+        LimitExceededError: it has too many nodes, or is nested too deeply.
+    """
+    model = source if isinstance(source, onnx.ModelProto) else parse_model(source)
+    check_model(model)
+    return model
+
+
+def parse_model(source: str | Path | bytes) -> onnx.ModelProto:
+    """The model as it is written, not checked.
+
+    Raises:
+        InvalidModelError: the file cannot be read, or is not an ONNX model.
+    """
+    data = source if isinstance(source, bytes) else read_file(source, InvalidModelError)
+    what = "the bytes" if isinstance(source, bytes) else f"'{source}'"
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise InvalidModelError(
+            f"{what}: not an ONNX model ({len(data)} bytes); the file may be truncated, or only a"
+            f" pointer to a large file: {error}"
+        ) from error
+    if not model.ir_version or not model.HasField("graph"):
+        raise InvalidModelError(f"{what}: not an ONNX model: it has no IR version or no graph")
+    return model

@@ -1,0 +1,154 @@
+"""`TensorProto`s as numpy arrays. They must have been checked, see `check`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.frontend.files.external_data import ExternalFiles
+from byoc_mlir.frontend.files.tensor_check import external_entries, payload_bytes
+from byoc_mlir.frontend.value import Array
+
+
+class TensorReader:
+    """Reads the tensors of one model, those of its graphs once until they are let go.
+
+    Args:
+        folder: where external data lies; `None` for a model that did not come from a file, which
+            may have no external data but in memory.
+        arrays: external data in memory, by location; see `in_memory.ModelInMemory`.
+    """
+
+    def __init__(self, folder: Path | None, arrays: Mapping[str, Array] | None = None):
+        self._folder = folder
+        self._files = None if folder is None else ExternalFiles(folder)
+        self._arrays = dict(arrays or {})
+        self._graphs: dict[int, tuple[onnx.GraphProto, Mapping[str, Array]]] = {}
+
+    def __reduce__(self) -> tuple[type[TensorReader], tuple[Path | None, Mapping[str, Array]]]:
+        return TensorReader, (self._folder, self._arrays)
+
+    def for_another(self) -> TensorReader:
+        """A reader for a model that was made of this one's."""
+        return TensorReader(self._folder, self._arrays)
+
+    def graph_tensors(self, graph: onnx.GraphProto) -> Mapping[str, Array]:
+        """The initializers of a graph by name, the same arrays each time.
+
+        Raises:
+            InvalidModelError: as `array` does.
+        """
+        _, known = self._graphs.get(id(graph), (graph, None))
+        if known is None:
+            dense = {tensor.name: self.array(tensor) for tensor in graph.initializer}
+            sparse = {item.values.name: self.dense_array(item) for item in graph.sparse_initializer}
+            known = {**dense, **sparse}
+            self._graphs[id(graph)] = (graph, known)
+        return known
+
+    def let_go(self) -> None:
+        """Forgets what was read, and what is in memory: from now on it is the IR's."""
+        self._graphs.clear()
+        self._arrays.clear()
+
+    @property
+    def in_memory(self) -> Set[str]:
+        """The locations of external data that no file has."""
+        return self._arrays.keys()
+
+    def inline(self, graph: onnx.GraphProto) -> None:
+        """Puts external data of a graph's initializers into it.
+
+        Raises:
+            InvalidModelError: as `array` does.
+        """
+        for tensor in graph.initializer:
+            if tensor.data_location == TensorProto.EXTERNAL:
+                tensor.CopyFrom(numpy_helper.from_array(self.array(tensor), tensor.name))
+
+    def array(self, tensor: TensorProto) -> Array:
+        """The content; external data is mapped, not copied, where its alignment allows.
+
+        Raises:
+            InvalidModelError: the data is not there, or not as large as the shape says;
+                `UnsafeModelError` when it is not where data may be.
+        """
+        try:
+            if tensor.data_location == TensorProto.EXTERNAL:
+                return self._external_array(tensor)
+            return numpy_helper.to_array(tensor)
+        except ValueError as error:
+            raise InvalidModelError(f"tensor '{tensor.name}': {error}") from error
+
+    def dense_array(self, sparse: onnx.SparseTensorProto) -> Array:
+        """A sparse tensor, with the zeros.
+
+        Raises:
+            InvalidModelError: an index is outside of the shape.
+        """
+        shape, values = tuple(sparse.dims), self.array(sparse.values)
+        indices = self.array(sparse.indices)
+        limits = np.asarray(shape if indices.ndim == 2 else [np.prod(shape)], np.int64)
+        if ((indices < 0) | (indices >= limits)).any():
+            raise InvalidModelError(
+                f"sparse tensor '{sparse.values.name}': an index is outside of shape {list(shape)}"
+            )
+        dense = np.zeros(shape, values.dtype)
+        if indices.ndim == 2:
+            dense[tuple(indices.T)] = values
+        else:
+            dense.reshape(-1)[indices] = values
+        return dense
+
+    def _external_array(self, tensor: TensorProto) -> Array:
+        what = f"tensor '{tensor.name}'"
+        entries = external_entries(tensor)
+        location = entries["location"]
+        if location in self._arrays:
+            return self._array_in_memory(tensor, location, what)
+        if self._files is None:
+            raise UnsafeModelError(
+                f"{what}: in memory there is nothing at {location[:200]!r}, and the model did not"
+                " come from a file; give the path of the model instead"
+            )
+        try:
+            data = self._files.data(location, what)
+        except OSError as error:
+            raise InvalidModelError(f"{what}: external data cannot be read: {error}") from error
+        offset, expected = int(entries.get("offset", 0)), payload_bytes(tensor)
+        length = int(entries.get("length", max(0, len(data) - offset)))
+        if length != expected or offset + length > len(data):
+            raise UnsafeModelError(
+                f"{what}: external data is {length} bytes at offset {offset} of '{location}', which"
+                f" has {len(data)}; the shape {list(tensor.dims)} needs {expected}"
+            )
+        if "checksum" in entries:
+            self._files.verify_checksum(location, entries["checksum"], what)
+        return _typed(tensor, data[offset : offset + length])
+
+    def _array_in_memory(self, tensor: TensorProto, location: str, what: str) -> Array:
+        array = self._arrays[location]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        shape = tuple(tensor.dims)
+        if (array.dtype, array.shape) != (dtype, shape):
+            raise InvalidModelError(
+                f"{what}: in memory there is {array.dtype}{list(array.shape)} at"
+                f" {location[:200]!r}, the model says {dtype}{list(shape)}"
+            )
+        return array
+
+
+def _typed(tensor: TensorProto, data: memoryview) -> Array:
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    shape = tuple(tensor.dims)
+    if len(data) != dtype.itemsize * int(np.prod(shape, dtype=object)):  # several in one byte
+        plain = TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=bytes(data))
+        return numpy_helper.to_array(plain)
+    array = cast(Array, np.frombuffer(data, dtype).reshape(shape))
+    return array if array.flags.aligned else array.copy()

@@ -1,0 +1,153 @@
+"""Loops that count up to a bound, as exporters of TensorFlow write them, as loops of a known number
+of iterations.
+
+A `while` of TensorFlow is a `Loop` without a trip count. It carries a counter, the bound, and all
+that its body reads, weights included; the body adds one to the counter and compares it with the
+bound. What is carried unchanged is read where it is instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    helper,
+    numpy_helper,
+)
+
+from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
+from byoc_mlir.frontend.loops.bounded import bounded, is_bounded
+from byoc_mlir.frontend.loops.ends import body_of
+from byoc_mlir.frontend.loops.values import Graph, read_outside, unchanged
+
+
+def with_counted_loops(model: ModelProto) -> ModelProto:
+    """The model, in which loops that count have a trip count.
+
+    ```text
+    n, y = Loop <body = (i, c, n, x) { m = Add (n, 1); d = Less (m, bound); … }> ("", first, 0, x)
+    // where first = Less (0, bound) becomes
+    n, y = Loop <body = (i, c, n, x) { m = Add (n, 1); d = true; … }> (Sub (bound, 0), "", 0, x)
+    ```
+
+    Args:
+        model: a checked model. It is not changed.
+    """
+    if not any(map(is_bounded, model.graph.node)):
+        return model
+    inferred = inferred_graph(graph_outline(model))
+    if inferred is None:  # the importer names the node, or accepts it
+        return model
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    graph = Graph(changed.graph)
+    graph.note_types(inferred)
+    nodes: list[NodeProto] = []
+    for node in changed.graph.node:
+        nodes += _known_better(node, graph)
+    del changed.graph.node[:]
+    changed.graph.node.extend(nodes)
+    return changed
+
+
+def _known_better(node: NodeProto, graph: Graph) -> Iterator[NodeProto]:
+    """The nodes in the place of a node: of a loop, those that say more of how often it runs."""
+    nodes = _counted(node, graph) if _is_while(node) else [node]
+    for one in nodes:
+        yield from bounded(one, graph) if is_bounded(one) else [one]
+
+
+def _is_while(node: NodeProto) -> bool:
+    """Whether it is a valid `Loop` without a trip count, with a condition."""
+    return is_bounded(node) and not node.input[0]
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """From where to where a loop counts, one by one."""
+
+    first: int
+    bound: str
+
+
+def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
+    """The nodes in the place of a loop: itself where it does not count."""
+    inner = Graph(body_of(loop))
+    counting = _counting(loop, inner, graph)
+    prefix = f"{loop.output[0] or loop.name}.counted"
+    bound, first, count = (f"{prefix}.{what}" for what in ("bound", "first", "count"))
+    goes_on = f"{prefix}.goes_on"
+    is_free = graph.own.isdisjoint((bound, first, count)) and goes_on not in inner.own
+    if counting is None or not is_free:
+        yield loop
+        return
+    number = numpy_helper.from_array(np.array(counting.first, np.int64))
+    yield helper.make_node("Cast", [counting.bound], [bound], name=bound, to=TensorProto.INT64)
+    yield helper.make_node("Constant", [], [first], name=first, value=number)
+    yield helper.make_node("Sub", [bound, first], [count], name=count)
+    carried = list(unchanged(loop, inner))
+    _go_on(body_of(loop), goes_on)
+    loop.input[0], loop.input[1] = count, ""
+    yield from read_outside(loop, carried)
+
+
+def _counting(loop: NodeProto, inner: Graph, graph: Graph) -> _Counting | None:
+    """What a loop counts, if its body goes on while the counter is less than the bound, and it
+    begins if it is.
+    """
+    compared = _less(inner, body_of(loop).output[0].name)
+    begins = _less(graph, loop.input[1])
+    if compared is None or begins is None:
+        return None
+    state = _counter(body_of(loop), inner, graph, compared[0])
+    bound = _outer(loop, inner, compared[1])
+    if state is None or bound is None:
+        return None
+    first, bound = graph.number(loop.input[2 + state]), graph.uncast(bound)
+    same = graph.number(begins[0]) == first and graph.uncast(begins[1]) == bound
+    if first is None or not same or not graph.is_integer(bound):
+        return None
+    return _Counting(first, bound)
+
+
+def _less(graph: Graph, condition: str) -> tuple[str, str] | None:
+    """The values of which the first is to be less than the second."""
+    node = graph.producer(graph.uncast(condition), "Less", "Greater")
+    if node is None:
+        return None
+    one, two = map(graph.uncast, node.input)
+    return (one, two) if node.op_type == "Less" else (two, one)
+
+
+def _counter(body: GraphProto, inner: Graph, outer: Graph, name: str) -> int | None:
+    """Which of the carried values becomes this one, which is one more."""
+    node = inner.producer(name, "Add")
+    carried = [value.name for value in body.input[2:]]
+    updates = [inner.uncast(value.name) for value in body.output[1 : 1 + len(carried)]]
+    if node is None or name not in updates:
+        return None
+    state = updates.index(name)
+    one, two = node.input
+    other = two if one == carried[state] else one
+    step = (inner if other in inner.own else outer).number(other)
+    return state if carried[state] in (one, two) and step == 1 else None
+
+
+def _outer(loop: NodeProto, inner: Graph, name: str) -> str | None:
+    """What a value of the body is outside of it, if it is the same in all iterations."""
+    if name not in inner.own:
+        return name
+    return next((given for formal, given in unchanged(loop, inner) if formal == name), None)
+
+
+def _go_on(body: GraphProto, name: str) -> None:
+    """Lets nothing end a loop."""
+    true = numpy_helper.from_array(np.array(True))
+    body.node.append(helper.make_node("Constant", [], [name], name=name, value=true))
+    body.output[0].name = name

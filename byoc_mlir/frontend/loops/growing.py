@@ -1,0 +1,161 @@
+"""Loops whose number of iterations is a computed value, and which carry tensors that grow with each
+of them, such as the cache of a decoder that is written as a `Loop`.
+
+How much such a loop carries at its end is not known before it runs, so that it is no loop of native
+code: its body is a model of its own, which is called once for each iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from onnx import ModelProto, NodeProto
+
+from byoc_mlir.frontend.inferred import Sizes
+from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs, has_body
+from byoc_mlir.frontend.loops.values import Graph
+from byoc_mlir.frontend.order import captured_names, read_names
+from byoc_mlir.frontend.stages.parts import Part, parts_around
+from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES
+from byoc_mlir.frontend.stages.stage import Stage, stage_model
+from byoc_mlir.frontend.value import Array
+
+
+def growing_loops(model: ModelProto) -> frozenset[str]:
+    """The names of the first results of such loops in a checked model."""
+    graph = model.graph
+    known = {tensor.name for tensor in graph.initializer}
+    known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
+    makers = {name: node for node in graph.node for name in node.output}
+    loops = [node for node in graph.node if any(grown_axes(node))]
+    return frozenset(
+        first_result(loop)
+        for loop in loops
+        if ends_when_it_runs(loop, known.__contains__) or _is_computed(loop.input[0], known, makers)
+    )
+
+
+def _is_computed(name: str, known: Set[str], makers: Mapping[str, NodeProto]) -> bool:
+    """Whether a value follows from what inputs hold, and not from their shapes alone."""
+    waiting, seen = [name], {*known, ""}
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        maker = makers.get(name)
+        if maker is None:
+            return True
+        if maker.op_type not in GIVE_SIZES:
+            waiting += read_names(maker)
+    return False
+
+
+def parts_around_loops(model: ModelProto, loops: Set[str]) -> tuple[Part, ...]:
+    """The parts of a checked model, each of these loops in one of its own."""
+
+    def is_apart(node: NodeProto) -> bool:
+        return node.op_type == "Loop" and first_result(node) in loops
+
+    return tuple(one for part in parts_around(model, is_apart) for one in _single(part))
+
+
+def first_result(loop: NodeProto) -> str:
+    """The name of what a loop gives first."""
+    return next(filter(None, loop.output), "")
+
+
+def _single(part: Part) -> Iterator[Part]:
+    """A part of loops as parts of one loop each; the last one gives the constants."""
+    loops = [node for node in part.stage.nodes if node.op_type == "Loop"]
+    if not part.is_apart or len(loops) == 1:
+        yield part
+        return
+    made = {name: loop for loop in loops for name in filter(None, loop.output)}
+    read = {name for loop in loops for name in read_names(loop)}
+    wanted = {*part.stage.outputs, *read & made.keys()}
+    for loop in loops:
+        given = sorted(name for name in read_names(loop) if name in made)
+        free = set(part.stage.outputs) - made.keys() if loop is loops[-1] else set[str]()
+        stage = Stage(
+            (*part.stage.inputs, *dict.fromkeys(given)),
+            tuple(sorted(name for name in wanted if made.get(name) is loop or name in free)),
+            tuple(node for node in part.stage.nodes if node is loop or node.op_type != "Loop"),
+            part.stage.initializers,
+            part.stage.sparse_initializers,
+        )
+        yield Part(stage, True)
+
+
+def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:
+    """What a `Loop` carries that its body makes longer, by its name in the body, and the axis.
+
+    The axis may be negative.
+    """
+    if node.op_type != "Loop" or node.domain or len(node.input) < 3 or not has_body(node):
+        return
+    body = body_of(node)
+    inner = Graph(body)
+    for formal, update in zip(body.input[2:], body.output[1:], strict=False):
+        longer = inner.producer(inner.uncast(update.name), "Concat")
+        if longer is not None and formal.name in map(inner.uncast, longer.input):
+            yield formal.name, next(item.i for item in longer.attribute if item.name == "axis")
+
+
+@dataclass(frozen=True)
+class LoopBody:
+    """The body of a loop that is a stage of a model, as a model of its own."""
+
+    model: ModelProto
+    """With the loop."""
+    stage: Stage
+    """Of the model: the loop and the constants that it reads."""
+    known: Mapping[str, Sizes]
+    """The sizes of the model's tensors that never change."""
+
+    @property
+    def loop(self) -> NodeProto:
+        """The node."""
+        return next(node for node in self.stage.nodes if node.op_type == "Loop")
+
+    def as_stage(self) -> Stage:
+        """The body as a stage that takes what the loop does and gives what it computes."""
+        body = body_of(self.loop)
+        constants = [node for node in self.stage.nodes if node.op_type != "Loop"]
+        return Stage(
+            (*(value.name for value in body.input), *self.captured),
+            tuple(dict.fromkeys(value.name for value in body.output)),
+            (*constants, *body.node),
+            (*self.stage.initializers, *body.initializer),
+            (*self.stage.sparse_initializers, *body.sparse_initializer),
+        )
+
+    @property
+    def captured(self) -> Sequence[str]:
+        """What the body reads of what other stages compute."""
+        captured = captured_names(body_of(self.loop))
+        return [name for name in self.stage.inputs if name in captured]
+
+    def as_model(self, arrays: Mapping[str, Array], changing: Mapping[str, set[int]]) -> ModelProto:
+        """The body as a model.
+
+        Args:
+            arrays: what its inputs are like.
+            changing: axes of what is carried that change from one iteration to the next.
+        """
+        carried = zip(body_of(self.loop).input[2:], self.loop.input[2:], strict=True)
+        given = {formal.name: self.known.get(name) for formal, name in carried}
+        known = {
+            **self.known,
+            **{name: sizes for name, sizes in given.items() if sizes is not None},
+        }
+        for name, axes in changing.items():
+            if name in known:
+                known[name] = _opened(known[name], axes)
+        return stage_model(self.model, self.as_stage(), arrays, known)
+
+
+def _opened(sizes: Sizes, axes: Iterable[int]) -> Sizes:
+    opened = {axis % len(sizes) for axis in axes}
+    return tuple(None if axis in opened else size for axis, size in enumerate(sizes))

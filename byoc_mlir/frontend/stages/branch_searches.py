@@ -1,0 +1,133 @@
+"""Nodes of branches that find a size when they run, such as NonMaxSuppression, before the branch.
+
+Exporters of detectors ask whether there are boxes before they look for the best ones. A node that
+finds a size ends a stage (`split.py`), which a branch cannot be cut by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from onnx import GraphProto, ModelProto, NodeProto
+
+from byoc_mlir.frontend.external import has_graphs
+from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.order import defined_names, needed_nodes, read_names
+from byoc_mlir.frontend.stages.split import finds_its_size
+
+_CANNOT_FAIL = frozenset(
+    {
+        "Abs",
+        "Add",
+        "And",
+        "Cast",
+        "Ceil",
+        "Constant",
+        "Equal",
+        "Exp",
+        "Floor",
+        "Greater",
+        "GreaterOrEqual",
+        "Identity",
+        "Less",
+        "LessOrEqual",
+        "Max",
+        "Min",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "ReduceMax",
+        "ReduceMin",
+        "Round",
+        "Shape",
+        "Sigmoid",
+        "Slice",
+        "Sqrt",
+        "Sub",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+        "Xor",
+    }
+)
+"""Ops that may run though their branch does not: no value that they meet is an error."""
+
+
+def with_searches_outside(model: ModelProto) -> ModelProto:
+    """The model, in which branches read from the graph around them what nodes give whose sizes are
+    found when they run.
+
+    ```text
+    y = If (c) <then = { k = Constant () },
+                else = { a = Unsqueeze (x); n = NonMaxSuppression (a, …); k = Gather (n, 2) }>
+    // becomes
+    a = Unsqueeze (x)
+    n = NonMaxSuppression (a, …)
+    y = If (c) <then = { k = Constant () }, else = { k = Gather (n, 2) }>
+    ```
+
+    What these nodes need goes with them, where it cannot fail; else all stays where it is.
+
+    Args:
+        model: a checked model. It is not changed.
+    """
+    if not any(map(_has_searches, model.graph.node)):
+        return model
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    graph = changed.graph
+    own = defined_names(graph).union(*(node.output for node in graph.node))
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        for branch in _branches(node):
+            moved = _movable(branch, own)
+            own.update(name for one in moved for name in one.output)
+            nodes += _taken_out(branch, moved, graph)
+        nodes.append(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return changed
+
+
+def _has_searches(node: NodeProto) -> bool:
+    return any(finds_its_size(inner) for branch in _branches(node) for inner in branch.node)
+
+
+def _branches(node: NodeProto) -> Iterator[GraphProto]:
+    if node.op_type == "If" and not standard_name(node.domain):
+        yield from (attribute.g for attribute in node.attribute if attribute.HasField("g"))
+
+
+def _movable(branch: GraphProto, taken: set[str]) -> Sequence[NodeProto]:
+    """The nodes of a branch that find sizes, and what they need; none where one has to stay."""
+    found = [name for node in branch.node if finds_its_size(node) for name in node.output]
+    needed = needed_nodes(branch.node, found)
+    names = {name for node in needed for name in node.output} | _tensors_of(branch, needed)
+    return needed if all(map(_may_run, needed)) and names.isdisjoint(taken) else ()
+
+
+def _may_run(node: NodeProto) -> bool:
+    """Whether it may run, whichever branch it is in."""
+    is_standard = not standard_name(node.domain) and not has_graphs(node)
+    return is_standard and (node.op_type in _CANNOT_FAIL or finds_its_size(node))
+
+
+def _tensors_of(branch: GraphProto, nodes: Sequence[NodeProto]) -> set[str]:
+    """The initializers of a branch that nodes read."""
+    return defined_names(branch) & {name for node in nodes for name in read_names(node)}
+
+
+def _taken_out(
+    branch: GraphProto, nodes: Sequence[NodeProto], graph: GraphProto
+) -> Iterator[NodeProto]:
+    """Moves nodes of a branch, and the initializers that they read, to the graph around it."""
+    tensors = _tensors_of(branch, nodes)
+    for tensor in [one for one in branch.initializer if one.name in tensors]:
+        graph.initializer.append(tensor)
+        branch.initializer.remove(tensor)
+    for node in nodes:
+        outside = NodeProto()
+        outside.CopyFrom(node)
+        branch.node.remove(node)
+        yield outside

@@ -1,0 +1,235 @@
+"""Models in which a shape depends on computed values, cut into stages.
+
+A node such as NonMaxSuppression gives as many rows as it finds, and a Loop that ends early collects
+as many as it made. Its stage ends with it: the stage gives the most rows there may be and their
+count, of which the next stage takes those that count.
+
+A stage ends, too, with a node that computes a size, such as the length of a Range. In the next
+stage it is a symbol. The condition of an `If` that follows from sizes alone is computed in its
+stage, where sizes are known; from another stage it would be a value that may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import onnx
+from onnx import numpy_helper
+
+from byoc_mlir.frontend.external import is_random
+from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs
+from byoc_mlir.frontend.order import names_of, needed_nodes, ordered_nodes, read_names
+from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES, SizeValues, sizes_read
+from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN, Stage, stage_model
+from byoc_mlir.tensors import Trim
+
+_AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
+"""Ops whose output's size is found at run time, with the axis; `None`: their attribute `axis`."""
+
+_CONSTANT = -1
+
+MOST_ROWS = 1 << 16
+"""Rows of a loop that ends early for which there is memory."""
+
+
+def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
+    """The stages of a checked model, none when it needs no cut, and one where inputs hold sizes.
+
+    Nodes that only constants lead to are in every stage that needs them.
+    """
+    if not _may_have_stages(model.graph):
+        return ()
+    splitter = _Splitter(model)
+    return splitter.stages() if splitter.has_stages else ()
+
+
+def first_stage(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model of the first of several stages; the model itself where there is one."""
+    stages = split_model(model)
+    return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model
+
+
+def _may_have_stages(graph: onnx.GraphProto) -> bool:
+    """As far as single nodes say: most models are not looked at any further."""
+    known = {tensor.name for tensor in graph.initializer}
+    known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
+    return not sizes_read(graph.node) <= known or _finds_sizes(graph.node)
+
+
+def _finds_sizes(nodes: Iterable[onnx.NodeProto]) -> bool:
+    return any(finds_its_size(node) or _collects(node) for node in nodes)
+
+
+def finds_its_size(node: onnx.NodeProto) -> bool:
+    """Whether the node finds a size; one of more outputs is not valid, and refused at import."""
+    is_dynamic = node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
+    return is_dynamic and len(node.output) == 1 and bool(node.output[0])
+
+
+def _collects(node: onnx.NodeProto) -> bool:
+    """Whether the node is a loop whose rows are used; one that is not valid is not asked."""
+    is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
+    bodies = [attribute.g for attribute in node.attribute if attribute.name == "body"]
+    is_valid = bool(node.input and bodies) and len(node.output) < len(bodies[0].output)
+    return is_loop and is_valid and any(node.output[max(len(node.input) - 2, 0) :])
+
+
+class _Splitter:
+    """Gives every value the number of the first stage in which it is there."""
+
+    def __init__(self, model: onnx.ModelProto):
+        self._graph = graph = model.graph
+        dense = {tensor.name for tensor in graph.initializer}
+        sparse = {tensor.values.name for tensor in graph.sparse_initializer}
+        self._constants = dense | sparse
+        self._arguments = [v.name for v in graph.input if v.name not in self._constants]
+        self._level = dict.fromkeys(self._constants, _CONSTANT) | dict.fromkeys(self._arguments, 0)
+        self._constant_nodes: dict[str, onnx.NodeProto] = {}
+        self._of_sizes: dict[str, onnx.NodeProto] = {}
+        self._stages: list[list[onnx.NodeProto]] = [[]]
+        self._trims: dict[str, Trim] = {}
+        nodes = ordered_nodes(graph.node, self._level.keys())
+        self._size_values = SizeValues(model, nodes, self._constants, self._arguments)
+        has_values = bool(self._size_values.computed or self._size_values.given)
+        self.has_stages = has_values or _finds_sizes(nodes)
+        if self.has_stages:
+            for node, name in zip(nodes, names_of(nodes), strict=True):
+                self._place(node, name)
+
+    def _place(self, node: onnx.NodeProto, name: str) -> None:
+        level = max((self._level[read] for read in read_names(node)), default=_CONSTANT)
+        placed = onnx.NodeProto()
+        placed.CopyFrom(node)
+        placed.name = name
+        if level == _CONSTANT:
+            self._constant_nodes.update((output, placed) for output in node.output if output)
+        elif self._ends_stage(node):
+            self._make_bounded(placed)
+            self._stages[level].append(placed)
+            level += 1
+        else:
+            self._stages[level].append(placed)
+            if self._follows_from_sizes(node):
+                self._of_sizes.update((output, placed) for output in node.output if output)
+            level += not self._size_values.computed.isdisjoint(node.output)
+        if level == len(self._stages):
+            self._stages.append([])
+        self._level.update((output, level) for output in node.output if output)
+
+    def _ends_stage(self, node: onnx.NodeProto) -> bool:
+        """Whether a size of what the node gives is known when it has run."""
+        if _collects(node):
+            return self._may_end_early(node)
+        keeps_it = node.op_type == "Compress" and all(map(self._is_known, node.input[1:2]))
+        return finds_its_size(node) and not keeps_it
+
+    def _follows_from_sizes(self, node: onnx.NodeProto) -> bool:
+        """Whether what a node gives is known where the sizes of tensors are."""
+        known = (self._is_known(name) or name in self._of_sizes for name in read_names(node))
+        return node.op_type in GIVE_SIZES or (all(known) and not is_random(node))
+
+    def _may_end_early(self, loop: onnx.NodeProto) -> bool:
+        """Whether a loop ends when it runs, after a number of iterations that is not too large."""
+        most = self._number(loop.input[0])
+        return most is not None and most <= MOST_ROWS and ends_when_it_runs(loop, self._is_known)
+
+    def _is_known(self, name: str) -> bool:
+        return self._level.get(name) == _CONSTANT
+
+    def _number(self, name: str) -> int | None:
+        """The integer that a constant is; `None` for what has to be computed."""
+        for tensor in self._graph.initializer:
+            if tensor.name == name and tensor.data_location != onnx.TensorProto.EXTERNAL:
+                return int(numpy_helper.to_array(tensor).reshape(-1)[0])
+        node = self._constant_nodes.get(name)
+        if node is None or node.op_type != "Constant":
+            return None
+        values = (attribute.t for attribute in node.attribute if attribute.name == "value")
+        return next((int(numpy_helper.to_array(value).reshape(-1)[0]) for value in values), None)
+
+    def _make_bounded(self, node: onnx.NodeProto) -> None:
+        if node.op_type == "Loop":
+            self._make_bounded_loop(node)
+            return
+        axis = _AXIS_OF_COUNT[node.op_type]
+        if axis is None:
+            axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+        output, count = node.output[0], f"{node.output[0]}:count"
+        node.domain = STAGE_DOMAIN
+        node.output.append(count)
+        self._trims[output] = Trim(count, axis)
+
+    def _make_bounded_loop(self, node: onnx.NodeProto) -> None:
+        node.output.extend([""] * (len(body_of(node).output) - 1 - len(node.output)))
+        rows = [name for name in node.output[len(node.input) - 2 :] if name]
+        count = f"{rows[0]}:count"
+        node.domain = STAGE_DOMAIN
+        node.output.append(count)
+        self._trims |= {name: Trim(count, 0) for name in rows}
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages in order; a single one means that no cut is needed."""
+        last = len(self._stages) - 1
+        results = [output.name for output in self._graph.output]
+        needed: set[str] = set()
+        stages: list[Stage] = []
+        for number in range(last, -1, -1):
+            nodes = self._stages[number]
+            made = {output for node in nodes for output in node.output if output}
+            outputs = made & (needed | set(results))
+            if number == last:
+                outputs |= {name for name in results if self._level[name] == _CONSTANT}
+            outputs |= {self._trims[name].count for name in outputs if name in self._trims}
+            again = self._conditions(nodes)
+            made.update(name for node in again for name in node.output)
+            nodes = [*again, *nodes]
+            read = {name for node in nodes for name in read_names(node)} | (outputs - made)
+            constants = {name for name in read if self._level.get(name, 0) == _CONSTANT}
+            inputs = read - constants - made
+            needed |= inputs
+            stages.append(self._stage(number, nodes, sorted(inputs), sorted(outputs), constants))
+        return tuple(reversed(stages))
+
+    def _conditions(self, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        """The nodes of earlier stages that compute conditions of a stage from sizes."""
+        made = {output for node in nodes for output in node.output}
+        conditions = {node.input[0] for node in nodes if node.op_type == "If"} - made
+        return needed_nodes(list(self._of_sizes.values()), conditions & self._of_sizes.keys())
+
+    def _stage(
+        self,
+        number: int,
+        nodes: Sequence[onnx.NodeProto],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        constants: Iterable[str],
+    ) -> Stage:
+        sizes = self._size_values.read_by(nodes) if number else self._size_values.given
+        made, names = self._closure(constants)
+        order = [name for name in self._arguments if name in inputs]
+        order += [name for name in inputs if name not in self._arguments]
+        return Stage(
+            tuple(order),
+            tuple(outputs),
+            (*made, *nodes),
+            tuple(tensor for tensor in self._graph.initializer if tensor.name in names),
+            tuple(
+                tensor for tensor in self._graph.sparse_initializer if tensor.values.name in names
+            ),
+            {name: self._trims[name] for name in outputs if name in self._trims},
+            tuple(name for name in inputs if name in sizes),
+        )
+
+    def _closure(self, constants: Iterable[str]) -> tuple[list[onnx.NodeProto], set[str]]:
+        """The nodes that compute constants, and the names of all initializers they need."""
+        pending, names, nodes = list(constants), set[str](), dict[int, onnx.NodeProto]()
+        while pending:
+            name = pending.pop()
+            if name in names:
+                continue
+            names.add(name)
+            node = self._constant_nodes.get(name)
+            if node is not None:
+                nodes[id(node)] = node
+                pending.extend(read_names(node))
+        return ordered_nodes(list(nodes.values()), self._constants), names

@@ -1,0 +1,1 @@
+"""What `compile` and `load` return: one kind of executable a file."""

@@ -1,0 +1,125 @@
+"""What is compiled when it is first needed, and kept for as long as it is needed often."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.system.forks import ForkSafeLock
+
+CACHED_SHAPES = 16
+"""How many sets of input shapes of a model with symbolic dimensions stay compiled."""
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value", bound=_Closable)
+
+
+class Recent(Generic[_Key, _Value]):
+    """The values that were used last. They are made one at a time; who asks for a value that is
+    there does not wait for others that are made.
+
+    Args:
+        limit: how many are kept; left out, `CACHED_SHAPES`.
+        values: those that are made already.
+        most_bytes: how much memory those that are kept may hold. The last one stays in any case.
+        bytes_of: says how much one holds.
+    """
+
+    def __init__(
+        self,
+        limit: int | None = None,
+        values: Mapping[_Key, _Value] | None = None,
+        *,
+        most_bytes: int = 0,
+        bytes_of: Callable[[_Value], int] = lambda _: 0,
+    ):
+        self._limit = CACHED_SHAPES if limit is None else limit
+        self._most_bytes, self._bytes_of = most_bytes, bytes_of
+        self._lock = ForkSafeLock()
+        """Held for a moment, whenever `_values` is looked at."""
+        self._making = ForkSafeLock()
+        self._values = OrderedDict(values or {})
+        self._closed = False
+
+    def get(self, key: Callable[[], _Key], make: Callable[[], tuple[_Key, _Value]]) -> _Value:
+        """The value of a key.
+
+        Args:
+            key: says it. It is asked again when others were made meanwhile: what is found while
+                making one value may change the keys of all.
+            make: makes the value, if it is not there, and says under which key it is kept.
+
+        Raises:
+            ExecutionError: `close` was called.
+        """
+        found = self._found(key())
+        if found is not None:
+            return found
+        with self._making:
+            found = self._found(key())
+            return found if found is not None else self._kept(*make())
+
+    def _found(self, key: _Key) -> _Value | None:
+        with self._lock:
+            self._check_open()
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
+
+    def _kept(self, key: _Key, value: _Value) -> _Value:
+        with self._lock:
+            if self._closed:
+                value.close()
+            self._check_open()
+            self._values[key] = value
+            while len(self._values) > 1 and self._is_too_much():
+                # A call may still be using it: it is freed when the last reference goes.
+                self._values.popitem(last=False)
+            return value
+
+    def _is_too_much(self) -> bool:
+        held = sum(map(self._bytes_of, self._values.values()))
+        return len(self._values) > self._limit or held > self._most_bytes
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ExecutionError("the executable is closed; compile the model again")
+
+    @property
+    def latest(self) -> _Value:
+        """The value that was used last.
+
+        Raises:
+            ExecutionError: there is none.
+        """
+        with self._lock:
+            if not self._values:
+                raise ExecutionError(
+                    "nothing is compiled yet: the first inputs tell for which shapes; call run or"
+                    " warmup"
+                )
+            return next(reversed(self._values.values()))
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def known(self) -> dict[_Key, _Value]:
+        """What there is now, the value that was used last at the end."""
+        with self._lock:
+            return dict(self._values)
+
+    def close(self) -> None:
+        """Closes all values; there are no others from here on."""
+        with self._lock:
+            self._closed = True
+            for value in self._values.values():
+                value.close()

@@ -1,0 +1,313 @@
+"""The executable of a model whose sizes are arguments of its code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from byoc_mlir.errors import ByocError, ExecutionError, ExportError
+from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.destinations import destinations
+from byoc_mlir.runtime.executable import Executable, Exporter, Step
+from byoc_mlir.runtime.executables.promotion import Candidate, Promotion, Verdict, copies
+from byoc_mlir.runtime.executables.recent import CACHED_SHAPES
+from byoc_mlir.runtime.executables.sized import Call, SizedInstance, SizedProgram
+from byoc_mlir.runtime.executables.specialising import Specialiser, SpecialisingExecutable
+from byoc_mlir.runtime.profiled import TimedRun
+from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
+from byoc_mlir.tensors import TensorInfo
+
+_Shapes: TypeAlias = tuple[Shape, ...]
+_Found: TypeAlias = tuple[SizedInstance, Call] | None
+"""A program for many shapes, and what a call needs; `None` where shapes have one of their own."""
+
+MOST_VARIANTS = 4
+"""Programs of one model; further shapes are compiled in."""
+_USUAL_SIZE = 16
+"""For which choices of speed are made, where nothing is known of sizes."""
+_TIMED_PERIOD = 1e-3
+"""Seconds of calls of which one is timed: asking for the time of a thread takes a tenth of the
+shortest call."""
+_SHORTEST = 1e-6
+"""Seconds of the shortest call, where the clock is coarser."""
+_MOST_CALLS = 4096
+"""Sets of shapes whose sizes are remembered."""
+
+
+class SizedExecutable(Executable):
+    """Programs for all shapes; where a model needs numbers, one for each set of shapes.
+
+    Args:
+        inputs: what the model takes, in order.
+        outputs: the names of what it gives, in order.
+        specialiser: compiles it.
+        exporter: as for `Executable`.
+        kept_bytes: as for `SpecialisingExecutable`.
+        known: programs for all shapes that there are already.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[str],
+        specialiser: Specialiser,
+        exporter: Exporter | None,
+        kept_bytes: int,
+        known: Sequence[SizedProgram] = (),
+    ):
+        super().__init__(inputs, outputs, exporter)
+        self._specialiser = specialiser
+        self._special = SpecialisingExecutable(inputs, outputs, specialiser, exporter, kept_bytes)
+        self._kept_bytes = kept_bytes
+        self._variants = [on_live_threads(SizedInstance)(sized) for sized in known]
+        self._calls: dict[_Shapes, _Found] = {}
+        self._latest = self._variants[0] if self._variants else None
+        self._promotion = Promotion()
+        self._may_promote = specialiser.may_measure
+        """Whether programs for one set of shapes may be faster than the one for all."""
+        self._lock = ForkSafeLock()
+        self._is_closed = False
+
+    @property
+    def program(self) -> Program:
+        return self._special.program if self._latest is None else self._latest.program
+
+    def report(self) -> Report:
+        verdict = self._specialiser.verdict
+        measured = self._promotion.problem if verdict is None else str(verdict)
+        own = (
+            replace(one, measured=measured)
+            for instance in self._variants
+            for one in instance.program.report.variants
+        )
+        others = self._special.report().variants if self.compiled_in else ()
+        return replace(self.program.report, variants=(*own, *others))
+
+    @property
+    def variants(self) -> Sequence[SizedProgram]:
+        """The programs for all shapes that there are, each with its guards."""
+        return tuple(instance.sized for instance in self._variants)
+
+    @property
+    def compiled_in(self) -> int:
+        """How many sets of shapes have a program of their own."""
+        return self._special.count
+
+    def wait(self) -> None:
+        """Waits for what is made beside the calls."""
+        self._promotion.wait()
+
+    def close(self) -> None:
+        self.wait()
+        with self._lock:
+            self._is_closed = True
+            for instance in self._variants:
+                instance.close()
+            self._special.close()
+
+    def _run(self, inputs: Inputs) -> dict[str, Array]:
+        return self._run_into(inputs, None)
+
+    def _run_into(self, inputs: Inputs, out: Mapping[str, Any] | None) -> dict[str, Array]:
+        arrays = self._arguments.of_any_shape(inputs)
+        shapes = None if arrays is None else tuple([array.shape for array in arrays])
+        if arrays is None or shapes not in self._calls:  # shapes that came before are right
+            arrays = self._arguments.checked(inputs)
+            shapes = tuple([array.shape for array in arrays])
+        found = self._found(shapes)
+        if found is None:
+            return self._special.run_checked(arrays, out)
+        instance, call = found
+        outputs = None
+        if out is not None:
+            outputs = destinations(instance.program, call.outputs, arrays, out)
+        values = self._answered(instance, call, arrays, outputs)
+        return dict(zip(instance.output_names, values))  # noqa: B905, it takes longer
+
+    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
+        """As `Executable.steps`; no shapes get a program of their own: others come next."""
+        arrays = self._arguments.checked(inputs)
+        shapes = [array.shape for array in arrays]
+        numbers = {info.name: number for number, info in enumerate(self.inputs)}
+        places = [numbers[name] for name in changing]
+
+        def step(given: Sequence[Array]) -> Sequence[Array]:
+            for place, array in zip(places, given):  # noqa: B905, it takes longer
+                arrays[place] = array
+                shapes[place] = array.shape
+            found = self._found(tuple(shapes))
+            if found is None:
+                return list(self._special.run_checked(arrays).values())
+            instance, call = found
+            return instance.run_sized(call, arrays)
+
+        return step
+
+    def _answered(
+        self,
+        instance: SizedInstance,
+        call: Call,
+        arrays: Sequence[Array],
+        outputs: list[Array] | None,
+    ) -> list[Array]:
+        """Runs a program for all shapes; what shapes take in all may get them one of their own."""
+        if not self._may_promote:
+            return instance.run_sized(call, arrays, outputs)
+        if call.untimed > 0:
+            call.untimed -= 1
+            return instance.run_sized(call, arrays, outputs)
+        start = time.thread_time()  # a busy neighbour makes no shapes worth a program
+        values = instance.run_sized(call, arrays, outputs)
+        taken = time.thread_time() - start
+        call.untimed = int(_TIMED_PERIOD / max(taken, _SHORTEST))
+        call.seconds += taken * (1 + call.untimed)
+        self._promote_if_due(instance, call, arrays)
+        return values
+
+    def timed(self, inputs: Inputs) -> TimedRun:
+        start = time.perf_counter()
+        arrays = self._arguments.checked(inputs)
+        found = self._found(tuple(array.shape for array in arrays))
+        if found is None:
+            return self._special.timed(arrays)
+        instance, call = found
+        values, part = instance.timed_sized(call, arrays)
+        outputs = dict(zip(instance.output_names, values, strict=True))
+        return TimedRun(outputs, time.perf_counter() - start, (part,))
+
+    def _warmup(self, shapes: Mapping[str, Shape]) -> None:
+        checked = self._arguments.shapes(shapes)
+        key = tuple(checked.values())
+        with self._lock:
+            if key not in self._calls and on_live_threads(self._specialiser.gains_alone)(checked):
+                self._remember(key, None)
+        if self._found(key) is None:
+            self._special.warmup(checked)
+
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> Program | SizedProgram:
+        if shapes is not None:
+            return self._special.exported(shapes)
+        if self._latest is not None:
+            return self._latest.sized
+        try:
+            with self._lock:
+                self._latest = self._generalised(
+                    {one.name: usual_shape(one) for one in self.inputs}
+                )
+        except ByocError as error:
+            raise ExportError(
+                f"the model does not compile for sizes of {_USUAL_SIZE}, which are tried where it"
+                f" was not run yet: {error}; run it, or give shapes={{...}}"
+            ) from error
+        return self._special.exported(None) if self._latest is None else self._latest.sized
+
+    def _found(self, shapes: _Shapes) -> _Found:
+        """What serves input shapes.
+
+        Raises:
+            ExecutionError: the executable is closed.
+            InvalidInputError: inputs disagree about a size.
+        """
+        try:
+            found = self._calls[shapes]
+        except KeyError:
+            with self._lock:
+                found = self._made(shapes)
+        self._latest = None if found is None else found[0]
+        return found
+
+    def _made(self, shapes: _Shapes) -> _Found:
+        if self._is_closed:
+            raise ExecutionError("the executable is closed; compile the model again")
+        if shapes in self._calls:
+            return self._calls[shapes]
+        instance = self._instance(shapes)
+        if instance is None:
+            return self._remember(shapes, None)
+        call = instance.call(instance.sized.sizes(shapes))
+        return self._remember(shapes, (instance, call))
+
+    def _named(self, shapes: _Shapes) -> dict[str, Shape]:
+        return {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
+
+    def _promote_if_due(self, instance: SizedInstance, call: Call, arrays: Sequence[Array]) -> None:
+        """Has a program made for shapes that have taken long enough, unless there are too many."""
+        if not self._promotion.is_due(call.seconds, self._specialiser.verdict):
+            return
+        if self._special.count >= CACHED_SHAPES:
+            return
+        call.seconds = 0.0
+        shapes, inputs = tuple(array.shape for array in arrays), copies(arrays)
+        candidate = Candidate(
+            gains=lambda: self._gains_alone(shapes),
+            make=lambda: self._special.warmup(self._named(shapes)),
+            run_together=lambda: instance.run_sized(call, inputs),
+            run_alone=lambda: self._special.run(inputs),
+        )
+
+        def decide(verdict: Verdict) -> None:
+            with self._lock:
+                self._specialiser.keep_verdict(verdict)
+                self._may_promote = verdict.gain > 0
+                if self._may_promote:
+                    self._remember(shapes, None)
+                else:  # those that have one of their own go back
+                    self._calls = {key: one for key, one in self._calls.items() if one is not None}
+
+        listed = ", ".join(f"{name}{list(shape)}" for name, shape in self._named(shapes).items())
+        self._promotion.start(listed, candidate, decide)
+
+    def _gains_alone(self, shapes: _Shapes) -> bool:
+        """Whether a program of their own is believed to be faster; if not, none is made."""
+        with self._lock:
+            gains = on_live_threads(self._specialiser.gains_alone)(self._named(shapes))
+            self._may_promote = gains
+        return gains
+
+    def _remember(self, shapes: _Shapes, found: _Found) -> _Found:
+        if len(self._calls) == _MOST_CALLS:
+            self._calls.clear()
+        self._calls[shapes] = found
+        return found
+
+    def _instance(self, shapes: _Shapes) -> SizedInstance | None:
+        named = self._named(shapes)
+        if self._specialiser.has_alone(named):
+            return None
+        for instance in self._variants:
+            if instance.sized.is_for(instance.sized.sizes(shapes)):
+                return instance
+        made = [instance.sized for instance in self._variants]
+        if any(sized.is_made_for(sized.sizes(shapes)) for sized in made):
+            return None  # a further one would be the same
+        instance = self._generalised(named)
+        if instance is None or not instance.sized.is_for(instance.sized.sizes(shapes)):
+            return None
+        return instance
+
+    def _generalised(self, shapes: Mapping[str, Shape]) -> SizedInstance | None:
+        """A further program for many shapes, with these as its hints."""
+        if len(self._variants) == MOST_VARIANTS:
+            return None
+        sized = on_live_threads(self._specialiser.generalise)(shapes)
+        if sized is None:
+            return None
+        instance = on_live_threads(SizedInstance)(sized)
+        self._variants.append(instance)
+        return instance
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle keeps: the model, which is compiled again."""
+        if self._is_closed:
+            raise ExecutionError("the executable is closed; pickle it before, or compile again")
+        made_of = (self.inputs, self.outputs, self._specialiser, self._exporter, self._kept_bytes)
+        return SizedExecutable, made_of
+
+
+def usual_shape(info: TensorInfo) -> Shape:
+    """The shape of an input for which choices of speed are made, where nobody says one."""
+    return tuple(size if isinstance(size, int) else _USUAL_SIZE for size in info.shape)

@@ -1,0 +1,178 @@
+"""The code of an artifact: a shared object that holds everything, weights included."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
+from byoc_mlir.runtime.system.forks import ForkSafeLock
+
+TABLE_SYMBOL = "byoc_artifact"
+"""The one symbol beside the C functions that an artifact exports; glue.c defines the structure."""
+
+
+def stage_table(number: int) -> str:
+    """Of a model in stages, that of a program; they count from 0."""
+    return f"{TABLE_SYMBOL}_{number}"
+
+
+_COPY_BYTES = 1 << 24
+
+
+class _Table(ctypes.Structure):
+    """`struct byoc_artifact`."""
+
+    _fields_ = (
+        ("load", ctypes.c_void_p),
+        ("open", ctypes.c_void_p),
+        ("run", ctypes.c_void_p),
+        ("close", ctypes.c_void_p),
+        ("unload", ctypes.c_void_p),
+        ("threads", ctypes.POINTER(ctypes.c_int32)),
+        ("import_count", ctypes.c_int64),
+        ("import_names", ctypes.POINTER(ctypes.c_char_p)),
+        ("imports", ctypes.POINTER(ctypes.c_void_p)),
+    )
+
+
+class SharedFile:
+    """An artifact's file, which must be open while code of it is loaded."""
+
+    def __init__(self, file: BinaryIO, name: str, content: memoryview):
+        self.name = name
+        self.content = content
+        """All of the file, also when it is closed."""
+        self._file = file
+        self._image: _Image | None = None
+
+    def image(self, table: str) -> _Image:
+        """An image for one more user, in which nobody uses this table: every instance has tables of
+        its own, as imports may differ.
+        """
+        if self._image is None or not self._image.tables or table in self._image.tables:
+            self._image = _Image(self._file)
+        self._image.tables.add(table)
+        return self._image
+
+
+@dataclass(frozen=True)
+class SharedCode:
+    """Code in an artifact."""
+
+    file: SharedFile
+    table: str
+    """The symbol of its table."""
+
+    @property
+    def content(self) -> memoryview:
+        """All of the file."""
+        return self.file.content
+
+    @property
+    def size(self) -> int:
+        return self.content.nbytes
+
+    def load(self, symbols: Mapping[str, int], threads: int) -> SharedModule:
+        """Loads the code.
+
+        Args:
+            symbols: the addresses of all functions that the code imports.
+            threads: OpenMP threads of a run.
+
+        Raises:
+            ExecutionError: it cannot be loaded, or imports what `symbols` does not have.
+        """
+        return SharedModule(self, symbols, threads)
+
+
+class SharedModule:
+    """Loaded code of an artifact."""
+
+    def __init__(self, code: SharedCode, symbols: Mapping[str, int], threads: int):
+        self._image = code.file.image(code.table)
+        self._name, name = code.table, code.file.name
+        try:
+            self._handle = ctypes.CDLL(self._image.path)
+            self._table = _Table.in_dll(self._handle, code.table)
+        except (OSError, ValueError) as error:
+            self._image.close(code.table)
+            raise IncompatibleArtifactError(f"'{name}' cannot be loaded: {error}") from error
+        table = self._table
+        for index in range(table.import_count):
+            function = (table.import_names[index] or b"").decode()
+            if function not in symbols:
+                raise ExecutionError(f"'{name}' imports the unknown function '{function}'")
+            table.imports[index] = symbols[function]
+        table.threads[0] = threads
+
+    def address(self, entry_point: str) -> int:
+        """The address of `byoc_load` and so on."""
+        return cast(int, getattr(self._table, entry_point.removeprefix("byoc_")))
+
+    def close(self) -> None:
+        """Unloads the code. Nothing may call into it from here on."""
+        _dlclose(self._handle)
+        self._image.close(self._name)
+
+
+class _Image:
+    """A path by which the dynamic loader maps a file once for each instance of what is in it.
+
+    The loader knows files by name and inode, and gives out a mapped file again. The first instance
+    maps the artifact itself, so that processes share its pages; others map a copy in memory.
+    """
+
+    _mapped: set[tuple[int, int]] = set()
+    _numbers = itertools.count(1)
+    _lock = ForkSafeLock()
+
+    def __init__(self, file: BinaryIO):
+        status = os.fstat(file.fileno())
+        self._inode = (status.st_dev, status.st_ino)
+        with self._lock:
+            is_first = self._inode not in self._mapped
+            if is_first:
+                self._mapped.add(self._inode)
+        self._is_first = is_first
+        self._descriptor = os.dup(file.fileno()) if is_first else _copy(file)
+        self.path = f"/proc/self/fd/{_spelled(next(self._numbers))}{self._descriptor}"
+        self.tables: set[str] = set()
+        """Those in use."""
+
+    def close(self, table: str) -> None:
+        """Ends the use of a table; the image goes with the last one."""
+        self.tables.remove(table)
+        if self.tables:
+            return
+        os.close(self._descriptor)
+        if self._is_first:
+            with self._lock:
+                self._mapped.discard(self._inode)
+
+
+def _spelled(number: int) -> str:
+    """Parts of a path that change nothing but how it is written: `/././/` is 1001.
+
+    Descriptors are given out again, and the loader knows a file that someone else still holds by
+    all paths under which it was opened.
+    """
+    return "".join("/" if bit == "1" else "./" for bit in f"{number:b}")
+
+
+def _copy(file: BinaryIO) -> int:
+    descriptor = os.memfd_create("byoc_artifact")
+    size, offset = os.fstat(file.fileno()).st_size, 0
+    while offset < size:
+        offset += os.sendfile(descriptor, file.fileno(), offset, min(_COPY_BYTES, size - offset))
+    return descriptor
+
+
+def _dlclose(handle: ctypes.CDLL) -> None:
+    function = ctypes.CDLL(None).dlclose
+    function.argtypes = (ctypes.c_void_p,)
+    function(handle._handle)  # pyright: ignore[reportPrivateUsage]

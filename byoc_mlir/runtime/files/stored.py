@@ -1,0 +1,58 @@
+"""Compiled programs as documents of a container, all but their native code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from byoc_mlir.errors import InvalidArtifactError
+from byoc_mlir.runtime.files.serialise import Blob, Json, decode_fields, encode_fields
+from byoc_mlir.runtime.program import Code, Program
+from byoc_mlir.runtime.system.libraries import located
+
+_CODE = "code"
+_MAX_SLOTS = 1 << 32
+_MAX_THREADS = 1 << 16
+_MAX_SIZE = 1 << 47
+"""More does not fit in an address space."""
+
+
+def encode_program(program: Program, blobs: list[Blob]) -> dict[str, Json]:
+    """The document of a program; what is binary in it is appended to `blobs`."""
+    symbols = tuple(replace(item, library=item.image()) for item in program.library_symbols)
+    return encode_fields(replace(program, library_symbols=symbols), blobs, without=_CODE)
+
+
+def decode_program(
+    document: Json, blobs: Sequence[memoryview], code: Code, name: str, folder: Path
+) -> Program:
+    """The program of a document, checked, with the libraries that it needs found on this machine.
+
+    Args:
+        code: its native code, which is not used here.
+        name: what errors call it.
+        folder: where its libraries may be, beside the usual places.
+
+    Raises:
+        InvalidArtifactError: the document is not one of a program.
+        IncompatibleArtifactError: the processor or a library lacks something.
+    """
+    program = decode_fields(Program, document, blobs, {_CODE: code})
+    _check_sizes(program, name)
+    program.cpu.check(f"'{name}'")
+    libraries = tuple(located(library, folder) for library in program.libraries)
+    return replace(program, libraries=libraries)
+
+
+def _check_sizes(program: Program, name: str) -> None:
+    sizes = [program.state_slots, program.context_slots, program.arena_bytes]
+    tensors = [*program.inputs, *program.outputs]
+    for region in program.python_regions:
+        tensors += [*region.inputs, *region.outputs]
+    sizes += [size for tensor in tensors for size in tensor.shape]
+    if min(sizes) < 0 or program.threads < 1:
+        raise InvalidArtifactError(f"'{name}' has a size or a number of threads below zero")
+    slots = max(program.state_slots, program.context_slots)
+    if max(sizes) > _MAX_SIZE or slots > _MAX_SLOTS or program.threads > _MAX_THREADS:
+        raise InvalidArtifactError(f"'{name}' has a size that no machine has")

@@ -1,0 +1,1 @@
+"""The processor and the operating system, as compiled code meets them."""

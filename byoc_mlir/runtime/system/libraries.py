@@ -1,0 +1,167 @@
+"""Shared objects that compiled code calls."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
+from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
+from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.threads import prepare_openmp_environment
+
+
+@cache
+def load_library(path: Path) -> ctypes.CDLL:
+    """The library at `path` (or known to the loader by that name); it stays loaded.
+
+    Raises:
+        ExecutionError: it cannot be loaded.
+    """
+    prepare_openmp_environment()
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ExecutionError(f"cannot load {path}: {error}; is it installed?") from error
+
+
+def load_shared_library(library: SharedLibrary) -> ctypes.CDLL:
+    """A library for compiled code, kept to the instructions of `BYOC_MAX_ISA`; it stays loaded.
+
+    Raises:
+        ExecutionError: it cannot be loaded.
+    """
+    handle = load_library(library.path)
+    if library.isa_switch is not None:
+        limit_isa(handle, library.isa_switch)
+    return handle
+
+
+def limit_isa(handle: ctypes.CDLL, switch: IsaSwitch) -> None:
+    """Keeps a library to the instructions of `BYOC_MAX_ISA`, unless the user told it others.
+
+    A library that is in use already goes on as it did.
+    """
+    level = Cpu.limit()
+    if level is None or any(name in os.environ for name in switch.environment):
+        return
+    handle[switch.function](ctypes.c_int(dict(switch.values)[level]))
+
+
+def find_openmp() -> Path | None:
+    """The OpenMP runtime that host loops share with oneDNN, `None` when there is none."""
+    name = Path("libgomp.so.1")
+    try:
+        load_library(name)
+    except ExecutionError:
+        return None
+    return name
+
+
+def resolve_symbol(name: str, libraries: Sequence[ctypes.CDLL]) -> int:
+    """The address of a function: the first library that defines it, then the process itself.
+
+    Raises:
+        ExecutionError: nobody defines it.
+    """
+    for library in (*libraries, _process(), *open_system_libraries()):
+        try:
+            return ctypes.addressof(ctypes.c_char.in_dll(library, name))
+        except ValueError:
+            continue
+    raise ExecutionError(
+        f"no library defines the function '{name}' that the compiled code calls;"
+        " a library of another version than at compile time?"
+    )
+
+
+@cache
+def _process() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+@cache
+def open_system_libraries() -> tuple[ctypes.CDLL, ...]:
+    """The C library and its maths functions; none where the process has them under other names."""
+    found: list[ctypes.CDLL] = []
+    for name in ("libc.so.6", "libm.so.6"):
+        try:
+            found.append(ctypes.CDLL(name))
+        except OSError:
+            continue  # not glibc
+    return tuple(found)
+
+
+def load_own_library(library: Path | bytes) -> ctypes.CDLL:
+    """A region's own library, from its file or from its content; it stays loaded.
+
+    Raises:
+        ExecutionError: it cannot be loaded.
+    """
+    if isinstance(library, Path):
+        return load_library(library)
+    descriptor = os.memfd_create("byoc_library")  # stays open: its number is the library's name
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.write(library)
+    return load_library(Path(f"/proc/self/fd/{descriptor}"))
+
+
+def located(library: SharedLibrary, folder: Path) -> SharedLibrary:
+    """The library on this machine, for code that was compiled before, perhaps elsewhere.
+
+    It is looked for where its environment variable says, else where it was, in `folder`, among the
+    files of this Python's packages, and where the dynamic loader looks.
+
+    Raises:
+        IncompatibleArtifactError: there is none, or none of a version that will do.
+    """
+    problems: list[str] = []
+    for path in _candidates(library, folder):
+        try:
+            handle = load_library(path)
+        except ExecutionError as error:
+            problems.append(str(error))
+            continue
+        problem = _version_problem(library, handle, path)
+        if problem is None:
+            return replace(library, path=path)
+        problems.append(problem)
+    hint = f"; or name another one in {library.environment}" if library.environment else ""
+    raise IncompatibleArtifactError(
+        f"the model needs {library.path.name}: {'; '.join(dict.fromkeys(problems))}{hint}"
+    )
+
+
+def _candidates(library: SharedLibrary, folder: Path) -> Iterator[Path]:
+    chosen = os.environ.get(library.environment, "") if library.environment else ""
+    if chosen:
+        yield Path(chosen)
+        return
+    name = library.path.name
+    for path in (library.path, folder / name, Path(sys.prefix, "lib", name)):
+        if path.is_absolute() and path.is_file():
+            yield path
+    yield Path(name)
+
+
+def _version_problem(library: SharedLibrary, handle: ctypes.CDLL, path: Path) -> str | None:
+    if not library.version_function:
+        return None
+    try:
+        function = handle[library.version_function]
+    except AttributeError:
+        return f"{path} has no function {library.version_function}"
+    function.restype = ctypes.POINTER(ctypes.c_int * 3)
+    found = tuple(function().contents)
+    if found[0] == library.version[0] and found >= library.version:
+        return None
+    wanted = ".".join(map(str, library.version))
+    return (
+        f"{path} has version {'.'.join(map(str, found))}, needed is {wanted} or a later"
+        f" {library.version[0]}.x"
+    )
