@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import onnx
@@ -54,7 +55,7 @@ def test_one_byte_changed(position: int, byte: int) -> None:
 @pytest.mark.parametrize(("op", "found"), [("Identity", "x"), ("Cast", "Cast_0")])
 def test_types_that_no_tensor_has(element: int, op: str, found: str) -> None:
     read = element if op == "Identity" else TensorProto.FLOAT
-    attributes = {"to": element} if op == "Cast" else {}
+    attributes: dict[str, Any] = {"to": element} if op == "Cast" else {}
     graph = helper.make_graph(
         [helper.make_node(op, ["x"], ["y"], **attributes)],
         "g",

@@ -176,7 +176,12 @@ def test_weights_are_not_widened(
     zero point. Packing took 20 times as much as the weights."""
     weights = np.random.default_rng(0).normal(zero, 20, (1024, 4096)).clip(zero - 99, zero + 99)
     network = Network(np.zeros((1, 4096), np.uint8))
-    given = [network.constant(one) for one in (weights.astype(dtype), np.uint8(9), dtype(zero))]
+    arrays: tuple[Array, ...] = (
+        weights.astype(dtype),
+        np.array(9, np.uint8),
+        np.array(zero, dtype),
+    )
+    given = [network.constant(one) for one in arrays]
     sums = network.add(qnn.DenseOp(network.args[0], *given))
     module = network.returning(sums)
     tracemalloc.start()
