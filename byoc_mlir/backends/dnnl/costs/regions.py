@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 
 from xdsl.dialects.builtin import StringAttr
@@ -15,16 +14,14 @@ from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import ReorderOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp
 from byoc_mlir.backends.dnnl.library.api import openmp_threads
-from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.partition.trial import region_of
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
 from byoc_mlir.backends.dnnl.passes.fold_dnnl_zero_points import FoldDnnlZeroPoints
 from byoc_mlir.backends.dnnl.passes.split_dnnl_post_ops import SplitDnnlPostOps
 from byoc_mlir.backends.dnnl.passes.unfold_dnnl_deconvolutions import UnfoldDnnlDeconvolutions
-from byoc_mlir.backends.dnnl.primitives.descriptions import data_type_of
+from byoc_mlir.backends.dnnl.primitives.descriptions import plain_bytes
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 
 _BEFORE_LAYOUTS = (
@@ -88,7 +85,4 @@ def _milliseconds(op: ExecutedOp, costs: Costs) -> float:
 def reading_weights(op: Operation) -> float:
     """The least milliseconds for weights in memory: what was measured found them in caches."""
     weights = (value for value in op.operands if isinstance(value.owner, ConstantOp))
-    moved = sum(
-        element_bytes(data_type_of(value)) * math.prod(shape_of(value)) for value in weights
-    )
-    return moved / rates(ConvolutionRates).weight_bytes
+    return sum(map(plain_bytes, weights)) / rates(ConvolutionRates).weight_bytes

@@ -15,9 +15,8 @@ from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, QuantizedConvolutionO
 from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives.descriptions import plain_bytes
 from byoc_mlir.dialects.byoc import weight_growth
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
-from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
 
 _Convolution: TypeAlias = ConvolutionOp | QuantizedConvolutionOp
@@ -49,7 +48,7 @@ class BoundDnnlWeights(RegionPass):
         if math.isinf(growth) or self.convolution != MEASURED:
             return
         offers = self._offers(region)
-        most = growth * sum(_plain_bytes(op) for op in offers)
+        most = growth * sum(plain_bytes(op.weights) for op in offers)
         if sum(some[op.algorithm.data].weight_bytes for op, some in offers.items()) <= most:
             return
         ways = fastest_within([list(map(_way, some.values())) for some in offers.values()], most)
@@ -69,12 +68,6 @@ class BoundDnnlWeights(RegionPass):
                     if op.algorithm.data in offers:
                         found[op] = offers
         return found
-
-
-def _plain_bytes(op: _Convolution) -> int:
-    """The memory of weights that are not packed."""
-    type_ = tensor_type(op.weights)
-    return math.prod(shape_of(op.weights)) * numpy_dtype(type_.element_type).itemsize
 
 
 def _way(cost: Cost) -> Way:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -27,6 +28,7 @@ from byoc_mlir.backends.dnnl.library.calls import (
     Prelu,
     PrimitiveCall,
     Sum,
+    element_bytes,
 )
 from byoc_mlir.backends.dnnl.library.enums import FORWARD_INFERENCE, Arg, DataType
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
@@ -81,6 +83,11 @@ _DATA_TYPES: Mapping[Attribute, DataType] = {
 def data_type_of(value: SSAValue) -> DataType:
     """The library's name for the element type of a tensor."""
     return _DATA_TYPES[tensor_type(value).element_type]
+
+
+def plain_bytes(value: SSAValue) -> int:
+    """The memory of a tensor in the row-major layout."""
+    return math.prod(shape_of(value)) * element_bytes(data_type_of(value))
 
 
 class Types:
