@@ -61,8 +61,9 @@ def _check_attribute(attribute: AttributeProto, where: str, schema: OpSchema) ->
         )
     kind = AttributeProto.AttributeType.Name(attribute.type)
     if declared.type != getattr(OpSchema.AttrType, kind, None):
+        accepted = str(declared.type).removeprefix("AttrType.")
         raise InvalidModelError(
-            f"{where}: attribute '{attribute.name}' is {kind}, accepted is {declared.type}"
+            f"{where}: attribute '{attribute.name}' is {kind}, accepted is {accepted}"
         )
 
 

@@ -37,6 +37,7 @@ from byoc_mlir.frontend.model import NodeStatus, OnnxNode
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import check_node, check_types, op_schema
+from byoc_mlir.frontend.stages.stage import standard_node
 from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
 
 
@@ -82,11 +83,7 @@ class Scope:
         asked().reason = name
         opset = self._opset(node, name)
         schema = op_schema(domain, node.op_type, opset)
-        if schema is not None:
-            check_node(node, name, schema)
-            check_types(node, name, schema, inputs)
-        elif reason := unfit_without_schema(node, opset):
-            raise NodeRefused(reason)
+        self._check(standard_node(node), name, inputs)
         last = self.session.builder.block.last_op
         try:
             outputs = self._outputs(node, name, opset, schema, inputs)
@@ -98,6 +95,16 @@ class Scope:
                 raise
         outputs = outputs if node.op_type == "If" else with_their_rank(inputs, outputs)
         return self._finish(node, outputs, self.session.builder.block.last_op is not last)
+
+    def _check(self, node: onnx.NodeProto, name: str, inputs: Sequence[Value | None]) -> None:
+        """Compares a node with the schema of its op, if there is one, else with its function."""
+        opset = self._opset(node, name)
+        schema = op_schema(standard_name(node.domain), node.op_type, opset)
+        if schema is not None:
+            check_node(node, name, schema)
+            check_types(node, name, schema, inputs)
+        elif reason := unfit_without_schema(node, opset):
+            raise NodeRefused(reason)
 
     def _outputs(
         self,

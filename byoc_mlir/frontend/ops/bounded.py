@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from onnx import helper
-from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, index, logic, reduce
 from byoc_mlir.dialects.relay.base import normalize_axis
@@ -80,8 +79,6 @@ def _coordinates(context: NodeContext, places: Value, sizes: Sequence[Size]) -> 
 def compress(
     context: NodeContext, data: Value, condition: Value, *, axis: int | None = None
 ) -> tuple[Value, Value]:
-    if condition.dtype != np.bool_:
-        raise VerifyException(f"the condition is of {condition.dtype}, accepted is bool")
     condition = arith.reshape(context, condition, (math.prod(condition.sizes),))
     if axis is None:
         data, axis = arith.reshape(context, data, (math.prod(data.sizes),)), 0

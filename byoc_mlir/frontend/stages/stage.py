@@ -67,6 +67,24 @@ def stage_model(
     return result
 
 
+def standard_node(node: onnx.NodeProto) -> onnx.NodeProto:
+    """The node of ONNX that `split` made one at the end of a stage of; other nodes are their own.
+
+    ```text
+    n, n:count = byoc.NonZero (x)
+    // is made of
+    n = NonZero (x)
+    ```
+    """
+    if node.domain != STAGE_DOMAIN or node.op_type == "Sizes":
+        return node
+    made_of = onnx.NodeProto()
+    made_of.CopyFrom(node)
+    made_of.domain = ""
+    del made_of.output[-1]
+    return made_of
+
+
 def _open_input(name: str, array: Array, known: Sizes | None) -> onnx.ValueInfoProto:
     element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
     fixed = known if known is not None and len(known) == array.ndim else (None,) * array.ndim

@@ -58,7 +58,22 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
     "Compress by floats": (
         model([helper.make_node("Compress", ["x", "x"], ["y"], "n")], {"x": [3]}),
         InvalidModelError,
-        "the condition is of float32, accepted is bool",
+        r"input 'condition' is tensor\(float\), accepted are tensor\(bool\)",
+    ),
+    "NonZero along an axis": (
+        one("NonZero", axis=1),
+        InvalidModelError,
+        r"\(NonZero\): there is no attribute 'axis', accepted are none",
+    ),
+    "NonMaxSuppression without scores": (
+        one("NonMaxSuppression", (1, 4, 4)),
+        InvalidModelError,
+        "it has 1 inputs, accepted are 2 to 5",
+    ),
+    "Compress along an axis of text": (
+        one("Compress", (3,), {"c": np.array([True, False, True])}, inputs="x c", axis="a"),
+        InvalidModelError,
+        "attribute 'axis' is STRING, accepted is INT",
     ),
     "EyeLike": (one("EyeLike"), InvalidModelError, "1 dimensions, accepted are 2"),
     "nothing beside a long axis": (
