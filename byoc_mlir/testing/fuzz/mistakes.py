@@ -177,9 +177,15 @@ def _aligns_fractions(
 
 
 def _takes_nearest(node: onnx.NodeProto, shape: onnx.TensorShapeProto, constants: Answer) -> bool:
-    """Whether it takes the nearest elements, and sizes make a scale that may be a fraction."""
+    """Whether it takes the nearest elements, and sizes make a scale or a place that may be a
+    fraction.
+    """
     texts = {attribute.name: attribute.s for attribute in node.attribute}
-    if texts.get("mode", b"nearest") != b"nearest" or len(node.input) < 4 or not node.input[3]:
+    if texts.get("mode", b"nearest") != b"nearest":
+        return False
+    if texts.get("coordinate_transformation_mode") == b"half_pixel_symmetric":
+        return True
+    if len(node.input) < 4 or not node.input[3]:
         return False
     wanted = constants.get(node.input[3])
     sizes = [dim.dim_value for dim in shape.dim]
