@@ -10,6 +10,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import integers, nn, reduce
 from byoc_mlir.dialects.relay.base import RelayOp, normalize_axis, shape_of
 from byoc_mlir.dialects.relay.evaluate.elementwise import element_dtype, widened
+from byoc_mlir.dialects.relay.evaluate.means import mean_of
 from byoc_mlir.tensors import Array
 
 
@@ -46,8 +47,8 @@ def _batch_norm(
 def _layer_norm(op: nn.LayerNormOp, data: Array, gamma: Array, beta: Array) -> Array:
     wide = widened(data)
     axes = tuple(range(op.positive_axis, data.ndim))
-    centred = wide - wide.mean(axes, keepdims=True)
-    variance = (centred * centred).mean(axes, keepdims=True)
+    centred = wide - mean_of(wide, axes, keepdims=True)
+    variance = mean_of(centred * centred, axes, keepdims=True)
     normal = centred / np.sqrt(variance + wide.dtype.type(op.epsilon.value.data))
     return (normal * widened(gamma) + widened(beta)).astype(data.dtype)
 
@@ -135,7 +136,7 @@ def _arg(function: Callable[..., Any]) -> Callable[..., Array]:
 
 def _mean(data: Array, axis: tuple[int, ...]) -> Array:
     if data.dtype.kind not in "iu":
-        return data.mean(axis)
+        return mean_of(data, axis)
     count = np.prod([data.shape[i] for i in axis])
     return integers.divide(data.sum(axis, dtype=data.dtype), count.astype(data.dtype))
 

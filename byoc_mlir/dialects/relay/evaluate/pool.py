@@ -11,6 +11,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import pool as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
 from byoc_mlir.dialects.relay.evaluate.elementwise import widened
+from byoc_mlir.dialects.relay.evaluate.means import mean_of
 from byoc_mlir.dialects.relay.evaluate.nn import limit
 from byoc_mlir.dialects.relay.evaluate.window import windows_of
 from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp
@@ -81,5 +82,5 @@ POOL: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
     **dict.fromkeys(relay.MAX_POOL_WITH_ARGMAX.values(), _max_pool_with_argmax),
     **dict.fromkeys(relay.AVG_POOL.values(), average),
     **dict.fromkeys(relay.GLOBAL_MAX_POOL.values(), _global(np.max)),
-    **dict.fromkeys(relay.GLOBAL_AVG_POOL.values(), _global(np.mean)),
+    **dict.fromkeys(relay.GLOBAL_AVG_POOL.values(), _global(mean_of)),
 }
