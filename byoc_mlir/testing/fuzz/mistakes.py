@@ -20,7 +20,7 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
         return False
     if ops & _TYPED and name in _wrong_about_types(model):
         return False
-    if name == "onnxruntime" and "Sigmoid" in ops and not ops.isdisjoint(_ENDING_AT_ZERO):
+    if name == "onnxruntime" and "Sigmoid" in ops and not ops.isdisjoint(_TELL_SMALL_FROM_ZERO):
         return False  # its sigmoid is 0 where it should be small
     if name == "onnxruntime" and any(map(_is_misread, model.graph.node)):
         return False
@@ -31,8 +31,8 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
     return ops.isdisjoint(_WRONG[name])
 
 
-_ENDING_AT_ZERO = frozenset(("Sqrt", "Log"))
-"""Ops that have no answer below zero, and one at zero."""
+_TELL_SMALL_FROM_ZERO = frozenset(("Sqrt", "Log", "Unique"))
+"""Ops whose answer for a small number is not near that for zero, or one more."""
 
 
 def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
